@@ -1,0 +1,79 @@
+# Every target sets itself up in .venv; nothing has to be installed by hand.
+VENV ?= .venv
+BIN := $(VENV)/bin
+PORT ?= 8000
+PYTHON ?= python3
+READY := $(VENV)/.ready
+SITE := _build/html
+SOURCES := _config.yml _toc.yml $(wildcard book/* book/*/* book/*/*/* attention/labs/*)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book serve notebooks test mutants budget measure repository pdf experiments bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv and install the pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test]"
+	@touch $@
+
+book: notebooks ## bring stale pages up to date and build the HTML
+	@$(MAKE) --no-print-directory $(SITE)/.built
+	@echo "The book: file://$(abspath $(SITE))/index.html"
+
+# A build that warned must not look clean the next time, so its cache goes.
+$(SITE)/.built: $(READY) $(SOURCES)
+	$(BIN)/jupyter-book build . -W --keep-going || { rm -rf _build; exit 1; }
+	@touch $@
+
+serve: book ## serve the book on 127.0.0.1 (PORT=8000)
+	@echo "http://127.0.0.1:$(PORT)/  (stop with Ctrl+C)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 -d $(SITE) $(PORT)
+
+notebooks: $(READY) ## pair and execute the pages whose cells changed
+	@$(BIN)/python tools/notebooks.py
+
+ifdef TORCH
+# Only what needs the package and PyTorch, against the version that was asked for.
+# Releases before 2.3 were built against the first NumPy.
+OTHER := .venv-torch-$(TORCH)
+test: $(OTHER)/.ready
+	$(OTHER)/bin/python -m pytest -rs -m package --timeout=300 tests/package
+
+$(OTHER)/.ready:
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/python -m pip install -q torch==$(TORCH) pytest pytest-timeout \
+		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
+	@touch $@
+else
+test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z: another PyTorch)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget" \
+		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
+endif
+
+budget: $(READY) ## hold every page against site_budget.json, in a browser
+	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/site
+
+mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
+	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)
+
+measure: book ## measure every page: bytes, requests, axe, times on a slow phone
+	@$(BIN)/python -m tools.measure --slow
+
+repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
+	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)
+
+pdf: book ## print the whole book into one PDF
+	@$(BIN)/python -m tools.pdf
+
+experiments: $(READY) ## train the small models of two pages again
+	$(BIN)/python -m experiments
+
+bench: $(READY) ## measure speed and memory, as ratios in one run
+	$(BIN)/python benchmarks/attention_speed.py
+
+clean: ## remove what was built, not the environment
+	rm -rf _build
