@@ -1,0 +1,65 @@
+"""Section 3.5: attention that cannot see the future."""
+
+import torch
+from torch import nn
+
+from attention import validate
+
+
+class CausalAttention(nn.Module):
+    """One head of self-attention whose tokens see only themselves and their past.
+
+    Section 3.5.3; the mask of Vaswani et al. (2017), section 3.2.3.
+
+    Args:
+        d_in: width of a token on the way in.
+        d_out: width of queries, keys and values, so d_k = d_out.
+        context_length: the most tokens that one sequence may have.
+        dropout: share of the attention weights that is dropped in training, [0, 1).
+        qkv_bias: whether the three projections add a bias.
+
+    Attributes:
+        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, made in this order.
+        mask: buffer (context_length, context_length), 1 where a score is hidden.
+
+    Raises:
+        TypeError, ValueError: a size is no positive integer, or ``dropout`` is
+            outside [0, 1).
+    """
+
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        validate.sizes(d_in=d_in, d_out=d_out, context_length=context_length)
+        validate.dropout_rate(dropout)
+        self.d_out = d_out
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        """Give each token the context vector of its past and itself.
+
+        Args:
+            x: token vectors (b, t, d_in), t ≤ context_length, in the weights' dtype.
+
+        Returns:
+            Context vectors (b, t, d_out).
+
+        Raises:
+            TypeError: ``x`` is no floating-point tensor.
+            ValueError: ``x`` has another shape, no token, or too many.
+        """
+        validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
+        num_tokens = x.shape[1]
+        queries = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
+        keys = self.W_key(x)
+        values = self.W_value(x)
+        attn_scores = queries @ keys.transpose(1, 2)  # (b, t, t)
+        hidden = self.mask[:num_tokens, :num_tokens].bool()  # (t, t), True = future
+        attn_scores.masked_fill_(hidden, -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        attn_weights = self.dropout(attn_weights)
+        return attn_weights @ values  # (b, t, t) @ (b, t, d_out) -> (b, t, d_out)

@@ -1,0 +1,111 @@
+"""Section 3.6 on several devices: every device computes some of the heads.
+
+Heads do not look at each other, so they can be computed in different places. Each
+rank holds the rows of ``W_query``, ``W_key`` and ``W_value`` that make its heads, and
+the columns of ``out_proj`` that read them. One sum over all ranks at the end joins
+the heads (tensor parallelism: Shoeybi et al., 2019, Megatron-LM, section 3).
+
+The engine is PyTorch's own, ``torch.distributed.tensor`` (PyTorch 2.5 or later). A
+program starts once for each device, with ``torchrun --nproc-per-node=4 program.py``::
+
+    torch.distributed.init_process_group("gloo")  # "nccl" on GPUs
+    torch.manual_seed(123)  # the same weights on every rank
+    layer = FusedMultiHeadAttention(768, 768, 1024, 0.0, 12)
+    split_heads(layer, heads_mesh())
+    layer(x)  # the same x, and the same result, on every rank
+"""
+
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+from attention import validate
+from attention.fused import FusedMultiHeadAttention
+from attention.multi_head import MultiHeadAttention
+
+
+def heads_mesh(device_type="cpu"):
+    """Line up all processes that were started, each with one device.
+
+    Args:
+        device_type: ``"cpu"`` or ``"cuda"``.
+
+    Returns:
+        A ``DeviceMesh`` of one dimension, called "heads".
+
+    Raises:
+        RuntimeError: there is no process group.
+    """
+    validate.process_group(dist.is_initialized())
+    return init_device_mesh(
+        device_type, (dist.get_world_size(),), mesh_dim_names=("heads",)
+    )
+
+
+def split_heads(layer, mesh):
+    """Leave on each rank only its share of the heads, in place.
+
+    Afterwards ``num_heads``, ``num_kv_heads`` and ``d_out`` count what this rank
+    computes, and the parameters are ``DTensor``: each rank keeps its part, and
+    ``parameter.full_tensor()`` collects the whole. Every rank must pass the same
+    weights before and the same input later; it gets the whole result, and gradients
+    as if it had computed alone. A training step with an optimizer made after the
+    split updates each part where it lies.
+
+    With dropout each rank must draw differently: seed each with its own number
+    after the split.
+
+    Args:
+        layer: a :class:`~attention.MultiHeadAttention` or
+            :class:`~attention.FusedMultiHeadAttention`.
+        mesh: a ``DeviceMesh`` of one dimension, such as :func:`heads_mesh` makes, or
+            one dimension of a larger mesh, ``mesh["heads"]``.
+
+    Returns:
+        ``layer``.
+
+    Raises:
+        RuntimeError: there is no process group.
+        TypeError: ``layer`` is of another class.
+        ValueError: ``mesh`` has more dimensions, its size does not divide the heads,
+            or the layer is split already.
+    """
+    validate.process_group(dist.is_initialized())
+    validate.instance("mesh", mesh, DeviceMesh, "Pass heads_mesh().")
+    validate.one_dimension(mesh)
+    if not isinstance(layer, MultiHeadAttention | FusedMultiHeadAttention):
+        raise TypeError(
+            f"layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
+            f"{type(layer).__name__}. Pass the attention layers of a model one by one."
+        )
+    if isinstance(layer.W_query.weight, DTensor):
+        raise ValueError("layer is split already. Build a new one to split it anew.")
+    counts = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
+    for name in counts:
+        validate.heads_per_rank(name, getattr(layer, name), mesh.size())
+    rows, columns = ColwiseParallel(), RowwiseParallel()
+    plan = {"W_query": rows, "W_key": rows, "W_value": rows, "out_proj": columns}
+    parallelize_module(layer, mesh, plan)
+    for name in (*counts, "d_out"):
+        setattr(layer, name, getattr(layer, name) // mesh.size())
+    return layer
+
+
+def parameters_here(module):
+    """Count the parameters that this rank holds.
+
+    Args:
+        module: any ``nn.Module``, split or not.
+
+    Returns:
+        An integer: parts of split parameters, plus the others in full.
+    """
+    return sum(
+        (p.to_local() if isinstance(p, DTensor) else p).numel()
+        for p in module.parameters()
+    )

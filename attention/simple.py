@@ -1,0 +1,49 @@
+"""Section 3.3: self-attention without trainable weights."""
+
+import torch
+
+from attention import validate
+
+
+def softmax_naive(x):
+    """Turn scores into positive weights that sum to 1 along dimension 0.
+
+    Section 3.3.1, as the formula says: exp(x_i) / Σ_j exp(x_j). It overflows to
+    NaN for large scores (above 88 in float32); ``torch.softmax`` subtracts the
+    largest score first and does not.
+
+    Args:
+        x: floating-point scores, (t,) or any shape with at least one dimension.
+
+    Returns:
+        Weights in the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is no tensor or holds no floating-point numbers.
+        ValueError: ``x`` has no dimension, or no entry in it.
+    """
+    validate.scores(x)
+    return torch.exp(x) / torch.exp(x).sum(dim=0)
+
+
+def simple_self_attention(x):
+    """Replace each token by an average of all tokens, weighted by similarity.
+
+    Section 3.3.2: scores ω = x xᵀ, weights α = softmax(ω) by row, context z = α x.
+    Dot-product attention (Vaswani et al., 2017, section 3.2.1) where queries, keys
+    and values are the inputs themselves and nothing is scaled.
+
+    Args:
+        x: floating-point token vectors, (t, d_in) or (b, t, d_in).
+
+    Returns:
+        Context vectors in the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is no tensor or holds no floating-point numbers.
+        ValueError: ``x`` has another number of dimensions, or no token.
+    """
+    validate.tokens(x, dims=(2, 3))
+    attn_scores = x @ x.transpose(-2, -1)  # (…, t, d_in) @ (…, d_in, t) -> (…, t, t)
+    attn_weights = torch.softmax(attn_scores, dim=-1)  # (…, t, t), each row sums to 1
+    return attn_weights @ x  # (…, t, t) @ (…, t, d_in) -> (…, t, d_in)

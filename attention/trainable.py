@@ -1,0 +1,100 @@
+"""Section 3.4: self-attention with trainable weights."""
+
+import torch
+from torch import nn
+
+from attention import validate
+
+
+class SelfAttention_v1(nn.Module):
+    """Scaled dot-product self-attention with plain parameters.
+
+    Section 3.4.2; Vaswani et al. (2017), equation 1: softmax(Q Kᵀ / √d_k) V.
+
+    Args:
+        d_in: width of a token on the way in.
+        d_out: width of queries, keys and values, so d_k = d_out.
+
+    Attributes:
+        W_query, W_key, W_value: parameters (d_in, d_out), drawn in this order with
+            ``torch.rand``, uniform over [0, 1).
+
+    Raises:
+        TypeError, ValueError: a size is no positive integer.
+    """
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        validate.sizes(d_in=d_in, d_out=d_out)
+        self.W_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_value = nn.Parameter(torch.rand(d_in, d_out))
+
+    def forward(self, x):
+        """Give each token its context vector.
+
+        Args:
+            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the weights.
+
+        Returns:
+            Context vectors (t, d_out) or (b, t, d_out).
+
+        Raises:
+            TypeError: ``x`` is no floating-point tensor.
+            ValueError: ``x`` has another shape, or no token.
+        """
+        validate.tokens(x, d_in=self.W_query.shape[0], dims=(2, 3))
+        queries = x @ self.W_query  # (…, t, d_in) @ (d_in, d_out) -> (…, t, d_out)
+        keys = x @ self.W_key
+        values = x @ self.W_value
+        attn_scores = queries @ keys.transpose(-2, -1)  # (…, t, t)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        return attn_weights @ values  # (…, t, t) @ (…, t, d_out) -> (…, t, d_out)
+
+
+class SelfAttention_v2(nn.Module):
+    """Scaled dot-product self-attention with linear layers.
+
+    Section 3.4.2; Vaswani et al. (2017), equation 1. The same function as
+    :class:`SelfAttention_v1`, but ``nn.Linear`` stores each matrix transposed,
+    (d_out, d_in), and draws it uniformly within ±1/√d_in.
+
+    Args:
+        d_in: width of a token on the way in.
+        d_out: width of queries, keys and values, so d_k = d_out.
+        qkv_bias: whether the three layers add a bias.
+
+    Attributes:
+        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, made in this order.
+
+    Raises:
+        TypeError, ValueError: a size is no positive integer.
+    """
+
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        validate.sizes(d_in=d_in, d_out=d_out)
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def forward(self, x):
+        """Give each token its context vector.
+
+        Args:
+            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the weights.
+
+        Returns:
+            Context vectors (t, d_out) or (b, t, d_out).
+
+        Raises:
+            TypeError: ``x`` is no floating-point tensor.
+            ValueError: ``x`` has another shape, or no token.
+        """
+        validate.tokens(x, d_in=self.W_query.in_features, dims=(2, 3))
+        queries = self.W_query(x)  # (…, t, d_in) -> (…, t, d_out)
+        keys = self.W_key(x)
+        values = self.W_value(x)
+        attn_scores = queries @ keys.transpose(-2, -1)  # (…, t, t)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        return attn_weights @ values  # (…, t, t) @ (…, t, d_out) -> (…, t, d_out)
