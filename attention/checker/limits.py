@@ -1,0 +1,115 @@
+"""Limits of time and memory around code that somebody else wrote.
+
+The time limit is kept by a second thread, so that it works in notebooks, outside
+the main thread, and on Windows. A thread cannot be killed: one that loops in Python
+is asked to stop, and one that waits inside a C function is left behind.
+"""
+
+import contextlib
+import ctypes
+import queue
+import sys
+import threading
+
+GIB = 2**30
+
+
+class TimedOutError(Exception):
+    """The call did not return in time."""
+
+
+class Worker:
+    """A thread that runs one function after the other, each within a time limit.
+
+    One thread for all calls, since PyTorch makes a pool of threads for each thread
+    that computes.
+
+    Args:
+        seconds: how long one call may take.
+    """
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self._jobs = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def call(self, function):
+        """Run ``function()`` and return its result.
+
+        Raises:
+            TimedOutError: no result in time. The worker is of no use afterwards.
+            BaseException: whatever the function raised.
+        """
+        outcome = queue.SimpleQueue()
+        self._jobs.put((function, outcome))
+        try:
+            result, error = outcome.get(timeout=self.seconds)
+        except queue.Empty:
+            self._interrupt()
+            raise TimedOutError from None
+        if error is not None:
+            raise error
+        return result
+
+    def close(self):
+        """Let the thread end."""
+        self._jobs.put(None)
+
+    def _serve(self):
+        while (job := self._jobs.get()) is not None:
+            function, outcome = job
+            try:
+                outcome.put((function(), None))
+            # A class may even call sys.exit(): that must not end the thread.
+            except BaseException as error:
+                outcome.put((None, error))
+
+    def _interrupt(self):
+        """Raise SystemExit in the thread, as soon as it runs Python code again."""
+        self.close()
+        if sys.implementation.name == "cpython":
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
+            )
+
+
+@contextlib.contextmanager
+def memory(extra=4 * GIB):
+    """Let the process grow by at most ``extra`` bytes, where the system can do that.
+
+    On Linux an allocation beyond it then fails with an error that can be reported,
+    where otherwise the system might kill the process. Elsewhere it does nothing.
+    """
+    try:
+        import resource
+
+        with open("/proc/self/statm") as statm:
+            in_use = int(statm.read().split()[0]) * resource.getpagesize()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    except (ImportError, OSError):
+        yield
+        return
+    limit = in_use + extra
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        yield
+        return
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def is_out_of_memory(error):
+    """Whether an exception means that memory ran out."""
+    if isinstance(error, MemoryError):
+        return True
+    words = ("not enough memory", "can't allocate memory", "out of memory")
+    text = str(error).lower()
+    too_large = "storage size calculation overflowed" in text
+    return isinstance(error, RuntimeError) and (
+        too_large or any(word in text for word in words)
+    )

@@ -1,0 +1,268 @@
+"""Finds the query, key, value and output weights inside somebody's module."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+# Names in use, without underscores and in lower case.
+NAMES = {
+    "query": "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
+    "key": "wkey key keys kproj keyproj wk k tok klinear lineark",
+    "value": "wvalue value values vproj valueproj wv v tov vlinear linearv",
+    "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
+    "dense projection outlinear linearout fc wproj",
+    "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
+    "kv": "kv kvproj tokv wkv",
+    "heads": "heads attnheads attentionheads attns",
+}
+NAMES = {role: set(names.split()) for role, names in NAMES.items()}
+HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
+
+
+@dataclass(frozen=True)
+class Projections:
+    """The weights of one attention layer, each as (weight (out, in), bias or None).
+
+    Attributes:
+        query, key, value: the projections; with grouped heads, keys and values
+            are narrower.
+        out: the output projection or None.
+        num_heads: how many heads the queries are split into.
+        per_head: whether the class keeps a list of separate heads.
+    """
+
+    query: tuple
+    key: tuple
+    value: tuple
+    out: tuple | None = None
+    num_heads: int = 1
+    per_head: bool = False
+
+    def cpu(self):
+        """Return the same weights on the CPU."""
+        roles = ("query", "key", "value", "out")
+        moved = {}
+        for role in roles:
+            pair = getattr(self, role)
+            moved[role] = pair and tuple(None if w is None else w.cpu() for w in pair)
+        return replace(self, **moved)
+
+    @property
+    def d_in(self):
+        """Width of a token on the way in."""
+        return self.query[0].shape[1]
+
+    @property
+    def d_head(self):
+        """Width of one head."""
+        return self.query[0].shape[0] // self.num_heads
+
+    @property
+    def d_out(self):
+        """Width of the result."""
+        width = self.out or self.query
+        return width[0].shape[0]
+
+
+def from_adapter(given):
+    """Make :class:`Projections` from the dictionary that a reader's function returns.
+
+    Raises:
+        ValueError: an entry is missing or no tensor.
+    """
+    if isinstance(given, Projections):
+        return given
+    missing = {"query", "key", "value"} - set(given)
+    if missing:
+        raise ValueError(
+            f"weights(module) must return a dictionary with query, key and value, "
+            f"but got {sorted(given)}. Add {', '.join(sorted(missing))}."
+        )
+    pairs = {}
+    for role in ("query", "key", "value", "out"):
+        entry = given.get(role)
+        if isinstance(entry, torch.Tensor) and entry.dim() == 2:
+            entry = entry, None  # said to be (out, in), so it is not to be turned
+        pairs[role] = None if entry is None else _pair(entry)
+        if entry is not None and pairs[role] is None:
+            raise ValueError(
+                f"weights(module)['{role}'] must be a weight (out, in), a pair of "
+                f"weight and bias, or an nn.Linear, but got {type(entry).__name__}."
+            )
+    return Projections(**pairs, num_heads=given.get("num_heads", 1))
+
+
+def find(module, num_heads=None, d_in=None):
+    """Return the ways in which the module's weights can be read, likely ones first.
+
+    A square weight may stand either way round, and a combined one may hold its parts
+    in two orders, so there can be several. The list is empty when the names are
+    unknown.
+    """
+    for part in module.modules():
+        members = _members(part)
+        heads = members.get("heads")
+        if isinstance(heads, nn.ModuleList | list | tuple) and len(heads):
+            found = _from_heads(heads, members.get("out"), d_in)
+        else:
+            h = num_heads or _head_count(part) or _head_count(module) or 1
+            found = _from_layer(members, h, d_in)
+        if found:
+            return found
+    return []
+
+
+def _members(part):
+    """Return the part's weights and layers by their role."""
+    everything = dict(part.named_children()) | dict(
+        part.named_parameters(recurse=False)
+    )
+    # Lists and plain tensors are not registered, and may hold weights all the same.
+    for name, value in vars(part).items():
+        if isinstance(value, list | torch.Tensor):
+            everything.setdefault(name, value)
+    members = {}
+    for name, value in everything.items():
+        plain = name.replace("_", "").lower()
+        for role, names in NAMES.items():
+            if plain in names:
+                members.setdefault(role, value)
+    if "qkv" in members and isinstance(members["qkv"], torch.Tensor):
+        bias = everything.get("in_proj_bias")
+        members["qkv"] = (members["qkv"], bias)
+    return members
+
+
+def _head_count(part):
+    for name in HEAD_COUNTS.split():
+        value = getattr(part, name, None)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _from_heads(heads, out, d_in):
+    """Join separate heads into one wide projection: the same function."""
+    each = [find(head, 1, d_in) for head in heads if isinstance(head, nn.Module)]
+    if not each or not all(each):
+        return []
+    wide = {
+        role: (
+            torch.cat([getattr(one[0], role)[0] for one in each]),
+            _join_biases([getattr(one[0], role)[1] for one in each]),
+        )
+        for role in ("query", "key", "value")
+    }
+    out = None if out is None else _pair(out)
+    return [Projections(**wide, out=out, num_heads=len(each), per_head=True)]
+
+
+def _join_biases(biases):
+    return None if any(bias is None for bias in biases) else torch.cat(biases)
+
+
+def _from_layer(members, num_heads, d_in):
+    out = _pair(members["out"]) if "out" in members else None
+    if {"query", "key", "value"} <= set(members):
+        roles = {r: _pair(members[r], d_in) for r in ("query", "key", "value")}
+        if None in roles.values():
+            return []
+        plain = Projections(**roles, out=out, num_heads=num_heads)
+        if plain.query[0].shape[0] % num_heads:
+            return []
+        return [plain, *_turned(plain, members)]
+    if "qkv" in members:
+        return _from_combined(_pair(members["qkv"], d_in), out, num_heads)
+    if {"query", "kv"} <= set(members):
+        query, both = _pair(members["query"], d_in), _pair(members["kv"], d_in)
+        if query is None or both is None:
+            return []
+        key, value = _cut(both, 2)
+        return [Projections(query, key, value, out, num_heads)]
+    return []
+
+
+def _turned(plain, members):
+    """Square plain weights may be used as x @ W or as x @ W.T: offer the other way."""
+    square = plain.query[0].shape[0] == plain.query[0].shape[1]
+    if not square or not isinstance(members["query"], torch.Tensor):
+        return []
+    turn = {
+        role: (getattr(plain, role)[0].T, getattr(plain, role)[1])
+        for role in ("query", "key", "value")
+    }
+    return [replace(plain, **turn)]
+
+
+def _from_combined(pair, out, num_heads):
+    if pair is None:
+        return []
+    weight, bias = pair
+    width = weight.shape[1]
+    rows = weight.shape[0]
+    # Grouped heads in one weight: h query heads and two times fewer others.
+    d_out = rows // 3 if out is None else out[0].shape[1]
+    if d_out % num_heads or (rows - d_out) % 2 or rows <= d_out:
+        return []
+    sizes = [d_out, (rows - d_out) // 2, (rows - d_out) // 2]
+    parts = list(zip(weight.split(sizes), _split_bias(bias, sizes), strict=True))
+    found = [Projections(*parts, out, num_heads)]
+    if sizes[0] == sizes[1]:  # head by head: each with its query, key and value
+        d_head = d_out // num_heads
+        mixed = weight.view(num_heads, 3, d_head, width)
+        biases = [None] * 3 if bias is None else bias.view(num_heads, 3, d_head)
+        each = [
+            (
+                mixed[:, i].reshape(d_out, width),
+                None if bias is None else biases[:, i].reshape(d_out),
+            )
+            for i in range(3)
+        ]
+        found.append(Projections(*each, out, num_heads))
+    return found
+
+
+def _cut(pair, count):
+    sizes = [pair[0].shape[0] // count] * count
+    return zip(pair[0].split(sizes), _split_bias(pair[1], sizes), strict=True)
+
+
+def _split_bias(bias, sizes):
+    return [None] * len(sizes) if bias is None else bias.split(sizes)
+
+
+def _pair(entry, d_in=None):
+    """Turn a layer, a tensor or a pair into (weight (out, in), bias or None)."""
+    if isinstance(entry, nn.Sequential):
+        linear = [layer for layer in entry if isinstance(layer, nn.Linear)]
+        return _pair(linear[0]) if len(linear) == 1 else None
+    if isinstance(entry, nn.Linear):
+        return entry.weight.detach(), _detached(entry.bias)
+    if isinstance(entry, tuple) and len(entry) == 2:
+        weight = entry[0].detach()
+        turned = d_in is not None and weight.shape[0] == d_in != weight.shape[1]
+        return (weight.T if turned else weight), _detached(entry[1])
+    if isinstance(entry, nn.Module) and hasattr(entry, "weight"):
+        # The Conv1D of GPT-2's published code: a linear layer stored transposed.
+        weight, bias = entry.weight, getattr(entry, "bias", None)
+        return (weight.detach().T, _detached(bias)) if weight.dim() == 2 else None
+    if isinstance(entry, torch.Tensor):
+        return _plain(entry.detach(), d_in)
+    return None
+
+
+def _plain(weight, d_in):
+    if weight.dim() == 3:  # one slice for each head
+        if weight.shape[0] == d_in and weight.shape[1] != d_in:
+            return weight.flatten(1).T, None  # (d_in, h, d_head)
+        return weight.transpose(1, 2).flatten(0, 1), None  # (h, d_in, d_head)
+    if weight.dim() != 2:
+        return None
+    # x @ W wants (d_in, d_out); a weight (d_out, d_in) is used as x @ W.T.
+    stands = d_in is None or weight.shape[0] == d_in
+    return (weight.T if stands else weight), None
+
+
+def _detached(bias):
+    return None if bias is None else bias.detach()

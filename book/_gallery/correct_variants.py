@@ -1,0 +1,369 @@
+"""Attention written in other ways, all of them right: the checker must find nothing.
+
+``VARIANTS`` pairs a short description with a class and the arguments of its check.
+"""
+
+# ruff: noqa: D102 (each forward does what its class says)
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def _refuse_long(x, limit):
+    if x.shape[1] > limit:
+        raise ValueError(f"{x.shape[1]} tokens given, at most {limit} allowed")
+
+
+class Einsum(nn.Module):
+    """Plain parameters, one slice for each head, all products as einsum."""
+
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        d_head = d_out // num_heads
+        shape = (num_heads, d_in, d_head)
+        self.W_query = nn.Parameter(torch.randn(shape) / d_in**0.5)
+        self.W_key = nn.Parameter(torch.randn(shape) / d_in**0.5)
+        self.W_value = nn.Parameter(torch.randn(shape) / d_in**0.5)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        q = torch.einsum("btd,hde->bhte", x, self.W_query)
+        k = torch.einsum("btd,hde->bhte", x, self.W_key)
+        v = torch.einsum("btd,hde->bhte", x, self.W_value)
+        scores = torch.einsum("bhie,bhje->bhij", q, k) / math.sqrt(q.shape[-1])
+        t = x.shape[1]
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+        context = torch.einsum("bhij,bhje->bihe", weights, v)
+        return self.out_proj(context.flatten(2))
+
+
+class CombinedQKV(nn.Module):
+    """One projection for queries, keys and values, as in GPT-2."""
+
+    def __init__(self, n_embd, n_head, block_size, dropout):
+        super().__init__()
+        self.n_head = n_head
+        self.block_size = block_size
+        self.c_attn = nn.Linear(n_embd, 3 * n_embd)
+        self.c_proj = nn.Linear(n_embd, n_embd)
+        self.attn_dropout = nn.Dropout(dropout)
+        self.resid_dropout = nn.Dropout(dropout)
+        keep = torch.tril(torch.ones(block_size, block_size))
+        self.register_buffer("bias", keep.view(1, 1, block_size, block_size))
+
+    def forward(self, x):
+        _refuse_long(x, self.block_size)
+        b, t, c = x.shape
+        q, k, v = (
+            part.view(b, t, self.n_head, c // self.n_head).transpose(1, 2)
+            for part in self.c_attn(x).split(c, dim=2)
+        )
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        scores = scores.masked_fill(self.bias[:, :, :t, :t] == 0, float("-inf"))
+        weights = self.attn_dropout(F.softmax(scores, dim=-1))
+        y = (weights @ v).transpose(1, 2).contiguous().view(b, t, c)
+        return self.resid_dropout(self.c_proj(y))
+
+
+class HeadByHeadQKV(nn.Module):
+    """One projection whose rows hold query, key and value of each head in turn."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=False)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        qkv = self.qkv(x).view(b, t, self.num_heads, 3, d // self.num_heads)
+        q, k, v = qkv.permute(3, 0, 2, 1, 4)
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(context.transpose(1, 2).flatten(2))
+
+
+class Fused(nn.Module):
+    """PyTorch's fused function, with dropout in training only."""
+
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.context_length = context_length
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        _refuse_long(x, self.context_length)
+        q, k, v = (
+            layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for layer in (self.W_query, self.W_key, self.W_value)
+        )
+        p = self.dropout if self.training else 0.0
+        context = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
+class GroupedHeads(nn.Module):
+    """Two query heads share one key and value head."""
+
+    def __init__(self, d_model, n_heads, n_kv_heads=2):
+        super().__init__()
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.head_dim = d_model // n_heads
+        self.wq = nn.Linear(d_model, n_heads * self.head_dim, bias=False)
+        self.wk = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
+        self.wv = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
+        self.wo = nn.Linear(n_heads * self.head_dim, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q = self.wq(x).view(b, t, self.n_heads, self.head_dim).transpose(1, 2)
+        k = self.wk(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
+        v = self.wv(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
+        repeats = self.n_heads // self.n_kv_heads
+        k, v = (part.repeat_interleave(repeats, dim=1) for part in (k, v))
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.wo(context.transpose(1, 2).reshape(b, t, -1))
+
+
+class MultiQuery(nn.Module):
+    """All query heads share one key and one value head, kept in one projection."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.to_q = nn.Linear(d_model, d_model)
+        self.to_kv = nn.Linear(d_model, 2 * d_model // n_heads)
+        self.to_out = nn.Sequential(nn.Linear(d_model, d_model), nn.Dropout(0.0))
+
+    def forward(self, x):
+        t = x.shape[1]
+        q = self.to_q(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+        k, v = self.to_kv(x).unsqueeze(1).chunk(2, dim=-1)  # (b, 1, t, d_head)
+        scores = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class PreScaledQueries(nn.Module):
+    """The queries are scaled, not the scores; the names are other people's."""
+
+    def __init__(self, hidden_size, num_attention_heads, attention_dropout=0.0):
+        super().__init__()
+        self.num_heads = num_attention_heads
+        self.scaling = (hidden_size // num_attention_heads) ** -0.5
+        self.q_proj = nn.Linear(hidden_size, hidden_size)
+        self.k_proj = nn.Linear(hidden_size, hidden_size)
+        self.v_proj = nn.Linear(hidden_size, hidden_size)
+        self.o_proj = nn.Linear(hidden_size, hidden_size)
+        self.attention_dropout = nn.Dropout(attention_dropout)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (
+            y.view(b, t, self.num_heads, -1).transpose(1, 2)
+            for y in (self.q_proj(x) * self.scaling, self.k_proj(x), self.v_proj(x))
+        )
+        scores = q @ k.mT
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        return self.o_proj((self.attention_dropout(weights) @ v).mT.reshape(b, d, t).mT)
+
+
+class AdditiveMask(nn.Module):
+    """A buffer of 0 and -inf is added to the scores; single head."""
+
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.query = nn.Linear(d_in, d_out, bias=False)
+        self.key = nn.Linear(d_in, d_out, bias=False)
+        self.value = nn.Linear(d_in, d_out, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.full((context_length, context_length), -torch.inf).triu(1)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        t = x.shape[1]
+        _refuse_long(x, len(self.mask))
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5 + self.mask[:t, :t]
+        return self.dropout(scores.softmax(dim=-1)) @ v
+
+
+class LowestNumber(nn.Module):
+    """Hidden scores get the lowest number of their dtype, which never leaks."""
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_q = nn.Linear(d_in, d_out, bias=False)
+        self.W_k = nn.Linear(d_in, d_out, bias=False)
+        self.W_v = nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, x):
+        t = x.shape[1]
+        q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)
+        scores = q @ k.mT / k.shape[-1] ** 0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        lowest = torch.finfo(scores.dtype).min
+        return scores.masked_fill(future, lowest).softmax(dim=-1) @ v
+
+
+class Renormalised(nn.Module):
+    """Softmax, then the mask, then a division by the row sums: the longer way."""
+
+    def __init__(self, d_in, d_out, context_length):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.register_buffer("keep", torch.ones(context_length, context_length).tril())
+
+    def forward(self, x):
+        t = x.shape[1]
+        _refuse_long(x, len(self.keep))
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        # The largest visible score is subtracted, so that no row sums to 0.
+        scores = q @ k.mT / k.shape[-1] ** 0.5
+        keep = self.keep[:t, :t].to(scores.dtype)
+        scores = scores.masked_fill(keep == 0, torch.finfo(scores.dtype).min)
+        weights = torch.softmax(scores, dim=-1) * keep
+        return weights / weights.sum(dim=-1, keepdim=True) @ v
+
+
+class SoftmaxByHand(nn.Module):
+    """exp and a division, with the largest score subtracted first."""
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_value = nn.Parameter(torch.rand(d_in, d_out))
+
+    def forward(self, x):
+        t = x.shape[1]
+        q, k, v = x @ self.W_query, x @ self.W_key, x @ self.W_value
+        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        scores = scores.masked_fill(future, -torch.inf)
+        powers = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+        return powers / powers.sum(dim=-1, keepdim=True) @ v
+
+
+class RowByRow(nn.Module):
+    """No mask at all: a loop gives each token its past and nothing else."""
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.q = nn.Linear(d_in, d_out)
+        self.k = nn.Linear(d_in, d_out)
+        self.v = nn.Linear(d_in, d_out)
+
+    def forward(self, x):
+        rows = []
+        for i in range(x.shape[1]):
+            past = x[:, : i + 1]
+            scores = self.q(x[:, i : i + 1]) @ self.k(past).mT
+            weights = torch.softmax(scores / self.q.out_features**0.5, dim=-1)
+            rows.append(weights @ self.v(past))
+        return torch.cat(rows, dim=1)
+
+
+class ListOfHeads(nn.Module):
+    """Separate heads in a ModuleList, joined and projected."""
+
+    def __init__(self, n_embd, num_heads, block_size, dropout):
+        super().__init__()
+        size = n_embd // num_heads
+        heads = [
+            AdditiveMask(n_embd, size, block_size, dropout) for _ in range(num_heads)
+        ]
+        self.heads = nn.ModuleList(heads)
+        self.proj = nn.Linear(n_embd, n_embd)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        joined = torch.cat([head(x) for head in self.heads], dim=-1)
+        return self.dropout(self.proj(joined))
+
+
+class ReturnsWeights(nn.Module):
+    """Returns the attention weights as well, and keeps them for plotting."""
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out)
+        self.W_key = nn.Linear(d_in, d_out)
+        self.W_value = nn.Linear(d_in, d_out)
+        self.last_weights = None
+
+    def forward(self, x):
+        t = x.shape[1]
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
+        weights = scores.softmax(dim=-1)
+        self.last_weights = weights
+        return weights @ v, weights
+
+
+class LibraryLayer(nn.Module):
+    """nn.MultiheadAttention inside, with its mask made in forward."""
+
+    def __init__(self, embed_dim, num_heads, dropout=0.0):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(
+            embed_dim, num_heads, dropout=dropout, batch_first=True
+        )
+
+    def forward(self, x):
+        t = x.shape[1]
+        hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        return self.attn(x, x, x, attn_mask=hidden, need_weights=False)[0]
+
+
+class TokensFirst(nn.Module):
+    """Takes (t, b, d), as PyTorch's own layer does by default."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(embed_dim, num_heads)
+
+    def forward(self, x):
+        t = x.shape[0]
+        hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        return self.attn(x, x, x, attn_mask=hidden, need_weights=False)[0]
+
+
+VARIANTS = [
+    ("einsum with a weight for each head", Einsum, {}),
+    ("one combined projection, two dropouts", CombinedQKV, {}),
+    ("combined projection, head by head", HeadByHeadQKV, {}),
+    ("scaled_dot_product_attention", Fused, {}),
+    ("scaled_dot_product_attention with bias", Fused, {"qkv_bias": True}),
+    ("grouped heads", GroupedHeads, {}),
+    ("one key and value head for all", MultiQuery, {}),
+    ("pre-scaled queries", PreScaledQueries, {}),
+    ("additive mask", AdditiveMask, {}),
+    ("lowest number of the dtype for -inf", LowestNumber, {}),
+    ("masked after softmax, then renormalised", Renormalised, {}),
+    ("softmax by hand, safely", SoftmaxByHand, {}),
+    ("a loop over positions, no mask", RowByRow, {}),
+    ("a list of heads", ListOfHeads, {}),
+    ("returns and keeps the weights", ReturnsWeights, {}),
+    ("nn.MultiheadAttention inside", LibraryLayer, {}),
+    ("nn.MultiheadAttention", nn.MultiheadAttention, {"batch_first": True}),
+    ("tokens first", TokensFirst, {"layout": "tbd"}),
+    (
+        "nn.MultiheadAttention without a mask",
+        nn.MultiheadAttention,
+        {"batch_first": True, "causal": False},
+    ),
+]
