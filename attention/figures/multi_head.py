@@ -1,0 +1,146 @@
+"""Figures of section 3.6: heads side by side, and how view and transpose split."""
+
+from matplotlib.patches import Rectangle
+
+from attention.figures.base import DARK, INK, LIGHT, SKY, new_axes, styled
+
+# One color for each head, light enough for dark text.
+HEADS = (SKY, "#fbe8c4", "#cfeadf", "#f3dbe9")
+
+
+@styled
+def lanes(x, layer):
+    """Draw how a multi-head layer works, one lane a head, with all shapes.
+
+    Args:
+        x: token vectors of one sequence, (t, d_in).
+        layer: a ``MultiHeadAttention`` with two or three heads.
+
+    Returns:
+        Axes with three boxes for each head and three boxes for all.
+    """
+    t, h, d_head = len(x), layer.num_heads, layer.head_dim
+    ax = _blank(new_axes(3.6, 3.75), 3.6, 3.75)
+    _box(ax, 1.8, 0.25, 1.5, "inputs x", x.shape, LIGHT)
+    lane = 3.6 / h
+    for head in range(h):
+        center, color = (head + 0.5) * lane, HEADS[head % len(HEADS)]
+        width = min(1.5, lane - 0.15)
+        name = f"q, k, v of head {head}"
+        _box(ax, center, 1.05, width, name, (t, d_head), color, "each ")
+        _box(ax, center, 1.77, width, "weights α", (t, t), color)
+        _box(ax, center, 2.49, width, "weights @ v", (t, d_head), color)
+        _arrow(ax, (1.8 + (center - 1.8) * 0.4, 0.45), (center, 0.84))
+        _arrow(ax, (center, 1.25), (center, 1.56))
+        _arrow(ax, (center, 1.97), (center, 2.28))
+        # The head's share of the joined vector, in its own color.
+        part = 2.4 / h
+        left = 0.6 + head * part
+        ax.add_patch(Rectangle((left, 2.92), part, 0.22, facecolor=color, ec=INK))
+        ax.text(
+            left + part / 2, 3.03, f"({t}, {d_head})", color=DARK, ha="center",
+            va="center", fontsize=8,
+        )  # fmt: skip
+        _arrow(ax, (center, 2.69), (left + part / 2, 2.91))
+    ax.text(2.78, 0.57, "W_query,\nW_key, W_value", fontsize=7, color=INK, va="center")
+    _arrow(ax, (1.8, 3.14), (1.8, 3.32))
+    ax.text(1.9, 3.26, "out_proj", fontsize=8, color=INK)
+    _box(ax, 1.8, 3.53, 2.4, "context vectors z", (t, layer.d_out), LIGHT)
+    return ax
+
+
+def _blank(ax, width, height):
+    ax.set_position([0, 0, 1, 1])
+    ax.set_axis_off()
+    ax.set_xlim(0, width)
+    ax.set_ylim(height, 0)
+    return ax
+
+
+def _box(ax, x, y, width, name, shape, color, before=""):
+    corner = (x - width / 2, y - 0.2)
+    ax.add_patch(Rectangle(corner, width, 0.4, facecolor=color, edgecolor=INK))
+    text = f"{name}\n{before}({', '.join(str(size) for size in shape)})"
+    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=8)
+
+
+def _arrow(ax, start, end):
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK})
+
+
+@styled
+def tagged(entries, d_out, num_heads, title, names):
+    """Draw blocks of entries, each tagged with its token and its feature.
+
+    The entries count all features of the first token, then all of the second, as
+    ``torch.arange`` does: entry 5 of tokens four wide is feature 1 of token 1. The
+    color of a cell is that of the head that its feature belongs to.
+
+    Args:
+        entries: whole numbers (blocks, rows, columns).
+        d_out: features of a token.
+        num_heads: h; each head owns d_out / h neighboring features.
+        title: short text above the blocks.
+        names: a label for each block.
+
+    Returns:
+        Axes with the blocks side by side.
+    """
+    blocks, n_rows, n_columns = entries.shape
+    cell, gap, top = 0.5, 0.16, 0.44
+    width = 0.1 + blocks * n_columns * cell + (blocks - 1) * gap
+    ax = _blank(new_axes(width, top + 0.4 * n_rows + 0.04), width, 1)
+    ax.set_ylim(top + 0.4 * n_rows + 0.04, 0)
+    ax.text(0.05, 0.12, title, color=INK, va="center", fontsize=9)
+    for block, (name, lines) in enumerate(zip(names, entries.tolist(), strict=True)):
+        left = 0.05 + block * (n_columns * cell + gap)
+        middle = left + n_columns * cell / 2
+        ax.text(middle, 0.33, name, color=INK, ha="center", va="center", fontsize=8)
+        for row, line in enumerate(lines):
+            for column, entry in enumerate(line):
+                corner = (left + column * cell, top + 0.4 * row)
+                _tagged_cell(ax, corner, cell, entry, d_out, num_heads)
+    return ax
+
+
+def _tagged_cell(ax, corner, size, entry, d_out, num_heads):
+    token, feature = divmod(entry, d_out)
+    color = HEADS[feature * num_heads // d_out % len(HEADS)]
+    x, y = corner
+    ax.add_patch(Rectangle(corner, size, 0.4, facecolor=color, edgecolor="white"))
+    middle = x + size / 2
+    text = {"color": DARK, "ha": "center", "va": "center"}
+    ax.text(middle, y + 0.13, str(entry), fontsize=9, **text)
+    ax.text(middle, y + 0.29, f"t{token} f{feature}", fontsize=7, **text)
+
+
+@styled
+def memory(strips, d_out, num_heads):
+    """Draw entries in the order in which they lie in memory.
+
+    Args:
+        strips: dict of name -> whole numbers (n,), counted as in :func:`tagged`.
+        d_out: features of a token.
+        num_heads: h; each head owns d_out / h neighboring features.
+
+    Returns:
+        Axes with one strip of cells for each entry of ``strips``.
+    """
+    longest = max(len(strip) for strip in strips.values())
+    cell = 3.5 / longest
+    height = 0.6 * len(strips) + 0.02
+    ax = _blank(new_axes(3.6, height), 3.6, height)
+    for i, (name, strip) in enumerate(strips.items()):
+        top = 0.6 * i
+        ax.text(0.05, top + 0.14, name, color=INK, va="center", fontsize=8)
+        for position, entry in enumerate(strip.tolist()):
+            corner = (0.05 + position * cell, top + 0.26)
+            color = HEADS[entry % d_out * num_heads // d_out % len(HEADS)]
+            ax.add_patch(
+                Rectangle(corner, cell, 0.26, facecolor=color, edgecolor="white")
+            )
+            ax.text(
+                corner[0] + cell / 2, corner[1] + 0.13, str(entry), color=DARK,
+                ha="center", va="center_baseline", fontsize=8,
+            )  # fmt: skip
+    return ax
