@@ -1,0 +1,29 @@
+"""Interactive figures: move a value and see what follows, with a kernel or without.
+
+Each lab is one cell, such as ``AttentionLab()``. It needs anywidget, which
+``pip install "coding-attention[labs]"`` brings.
+"""
+
+try:
+    import anywidget  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "the labs need anywidget, which is not installed. Install it with "
+        "pip install anywidget, and restart the kernel."
+    ) from error
+
+from attention.labs.attention import AttentionLab
+from attention.labs.dropout import DropoutLab
+from attention.labs.head_split import HeadSplitLab
+from attention.labs.mask import MaskLab
+from attention.labs.multi_head import MultiHeadLab
+from attention.labs.scale import ScaleLab
+
+__all__ = [
+    "AttentionLab",
+    "DropoutLab",
+    "HeadSplitLab",
+    "MaskLab",
+    "MultiHeadLab",
+    "ScaleLab",
+]

@@ -1,0 +1,53 @@
+"""Joins the labs' JavaScript files into the one text that a browser loads.
+
+The files are ES modules that import each other, so that Node and editors read them.
+A notebook can hand over only one text, and a page opened from a folder may load
+only classic scripts. So imports are taken out and the files set one after another.
+
+This module needs nothing but Python: the site is built without PyTorch.
+"""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+SHARED = ("core.js", "ui.js")
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w.]+";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
+_DEFAULT = re.compile(r"^export default ", re.MULTILINE)
+
+
+def _read(name):
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    return _EXPORT.sub("", _IMPORT.sub("", text)).strip()
+
+
+def styles():
+    """Give the CSS that all labs share."""
+    return (FOLDER / "labs.css").read_text(encoding="utf-8")
+
+
+def module(script):
+    """Give one lab as one ES module, the form that anywidget loads."""
+    return "\n\n".join(_read(name) for name in (*SHARED, script)) + "\n"
+
+
+def scripts():
+    """Map each lab's class name to its file: AttentionLab to attention.js."""
+    names = sorted(p.name for p in FOLDER.glob("*.js") if p.name not in SHARED)
+    return {_class_name(name): name for name in names}
+
+
+def _class_name(script):
+    return "".join(word.title() for word in script[:-3].split("_")) + "Lab"
+
+
+def classic(loader):
+    """Give all labs and ``loader`` as one classic script, the form the site serves."""
+    parts = ['(() => {\n"use strict";', *(_read(name) for name in SHARED)]
+    parts.append("const labs = {};")
+    for name, script in scripts().items():
+        body = _DEFAULT.sub("return ", _read(script))
+        parts.append(f"labs.{name} = (() => {{\n{body}\n}})();")
+    return "\n\n".join([*parts, loader.strip(), "})();"]) + "\n"

@@ -1,0 +1,349 @@
+// What the labs share on screen: controls, grids of numbers, and lines that are announced.
+import { format } from "./core.js";
+
+export const make = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== null && value !== false) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...children);
+  return element;
+};
+
+// Writes only what changed: a redraw of large grids has to fit into one frame.
+export const write = (element, text) => {
+  const node = element.firstChild;
+  if (!node) element.textContent = text;
+  else if (node.data !== text) node.data = text;
+};
+const flag = (element, name, on) => {
+  if (element.classList.contains(name) !== on) element.classList.toggle(name, on);
+};
+
+// ---- grids ----
+
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+
+// Where an arrow key, Home or End leads from cell (i, j); null for other keys.
+export const step = (event, i, j, rows, columns) => {
+  const all = event.ctrlKey || event.metaKey;
+  const moves = {
+    ArrowUp: [i - 1, j],
+    ArrowDown: [i + 1, j],
+    ArrowLeft: [i, j - 1],
+    ArrowRight: [i, j + 1],
+    Home: [all ? 0 : i, 0],
+    End: [all ? rows - 1 : i, columns - 1],
+  };
+  const move = moves[event.key];
+  return move ? [clamp(move[0], 0, rows - 1), clamp(move[1], 0, columns - 1)] : null;
+};
+
+// A table of numbers with one tab stop; arrow keys move between its cells.
+// `edit(i, j, number)` makes the cells text fields; `inspect(i, j)` hears of hover and
+// focus; `pick(i, j)` hears of a click, Enter or the space bar.
+export const grid = ({ label, corner, rows, columns, edit, inspect, pick }) => {
+  const cells = rows.map((row) =>
+    columns.map((column) => {
+      const cell = make("td", edit ? { class: "al-field" } : { tabindex: "-1" });
+      if (edit) {
+        const name = `${label}, ${row}, ${column}`;
+        const field = { type: "text", inputmode: "decimal", tabindex: "-1" };
+        cell.append(make("input", { ...field, autocomplete: "off", "aria-label": name }));
+      }
+      return cell;
+    })
+  );
+  const target = (cell) => (edit ? cell.firstChild : cell);
+  const heads = columns.map((name) => make("th", { scope: "col" }, name));
+  const lines = rows.map((name, i) =>
+    make("tr", {}, make("th", { scope: "row" }, name), ...cells[i])
+  );
+  const table = make(
+    "table",
+    { role: "grid", "aria-label": label },
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...heads)),
+    make("tbody", {}, ...lines)
+  );
+
+  const tones = rows.map(() => []);
+  let stop = target(cells[0][0]);
+  stop.tabIndex = 0;
+  const place = (node) => {
+    const cell = node.closest("td");
+    if (!cell) return null;
+    const i = lines.indexOf(cell.parentNode);
+    return [i, cells[i].indexOf(cell)];
+  };
+  table.addEventListener("focusin", (event) => {
+    const where = place(event.target);
+    if (!where) return;
+    stop.tabIndex = -1;
+    stop = event.target;
+    stop.tabIndex = 0;
+    if (edit) stop.select();
+    if (inspect) inspect(...where);
+  });
+  table.addEventListener("pointerover", (event) => {
+    const where = place(event.target);
+    if (where && inspect) inspect(...where);
+  });
+  table.addEventListener("click", (event) => {
+    const line = event.target.closest("tbody tr");
+    if (!line || !pick) return;
+    pick(...(place(event.target) || [lines.indexOf(line), 0]));
+  });
+  table.addEventListener("keydown", (event) => {
+    const where = place(event.target);
+    if (!where) return;
+    const field = edit ? event.target : null;
+    const inside = field && field.selectionStart === field.selectionEnd;
+    // Within a text that is being edited, these keys belong to the text.
+    if (inside && ["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
+    const next = step(event, ...where, rows.length, columns.length);
+    if (next) {
+      event.preventDefault();
+      target(cells[next[0]][next[1]]).focus();
+    } else if (pick && !edit && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      pick(...where);
+    } else if (edit && event.key === "Enter") {
+      event.preventDefault();
+      field.select();
+    }
+  });
+  if (edit) {
+    table.addEventListener("input", (event) => {
+      const text = event.target.value.trim();
+      const number = Number(text);
+      const good = text !== "" && Number.isFinite(number) && Math.abs(number) <= 1e6;
+      event.target.setAttribute("aria-invalid", String(!good));
+      if (good) edit(...place(event.target), number);
+    });
+    // A text that is no number goes back to the last number.
+    table.addEventListener("focusout", (event) => {
+      const field = event.target;
+      if (!place(field)) return;
+      field.removeAttribute("aria-invalid");
+      field.value = field.dataset.shown;
+    });
+  }
+
+  return {
+    element: make("div", { class: "al-scroll" }, table),
+    table,
+    cells,
+    // `tone(x, i, j)` from 0 to 1 colors a cell; `text(x, i, j)` replaces the number.
+    update(values, { tone = null, text = format } = {}) {
+      cells.forEach((line, i) =>
+        line.forEach((cell, j) => {
+          const x = values[i][j];
+          const shown = text(x, i, j);
+          if (edit) {
+            const field = cell.firstChild;
+            field.dataset.shown = shown;
+            if (field !== document.activeElement && field.value !== shown) field.value = shown;
+          } else write(cell, shown);
+          if (!tone) return;
+          const share = `${(100 * (tone(x, i, j) || 0)).toFixed(1)}%`;
+          if (tones[i][j] === share) return;
+          tones[i][j] = share;
+          cell.style.setProperty("--tone", share);
+        })
+      );
+    },
+    // Marks one row as chosen (-1 for none) and others as taking part in a sum.
+    choose: (row) => lines.forEach((line, i) => flag(line, "al-chosen", i === row)),
+    link: (...taking) => lines.forEach((line, i) => flag(line, "al-linked", taking.includes(i))),
+    flagCells: (name, test) =>
+      cells.forEach((line, i) => line.forEach((cell, j) => flag(cell, name, test(i, j)))),
+  };
+};
+
+// ---- a lab ----
+
+export class Lab {
+  constructor({ model, el }, title, traits) {
+    this.model = model;
+    this.traits = traits;
+    this.syncs = [];
+    this.first = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
+    this.controls = make("div", { class: "al-controls" });
+    this.summary = make("p", { class: "al-summary", role: "status" });
+    this.stages = make("div", { class: "al-stages" });
+    this.readout = make("p", { class: "al-readout", role: "status" });
+    // A form of its own keeps the radio buttons of two labs on one page apart.
+    const form = make(
+      "form",
+      { submit: (event) => event.preventDefault() },
+      make("p", { class: "al-title" }, title),
+      this.controls,
+      this.summary,
+      this.stages,
+      this.readout
+    );
+    this.root = make(
+      "div",
+      {
+        class: "attn-lab",
+        role: "group",
+        "aria-label": title,
+        "data-lm-suppress-shortcuts": "true",
+        // What is typed in a lab is no shortcut of the page or of JupyterLab.
+        keydown: (event) => event.stopPropagation(),
+      },
+      form
+    );
+    el.append(this.root);
+  }
+
+  get(name) {
+    return this.model.get(name);
+  }
+
+  set(changes) {
+    for (const [name, value] of Object.entries(changes)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  add(element) {
+    this.controls.append(element);
+    return element;
+  }
+
+  toggle(trait, text) {
+    const box = make("input", {
+      type: "checkbox",
+      change: () => this.set({ [trait]: box.checked }),
+    });
+    this.syncs.push(() => (box.checked = this.get(trait)));
+    return this.add(make("label", { class: "al-control" }, box, make("span", {}, text)));
+  }
+
+  // `options` are [value, text] pairs, or a function that gives them as things stand.
+  // `change` may set more than the trait itself.
+  choice(trait, text, options, change = (value) => ({ [trait]: value })) {
+    const given = () => (typeof options === "function" ? options() : options);
+    const list = make("select", {
+      change: () => this.set(change(given()[list.selectedIndex][0])),
+    });
+    let known = "";
+    this.syncs.push(() => {
+      const names = given().map(([, name]) => name);
+      if (names.join() !== known) {
+        list.replaceChildren(...names.map((name) => make("option", {}, name)));
+      }
+      known = names.join();
+      list.selectedIndex = given().findIndex(([value]) => value === this.get(trait));
+    });
+    return this.add(make("label", { class: "al-control" }, make("span", {}, text), list));
+  }
+
+  radios(trait, text, options) {
+    const boxes = options.map(([value]) =>
+      make("input", { type: "radio", name: trait, change: () => this.set({ [trait]: value }) })
+    );
+    this.syncs.push(() =>
+      boxes.forEach((box, i) => (box.checked = options[i][0] === this.get(trait)))
+    );
+    const labels = options.map(([, name], i) =>
+      make("label", {}, boxes[i], make("span", {}, name))
+    );
+    return this.add(
+      make("fieldset", { class: "al-radios" }, make("legend", {}, text), ...labels)
+    );
+  }
+
+  slider(trait, text, { min, max, step = 1, show = String, change, read = (x) => x }) {
+    const write_ = change || ((value) => ({ [trait]: value }));
+    const bar = make("input", {
+      type: "range", min, max, step, input: () => this.set(write_(Number(bar.value))),
+    });
+    const shown = make("output");
+    this.syncs.push(() => {
+      bar.value = read(this.get(trait));
+      write(shown, show(this.get(trait)));
+      bar.setAttribute("aria-valuetext", shown.textContent);
+    });
+    return this.add(
+      make("label", { class: "al-control" }, make("span", {}, text), bar, shown)
+    );
+  }
+
+  // A whole number within bounds; anything else is marked and not taken.
+  number(trait, text, { min, max }) {
+    const field = make("input", {
+      type: "number", min, max, step: 1,
+      input: () => {
+        const good = field.value !== "" && field.validity.valid;
+        field.setAttribute("aria-invalid", String(!good));
+        if (good) this.set({ [trait]: Number(field.value) });
+      },
+      focusout: () => {
+        field.removeAttribute("aria-invalid");
+        field.value = this.get(trait);
+      },
+    });
+    this.syncs.push(() => {
+      if (field !== document.activeElement) field.value = this.get(trait);
+    });
+    return this.add(make("label", { class: "al-control" }, make("span", {}, text), field));
+  }
+
+  button(text, click) {
+    return this.add(make("button", { type: "button", class: "al-button", click }, text));
+  }
+
+  resetButton() {
+    this.button("Reset", () => this.set(this.first));
+  }
+
+  // One titled part of the lab. Its content can be replaced when a size changes.
+  stage(title, note = "") {
+    const body = make("div");
+    const heading = make("span", { class: "al-stage-title" }, title);
+    const small = make("span", { class: "al-note" }, note);
+    const element = make("figure", {}, make("figcaption", {}, heading, small), body);
+    this.stages.append(element);
+    return {
+      element,
+      heading,
+      note: small,
+      show: (...content) => body.replaceChildren(...content),
+    };
+  }
+
+  // Draws now and after every change; several changes at once draw once.
+  start(draw) {
+    let waiting = false;
+    let open = true;
+    const redraw = () => {
+      waiting = false;
+      if (!open) return;
+      this.syncs.forEach((sync) => sync());
+      draw();
+    };
+    const changed = () => {
+      if (!waiting) queueMicrotask(redraw);
+      waiting = true;
+    };
+    this.traits.forEach((name) => this.model.on(`change:${name}`, changed));
+    redraw();
+    return () => {
+      open = false;
+      this.traits.forEach((name) => this.model.off(`change:${name}`, changed));
+    };
+  }
+}
+
+// Colors weights from 0 to 1, the same in every lab.
+export const byWeight = (x) => (Number.isFinite(x) ? clamp(x, 0, 1) : 0);
+// Colors the largest entry most, whatever its size.
+export const byShare = (values, strength = 1) => {
+  const largest = Math.max(...values.flat().filter(Number.isFinite).map(Math.abs), 1e-12);
+  return (x) => (Number.isFinite(x) ? (strength * Math.abs(x)) / largest : 0);
+};
+export const features = (count) => Array.from({ length: count }, (_, i) => String(i + 1));
