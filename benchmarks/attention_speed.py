@@ -1,0 +1,211 @@
+"""Speed and memory of the layers, as ratios in one run.
+
+    python benchmarks/attention_speed.py            about five minutes on two cores
+    python benchmarks/attention_speed.py --quick    small sizes, to see that it works
+
+Prints tables and writes results/attention_speed.json. Let nothing else run beside it.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import contestants
+import machine
+import memory
+import parts
+import timing
+import torch
+
+SIZES = ((4, 1024), (8, 256), (1, 4096))
+RESULTS = Path(__file__).parent / "results" / "attention_speed.json"
+NAMES = {
+    "floor": "the matrix products alone",
+    "fused": "FusedMultiHeadAttention",
+    "sdpa": "combined qkv and fused kernel",
+    "listing": "MultiHeadAttention",
+    "divided": "the same, dividing the scores",
+    "wrapper": "MultiHeadAttentionWrapper and projection",
+    "torch": "nn.MultiheadAttention, no weights",
+    "torch_weights": "nn.MultiheadAttention, with weights",
+    "flex": "combined qkv and FlexAttention, compiled",
+    "fused compiled": "FusedMultiHeadAttention, compiled",
+    "listing compiled": "MultiHeadAttention, compiled",
+}
+
+
+def speed(b, t, rounds, device="cpu", dtype=torch.float32):
+    """Time all contestants at one size, forward and with backward."""
+    names = list(contestants.NAMES)
+    if device == "cuda":
+        names.append("flex")
+    layers = {n: contestants.build(n, b, t, device).to(dtype) for n in names}
+    if device == "cuda":
+        layers["flex"] = torch.compile(layers["flex"])
+        for name in ("fused", "listing"):
+            layers[f"{name} compiled"] = torch.compile(layers[name])
+    x = torch.randn(b, t, contestants.D, device=device, dtype=dtype)
+    require_agreement(layers, x)
+    floor = contestants.Floor(b, t, device, dtype)
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    result = {"b": b, "t": t, "device": device, "dtype": str(dtype), "rounds": rounds}
+    for kind in (timing.forward, timing.forward_backward):
+        for layer in layers.values():
+            layer.train(kind is timing.forward_backward)
+        functions = {name: kind(layer, x) for name, layer in layers.items()}
+        functions["floor"] = getattr(floor, kind.__name__)
+        seconds = timing.interleaved(functions, rounds, synchronize=wait)
+        result[kind.__name__] = timing.summarize(seconds, base="floor")
+        if device == "cuda":
+            for name, run in functions.items():
+                peak = cuda_peak(run)
+                result[kind.__name__][name]["peak_bytes"] = peak
+        for layer in layers.values():
+            layer.zero_grad(set_to_none=True)
+    return result
+
+
+@torch.no_grad()
+def require_agreement(layers, x):
+    """Stop when two contestants do not compute the same."""
+    expected = layers["listing"](x)
+    close = 1e-5 if x.dtype == torch.float32 else 3e-2
+    for name, layer in layers.items():
+        apart = (layer(x) - expected).abs().max().item()
+        if not apart <= close:
+            raise RuntimeError(
+                f"{NAMES[name]} differs from {NAMES['listing']} by {apart:.2g}, more "
+                f"than {close:g}: their times cannot be compared."
+            )
+
+
+def cuda_peak(run):
+    """Give how far the GPU's memory grows in one call, in bytes."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    run()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def targets(results):
+    """Hold the results against what was aimed at; the first size counts."""
+    found = []
+    for kind, bound, least in (
+        ("forward", 1.05, 0.85),
+        ("forward_backward", 1.15, 0.85),
+    ):
+        rows = results["speed"][0][kind]
+        for name, base, most in (
+            ("fused", "floor", bound),
+            ("fused", "sdpa", 1.0),
+            ("listing", "divided", least),
+        ):
+            times = rows[name]["rounds_s"], rows[base]["rounds_s"]
+            middle, low, _ = timing.ratio(*times)
+            # "Not slower" between equals: a median of exactly 1 would be a coin toss.
+            value, which = (low, ", lower quartile") if most == 1.0 else (middle, "")
+            found.append((f"{name} / {base}, {kind}{which}", value, "<=", most))
+    last = results["decoding"]["rows"][-1]
+    steps = last["steps"]["fused, recomputed"]["ratio"]
+    found.append((f"recomputed / cached at t = {last['t']}", steps, ">=", 20.0))
+    if "memory" in results:
+        for kind in ("forward", "forward_backward"):
+            growth = memory_growth(results["memory"]["fused"], kind)
+            name = f"fused, memory that one token adds, late / early, {kind}"
+            found.append((name, growth, "<=", 1.2))
+    return [
+        {
+            "what": what,
+            "value": value,
+            "aim": f"{sign} {bound}",
+            "reached": value <= bound if sign == "<=" else value >= bound,
+        }
+        for what, value, sign, bound in found
+    ]
+
+
+def memory_growth(rows, kind):
+    """Compare what a token adds from t = 1024 to 4096 and from t = 256 to 1024.
+
+    Memory linear in t gives 1, quadratic 4. Different steps of backward may set the
+    peak at different t, so it need not be 1 to the last digit.
+    """
+    (t0, a), (t1, b), (t2, c) = [(r["t"], r[kind]["allocated"]) for r in rows[1:]]
+    return ((c - b) / (t2 - t1)) / ((b - a) / (t1 - t0))
+
+
+def show(results):
+    """Print the tables."""
+    for size in results["speed"]:
+        title = f"b = {size['b']}, t = {size['t']}, {size['device']}, {size['dtype']}"
+        print(f"\n{title:44}    forward       with backward")
+        for name, row in size["forward"].items():
+            back = size["forward_backward"][name]
+            print(
+                f"{NAMES[name]:44}"
+                f"{row['median_s'] * 1e3:8.1f} ms {row['ratio']:5.2f}"
+                f"{back['median_s'] * 1e3:9.1f} ms {back['ratio']:5.2f}"
+            )
+    print("\none more token, ms")
+    for row in results["decoding"]["rows"]:
+        steps = row["steps"].items()
+        print(
+            f"t = {row['t']:5}  "
+            + "  ".join(f"{name} {s['median_s'] * 1e3:.2f}" for name, s in steps)
+        )
+    for name, rows in results.get("memory", {}).items():
+        peaks = [
+            f"t = {row['t']}: {row['forward']['allocated'] / 2**20:.1f} and "
+            f"{row['forward_backward']['allocated'] / 2**20:.1f}"
+            for row in rows
+        ]
+        print(f"peak MiB, {NAMES[name]}: {', '.join(peaks)}")
+    print()
+    for target in results["targets"]:
+        verdict = "reached" if target["reached"] else "NOT REACHED"
+        print(f"{target['what']}: {target['value']:.2f} ({target['aim']}) {verdict}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes, no memory")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.quick and options.output == RESULTS:
+        parser.error("--quick writes no results for the book: add --output FILE")
+    rounds = options.rounds
+    started = time.time()
+    sizes = ((1, 64), (2, 32)) if options.quick else SIZES
+    results = {"machine": machine.describe()}
+    results["speed"] = []
+    for b, t in sizes:
+        results["speed"].append(speed(b, t, rounds))
+    if torch.cuda.is_available():
+        for b, t in sizes:
+            results["speed"].append(speed(b, t, rounds, "cuda", torch.bfloat16))
+        results["left_out"] = []
+    else:
+        results["left_out"] = [
+            "bfloat16, torch.compile and FlexAttention: measured on a GPU only, and "
+            "this machine has none that PyTorch can use"
+        ]
+    results["decoding"] = parts.decoding(rounds)
+    results["steps"] = [parts.steps(b, t, rounds) for b, t in sizes]
+    results["heads_at_a_time"] = parts.heads_at_a_time(*sizes[0], rounds)
+    if not options.quick:
+        measured = [n for n in contestants.NAMES if n != "divided"]
+        results["memory"] = memory.measure_all(measured)
+    results["targets"] = targets(results)
+    results["seconds_taken"] = time.time() - started
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    show(results)
+    print(f"\n{options.output}: written in {results['seconds_taken']:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""What is measured against what: the same function, from the same weights.
+
+Only the floor computes something else: the matrix products that all others have in
+common, and nothing around them.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention import (
+    FusedMultiHeadAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    convert,
+)
+
+D, HEADS = 768, 12  # GPT-2 small
+D_HEAD = D // HEADS
+SEED = 123
+
+
+class Floor:
+    """The matrix products alone: no mask, no softmax, no moving of heads.
+
+    Results go into memory that is there already, and nothing is recorded for
+    gradients: backward consists of the two products that each product asks for.
+    """
+
+    def __init__(self, b, t, device="cpu", dtype=torch.float32):
+        def numbers(*shape):
+            return torch.randn(shape, device=device, dtype=dtype)
+
+        tokens, weight = numbers(b * t, D), numbers(D, D)
+        heads, weights = numbers(b * HEADS, t, D_HEAD), numbers(b * HEADS, t, t)
+        projections = [(tokens, weight)] * 4
+        pairs = [*projections, (heads, heads.mT), (weights, heads)]
+        self.products = [(a, c, a @ c) for a, c in pairs]
+        self.gradients = [(torch.empty_like(a), torch.empty_like(c)) for a, c in pairs]
+
+    def forward(self):
+        """Compute three projections, scores, weighted sum and output projection."""
+        for a, c, result in self.products:
+            torch.matmul(a, c, out=result)
+
+    def forward_backward(self):
+        """Compute the gradients of all factors, too."""
+        self.forward()
+        for (a, c, result), (a_grad, c_grad) in zip(
+            self.products, self.gradients, strict=True
+        ):
+            # Any numbers of the right shape do as the gradient of a result.
+            torch.matmul(result, c.mT, out=a_grad)
+            torch.matmul(a.mT, result, out=c_grad)
+
+
+class DividedScores(MultiHeadAttention):
+    """The straightforward listing: it divides the t × t scores, not the queries."""
+
+    def forward(self, x):  # noqa: D102
+        b, num_tokens, _ = x.shape
+        split = (b, num_tokens, self.num_heads, self.head_dim)
+        queries = self.W_query(x).view(split).transpose(1, 2)
+        keys = self.W_key(x).view(split).transpose(1, 2)
+        values = self.W_value(x).view(split).transpose(1, 2)
+        attn_scores = queries @ keys.transpose(2, 3)
+        hidden = self.mask.bool()[:num_tokens, :num_tokens]
+        attn_scores.masked_fill_(hidden, -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        attn_weights = self.dropout(attn_weights)
+        context = (attn_weights @ values).transpose(1, 2)
+        context = context.contiguous().view(b, num_tokens, self.d_out)
+        return self.out_proj(context)
+
+
+class CombinedSDPA(nn.Module):
+    """One linear layer for queries, keys and values, then the fused kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(D, 3 * D, bias=False)
+        self.out_proj = nn.Linear(D, D)
+
+    def forward(self, x):  # noqa: D102
+        b, t, _ = x.shape
+        qkv = self.qkv(x).view(b, t, 3, HEADS, D_HEAD)
+        queries, keys, values = qkv.permute(2, 0, 3, 1, 4)  # (b, h, t, d_head) each
+        context = self.attend(queries, keys, values)
+        return self.out_proj(context.transpose(1, 2).reshape(b, t, D))
+
+    def attend(self, queries, keys, values):
+        """Run the fused kernel."""
+        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+
+
+class CombinedFlex(CombinedSDPA):
+    """The same with FlexAttention, for which the mask is a function. For GPUs."""
+
+    def __init__(self, t, device):
+        super().__init__()
+        from torch.nn.attention.flex_attention import create_block_mask
+
+        self.mask = create_block_mask(sees, None, None, t, t, device=device)
+
+    def attend(self, queries, keys, values):
+        """Attend by the mask, split into blocks."""
+        from torch.nn.attention.flex_attention import flex_attention
+
+        return flex_attention(queries, keys, values, block_mask=self.mask)
+
+
+def sees(b, h, query, key):
+    return query >= key
+
+
+class TorchAttention(nn.Module):
+    """``nn.MultiheadAttention``, with its causal mask."""
+
+    def __init__(self, context_length, need_weights):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(D, HEADS, batch_first=True)
+        mask = torch.ones(context_length, context_length, dtype=torch.bool).triu(1)
+        self.register_buffer("mask", mask)
+        self.need_weights = need_weights
+
+    def forward(self, x):  # noqa: D102
+        mask, options = self.mask[: x.shape[1], : x.shape[1]], {}
+        if not self.need_weights:
+            options = {"is_causal": True}
+        return self.inner(
+            x, x, x, attn_mask=mask, need_weights=self.need_weights, **options
+        )[0]
+
+
+def build(name, b, t, device="cpu"):
+    """Build one contestant for b sequences of t tokens."""
+    torch.manual_seed(SEED)
+    listing = MultiHeadAttention(D, D, t, 0.0, HEADS)
+    nn.init.zeros_(listing.out_proj.bias)
+    state = listing.state_dict()
+    if name in ("listing", "divided", "fused"):
+        kinds = {
+            "listing": MultiHeadAttention,
+            "divided": DividedScores,
+            "fused": FusedMultiHeadAttention,
+        }
+        layer = kinds[name](D, D, t, 0.0, HEADS)
+        layer.load_state_dict(state)
+    elif name in ("sdpa", "flex"):
+        layer = CombinedSDPA() if name == "sdpa" else CombinedFlex(t, device)
+        layer.load_state_dict(convert.to_combined(state))
+    elif name in ("torch", "torch_weights"):
+        layer = TorchAttention(t, need_weights=name == "torch_weights")
+        layer.inner.load_state_dict(convert.to_torch(state))
+    elif name == "wrapper":
+        # The wrapper has no output projection; it gets one, to do the same work.
+        wrapper = MultiHeadAttentionWrapper(D, D_HEAD, t, 0.0, HEADS)
+        no_output = dict(state)
+        no_output["out_proj.weight"] = torch.eye(D)
+        wrapper.load_state_dict(convert.to_wrapper(no_output, HEADS))
+        layer = nn.Sequential(wrapper, listing.out_proj)
+    else:
+        raise ValueError(f"there is no contestant called {name!r}. Pass {NAMES}.")
+    return layer.to(device)
+
+
+NAMES = (
+    "fused",
+    "sdpa",
+    "listing",
+    "divided",
+    "wrapper",
+    "torch",
+    "torch_weights",
+)

@@ -1,0 +1,1 @@
+"""Small experiments whose stored results the pages of the book show."""
