@@ -1,0 +1,58 @@
+// Shows the labs of a static page from the state that its notebook stored: no kernel.
+// Set behind the labs' own code, in one classic script, so that it runs from file:// too.
+
+const STATE = "application/vnd.jupyter.widget-state+json";
+const VIEW = "application/vnd.jupyter.widget-view+json";
+
+// As much of a widget's model as the labs use.
+const makeModel = (state) => {
+  const listeners = {};
+  return {
+    get: (name) => state[name],
+    set(name, value) {
+      if (state[name] === value) return;
+      state[name] = value;
+      (listeners[`change:${name}`] || []).slice().forEach((listener) => listener());
+    },
+    save_changes() {},
+    on(event, listener) {
+      (listeners[event] = listeners[event] || []).push(listener);
+    },
+    off(event, listener) {
+      listeners[event] = (listeners[event] || []).filter((known) => known !== listener);
+    },
+  };
+};
+
+const readJson = (type) =>
+  Array.from(document.querySelectorAll(`script[type="${type}"]`), (script) => ({
+    script,
+    data: JSON.parse(script.textContent),
+  }));
+
+const mount = () => {
+  const models = {};
+  for (const { data } of readJson(STATE)) {
+    for (const [id, { lab, state }] of Object.entries(data.state)) {
+      if (labs[lab]) models[id] = { lab, model: makeModel(state) };
+    }
+  }
+  for (const { script, data } of readJson(VIEW)) {
+    const known = models[data.model_id];
+    if (!known) continue;
+    const place = document.createElement("div");
+    script.before(place);
+    try {
+      labs[known.lab].render({ model: known.model, el: place });
+    } catch (error) {
+      // The static figure stays where the lab cannot be shown.
+      place.remove();
+      console.error(`${known.lab} cannot be shown:`, error);
+      continue;
+    }
+    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => figure.remove());
+  }
+};
+
+// The script is deferred: the whole page is there when it runs.
+mount();

@@ -1,0 +1,94 @@
+"""Files beside the pages: entry page, page for wrong addresses, site map."""
+
+import html
+from pathlib import Path
+from urllib.parse import urlparse
+
+from lean_site.policy import policy, source_hash
+
+STYLE = (
+    "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;"
+    "padding:0 1rem;color:#14202b;background:#fff}a{color:#0b5cc0}"
+    "@media(prefers-color-scheme:dark){body{color:#eee;background:#121212}"
+    "a{color:#7db0f2}}"
+)
+PAGE = """<!DOCTYPE html>
+<html lang="{language}">
+  <head>
+    <meta charset="utf-8" />
+    <meta http-equiv="Content-Security-Policy" content="{policy}" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="data:," />
+    <title>{title}</title>{head}
+    <style>{style}</style>
+  </head>
+  <body>
+    <main>
+      <h1>{heading}</h1>
+      <p>{words} <a href="{target}">{link}</a></p>
+    </main>
+  </body>
+</html>
+"""
+
+
+def small_page(app, title, heading, words, link, target, head=""):
+    """Write a page that needs no other file."""
+    rules = policy(**{"script-src": "'none'", "style-src": source_hash(STYLE)})
+    return PAGE.format(
+        language=app.config.language, policy=rules, title=html.escape(title),
+        head=head, style=STYLE, heading=html.escape(heading),
+        words=html.escape(words), link=html.escape(link), target=html.escape(target),
+    )  # fmt: skip
+
+
+def entry_page(app, root):
+    """Lead from the site's root to the first page of the book."""
+    name = app.config.html_title
+    refresh = f'\n    <meta http-equiv="refresh" content="0; url={root}" />'
+    return small_page(app, name, name, "The book begins here:", name, root, refresh)
+
+
+def missing_page(app, root):
+    """Say what to do where nothing is; it is served at any depth, so from the root."""
+    path = urlparse(app.config.html_baseurl).path.rstrip("/")
+    return small_page(
+        app, f"Not found: {app.config.html_title}", "There is no such page",
+        "It may have moved. Start from the first page:", app.config.html_title,
+        f"{path}/{root}",
+    )  # fmt: skip
+
+
+def site_map(base, pages):
+    """List the pages for search engines."""
+    entries = "".join(
+        f"  <url><loc>{html.escape(f'{base}/{page}.html')}</loc></url>\n"
+        for page in pages
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        f"{entries}</urlset>\n"
+    )
+
+
+def _write(app, error):
+    if error or app.builder.format != "html":
+        return
+    folder, root = Path(app.outdir), f"{app.config.root_doc}.html"
+    files = {
+        "index.html": entry_page(app, root),
+        "404.html": missing_page(app, root),
+        # GitHub Pages leaves out folders that begin with an underscore without it.
+        ".nojekyll": "",
+    }
+    base = app.config.html_baseurl.rstrip("/")
+    if base:
+        files["sitemap.xml"] = site_map(base, sorted(app.env.found_docs))
+        files["robots.txt"] = f"User-agent: *\nAllow: /\nSitemap: {base}/sitemap.xml\n"
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("build-finished", _write)

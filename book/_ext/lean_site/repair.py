@@ -1,0 +1,40 @@
+"""Markup of the theme that fails accessibility checks, put right."""
+
+from lean_site.change import replace
+
+# (what is wrong, where it stands, what stands there now, whether every page has it)
+REPAIRS = [
+    (
+        "sidebar outside of all landmarks",
+        r'<div class="bd-sidebar-primary bd-sidebar([^"]*)">',
+        r'<div class="bd-sidebar-primary bd-sidebar\1" role="region" '
+        'aria-label="Book">',
+        True,
+    ),
+    (
+        "table that scrolls but cannot be reached by keyboard",
+        r'<div class="pst-scrollable-table-container">',
+        '<div class="pst-scrollable-table-container" tabindex="0" role="group" '
+        'aria-label="table">',
+        False,
+    ),
+    (
+        "navigation without a name of its own",
+        r'<nav class="bd-toc-nav page-toc">',
+        '<nav class="bd-toc-nav page-toc" aria-label="On this page">',
+        False,
+    ),
+    (
+        "link to another window that can reach back",
+        r'<a href="(https?:[^"]*)" target="_blank"\s+class="btn',
+        r'<a href="\1" target="_blank" rel="noopener" class="btn',
+        False,
+    ),
+]
+
+
+def change(text):
+    """Apply every repair."""
+    for what, pattern, replacement, required in REPAIRS:
+        text = replace(text, what, pattern, replacement, required)
+    return text
