@@ -1,0 +1,74 @@
+"""What the tests of the book share: its pages and their cells."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from tools import notebooks as tool
+from tools.printed_values import text_of
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One paired page: the Markdown that people edit and the notebook that runs."""
+
+    name: str
+
+    @cached_property
+    def source(self):
+        return tool.read_source(BOOK / f"{self.name}.md")
+
+    @cached_property
+    def notebook(self):
+        return nbformat.read(BOOK / f"{self.name}.ipynb", as_version=4)
+
+    @property
+    def code_cells(self):
+        return [c for c in self.notebook.cells if c.cell_type == "code"]
+
+    @property
+    def prose(self):
+        return [c.source for c in self.notebook.cells if c.cell_type == "markdown"]
+
+
+def toc_entries():
+    """Every page of _toc.yml, the root first."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [toc["root"], *_files_below(toc)]
+
+
+def _files_below(node):
+    for key in ("parts", "chapters", "sections"):
+        for entry in node.get(key, []):
+            if "file" in entry:
+                yield entry["file"]
+            yield from _files_below(entry)
+
+
+def pages():
+    """Every page of the table of contents that holds cells."""
+    names = [entry.removeprefix("book/") for entry in toc_entries()]
+    return [Page(n) for n in names if (BOOK / f"{n}.ipynb").exists()]
+
+
+def all_output(cell):
+    """Everything that a code cell has stored, its figures' SVG included."""
+    rich = [o.data.get("text/html", "") for o in cell.outputs if "data" in o]
+    return "\n".join([text_of(cell), *rich])
+
+
+def is_figure(cell):
+    return cell.metadata.get("name", "").startswith("figure-")
+
+
+def slug(heading):
+    """The anchor that MyST gives a heading."""
+    text = re.sub(r"[^\w\- ]", "", heading.strip().lower().replace("`", ""))
+    return text.replace(" ", "-")

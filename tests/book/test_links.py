@@ -1,0 +1,69 @@
+"""Links that can be checked without a build: files, anchors, the order of the pages."""
+
+import re
+
+import pytest
+
+from tests.book.pages import BOOK, ROOT, pages, slug, toc_entries
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PAGES = {page.name: page for page in pages()}
+
+
+def sources():
+    """The text of each page of the contents, by file name."""
+    for entry in toc_entries():
+        path = BOOK / f"{entry.removeprefix('book/')}.md"
+        if path.exists():  # test_contents_and_pages_agree names the missing ones
+            yield path, path.read_text(encoding="utf-8")
+
+
+def anchors(path):
+    text = path.with_suffix(".md").read_text(encoding="utf-8")
+    headings = {slug(h) for h in re.findall(r"^#+ (.+)$", text, re.M)}
+    targets = set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
+    return headings | targets | set(re.findall(r"^:name: (\S+)$", text, re.M))
+
+
+LINKS = [(path, link) for path, text in sources() for link in LINK.findall(text)]
+INTERNAL = [(p, link) for p, link in LINKS if "://" not in link]
+
+
+def test_there_are_links():
+    assert len(INTERNAL) >= 3 * len(PAGES)
+
+
+@pytest.mark.parametrize(
+    ("path", "link"), INTERNAL, ids=[f"{p.stem}-{link}" for p, link in INTERNAL]
+)
+def test_internal_link_resolves(path, link):
+    file, _, anchor = link.partition("#")
+    target = path.parent / file if file else path
+    assert target.exists(), f"{path.name} links {link}, which does not exist"
+    if not file.startswith(".."):
+        entry = f"book/{target.stem}"
+        assert entry in toc_entries(), f"{path.name} links {link}: not in the contents"
+        # A paired page is opened as its notebook, on the site and in Jupyter alike.
+        suffix = ".ipynb" if target.stem in PAGES else ".md"
+        assert not file or target.suffix == suffix, f"{link}: link the {suffix}"
+    if anchor:
+        assert anchor in anchors(target), f"{path.name} links {link}: no such anchor"
+
+
+def test_contents_and_pages_agree():
+    for entry in toc_entries():
+        assert (ROOT / f"{entry}.md").exists(), entry
+    assert len(toc_entries()) == len(set(toc_entries()))
+    written = {f"book/{p.stem}" for p in BOOK.glob("*.md")}
+    assert written == set(toc_entries()), "a page is missing in _toc.yml"
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+def test_page_ends_with_a_link_to_the_next(name):
+    entries = toc_entries()
+    position = entries.index(f"book/{name}")
+    if position + 1 == len(entries):
+        return
+    following = entries[position + 1].removeprefix("book/")
+    last = [t for p, t in LINKS if p.stem == name and not t.startswith("#")][-1]
+    assert last.partition(".")[0] == following, f"{name} ends with a link to {last}"

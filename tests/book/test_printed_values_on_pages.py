@@ -1,0 +1,60 @@
+"""Every published value is shown, digit for digit, by a named cell of a page."""
+
+import pytest
+
+from tests.book.pages import pages
+from tools.printed_values import numbers, published, reference, shows, text_of
+
+REFERENCE = reference()
+MUST_BE_SHOWN = {
+    i.partition("@")[0]
+    for i, entry in REFERENCE.items()
+    if entry["kind"] in ("input", "output", "approximate", "erratum")
+}
+SHOWN = [
+    (page.name, cell, value_id)
+    for page in pages()
+    for cell in page.code_cells
+    for value_id in cell.metadata.get("shows", [])
+]
+
+
+def test_every_value_has_a_cell():
+    shown = {value_id for _, _, value_id in SHOWN}
+    assert MUST_BE_SHOWN - shown == set(), "no cell shows these published values"
+    known = {i.partition("@")[0] for i in REFERENCE}
+    assert shown - known == set(), "cells claim values that the data lack"
+
+
+@pytest.mark.parametrize(
+    ("page", "cell", "value_id"), SHOWN, ids=[f"{p}-{i}" for p, _, i in SHOWN]
+)
+def test_cell_shows_the_published_digits(page, cell, value_id):
+    assert cell.metadata.get("name"), f"{page}: the cell for {value_id} has no name"
+    assert shows(text_of(cell), value_id), (
+        f"{page}, cell {cell.metadata['name']} prints {numbers(text_of(cell))}, but "
+        f"published is {[entry['values'] for entry in published(value_id)]}"
+    )
+
+
+def test_outputs_that_nbval_skips_are_published_ones():
+    """The cells whose digits nbval leaves alone print one of the two dropout results,
+    whole, and nothing else."""
+    for page in pages():
+        for cell in page.code_cells:
+            if "nbval-ignore-output" not in cell.metadata.get("tags", []):
+                continue
+            where = f"{page.name}, {cell.metadata.get('name')}"
+            assert "either-dropout" in cell.metadata.tags, f"{where}: not compared"
+            (value_id,) = cell.metadata.shows
+            assert shows(text_of(cell), value_id), where
+            words = set(text_of(cell).translate(PUNCTUATION).split())
+            digits = {d for e in published(value_id) for d in _flat(e["values"])}
+            assert words <= digits | {"tensor"}, where
+
+
+PUNCTUATION = str.maketrans("()[],", "     ")
+
+
+def _flat(values):
+    return {values} if isinstance(values, str) else set().union(*map(_flat, values))

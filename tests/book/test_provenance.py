@@ -1,0 +1,78 @@
+"""The page "Where every number comes from" and the errata, as readers get them."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.book.pages import Page
+from tools.printed_values import errata, flatten, numbers, reference, text_of
+
+
+@pytest.fixture(scope="module")
+def tables(site):
+    page = (site / "book" / "provenance.html").read_text(encoding="utf-8")
+    return BeautifulSoup(page, "html.parser").select("table.provenance")
+
+
+def rows(table):
+    return [row.find_all("td") for row in table.find("tbody").find_all("tr")]
+
+
+def test_every_value_has_a_row_that_says_equal(tables):
+    found = {row[0].get_text(): row for row in rows(tables[0])}
+    assert list(found) == list(reference())
+    for value_id, entry in reference().items():
+        said = found[value_id][5].get_text()
+        right = {"example": {"no seed"}, "approximate": {"holds"}}.get(
+            entry["kind"], {"equal", "equal to one of the two"}
+        )
+        assert said in right, f"{value_id}: {said}"
+        assert all(source in found[value_id][3].text for source in entry["printed_by"])
+        if entry["kind"] != "example":
+            assert found[value_id][4].find("a"), f"{value_id} links no cell"
+
+
+def test_every_erratum_has_a_row_with_its_cell(tables):
+    for row, erratum in zip(rows(tables[1]), errata(), strict=True):
+        assert [cell.get_text() for cell in row[:3]] == [
+            erratum["source"], erratum["says"], erratum["is"]
+        ]  # fmt: skip
+        link = row[3].find("a")["href"]
+        assert link == f"{erratum['page']}.html#{erratum['cell']}"
+
+
+def test_every_erratum_is_computed_by_its_cell():
+    page = Page("errata")
+    cells = {cell.metadata["name"]: cell for cell in page.code_cells}
+    for erratum in errata():
+        assert cells[erratum["cell"]].outputs, f"{erratum['id']}: nothing is shown"
+        shown = {i for c in cells.values() for i in c.metadata.get("shows", [])}
+        expected = [v for v in erratum["values"] if v.startswith("mixed")]
+        assert set(expected) <= shown, erratum["id"]
+
+
+def test_outputs_contradict_what_the_errata_say():
+    """Each cell's printed verdict is the opposite of what the source claims."""
+    cells = {c.metadata["name"]: text_of(c) for c in Page("errata").code_cells}
+    assert "as published: False" in cells["mixed-difference"]
+    assert "the same scale: True" in cells["mixed-difference"]
+    assert "equal:      False" in cells["softmax-or-scores"]
+    assert "the same as with the transpose: False" in cells["missing-transpose"]
+    assert numbers(cells["width-of-one-head"]) == ["2", "4"]
+    small, drawn, large, default = [
+        float(line.split()[-1]) for line in cells["kaiming-bounds"].splitlines()
+    ]
+    assert drawn <= small < default <= large
+
+
+def test_errata_are_told_without_digits():
+    """Their figures stand in outputs, where the other checks hold them."""
+    for erratum in errata():
+        text = erratum["source"] + erratum["says"] + erratum["is"]
+        assert not any(c.isdigit() for c in text), erratum["id"]
+
+
+def test_the_two_dropout_results_differ():
+    for value_id in ("dropout_ones", "dropout_weights"):
+        a, b = (flatten(reference()[f"{value_id}@{x}"]["values"]) for x in "ab")
+        assert len(a) == len(b)
+        assert a != b

@@ -1,0 +1,103 @@
+"""The built HTML: no warnings, every page and link there, every value readable."""
+
+from urllib.parse import unquote, urlparse
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.book.pages import pages, toc_entries
+from tools.printed_values import shows
+
+LINKING = {"a": "href", "link": "href", "script": "src", "img": "src"}
+
+
+@pytest.fixture(scope="module")
+def soups(site):
+    return {
+        path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        for path in sorted(site.rglob("*.html"))
+        if "_static" not in path.parts
+    }
+
+
+def test_builds_without_warnings(site_log):
+    assert "build succeeded." in site_log
+    assert "WARNING" not in site_log
+
+
+def test_every_page_of_the_contents_is_reachable(site, soups):
+    for entry in toc_entries():
+        assert site / f"{entry}.html" in soups, entry
+    start = site / "book" / "index.html"
+    links = {target.resolve() for target, _ in _internal_links(start, soups[start])}
+    for entry in toc_entries():
+        assert (site / f"{entry}.html").resolve() in links, (
+            f"index does not link {entry}"
+        )
+
+
+def test_every_internal_link_and_anchor_resolves(soups):
+    broken = []
+    for path, soup in soups.items():
+        for target, anchor in _internal_links(path, soup):
+            if not target.exists():
+                broken.append(f"{path.name} -> {target.name}")
+            elif anchor and target in soups and not soups[target].find(id=anchor):
+                broken.append(f"{path.name} -> {target.name}#{anchor}")
+    assert broken == []
+
+
+def _internal_links(path, soup):
+    for tag, attribute in (
+        ("a", "href"),
+        ("link", "href"),
+        ("script", "src"),
+        ("img", "src"),
+    ):
+        for element in soup.find_all(tag):
+            url = urlparse(element.get(attribute) or "")
+            if url.scheme or url.netloc or not (url.path or url.fragment):
+                continue
+            # The 404 page is shown at any address, so its links begin at the root.
+            base = _root(path) if url.path.startswith("/") else path.parent
+            file = unquote(url.path).lstrip("/")
+            target = (base / file).resolve() if file else path
+            yield target, unquote(url.fragment)
+
+
+def _root(path):
+    return next(folder for folder in path.parents if folder.name == "html")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_value_stands_in_the_html(page, site, soups):
+    soup = soups[site / "book" / f"{page.name}.html"]
+    for cell in page.code_cells:
+        box = soup.find(id=cell.metadata.name)
+        assert box is not None, f"{page.name}: no anchor for {cell.metadata.name}"
+        text = "\n".join(o.get_text() for o in box.select(".cell_output"))
+        for value_id in cell.metadata.get("shows", []):
+            assert shows(text, value_id), f"{page.name}: {value_id}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_prose_reaches_the_reader(page, site, soups):
+    """No markup is left raw, and no admonition lost its words."""
+    article = soups[site / "book" / f"{page.name}.html"].find("article")
+    for code in article.find_all(["pre", "code"]):
+        code.extract()
+    text = article.get_text()
+    for raw in (":::", "```", "](", "$$"):
+        assert raw not in text, f"{raw!r} shows in {page.name}"
+    for box in article.select(".admonition"):
+        assert len(box.find_all(recursive=False)) > 1, box.get_text()
+
+
+def test_every_figure_has_words(soups):
+    for path, soup in soups.items():
+        for image in soup.find_all("img"):
+            assert image.get("alt") is not None, f"{path.name}: {image}"
+        for figure in soup.select("figure.attention-figure"):
+            label = figure.find(attrs={"role": "img"}).get("aria-label", "")
+            assert len(label.split()) >= 8, f"{path.name}: {label!r} says too little"
+            assert figure.find("figcaption").get_text().strip(), path.name

@@ -1,0 +1,64 @@
+"""Fixtures of all tests: the built site, once for all workers, and a browser."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores already
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, worker_id):
+    """The folder of the built HTML, fresh in this run."""
+    from filelock import FileLock
+
+    base = tmp_path_factory.getbasetemp()
+    base = base if worker_id == "master" else base.parent  # common to all workers
+    with FileLock(base / "site.lock"):
+        log = base / "site.log"
+        if not log.exists():
+            result = subprocess.run(
+                [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
+                 "build", str(ROOT), "-W", "--keep-going",
+                 "--path-output", str(base / "site")],
+                capture_output=True, text=True, check=False,
+                env={**os.environ, "NO_COLOR": "1"},
+            )  # fmt: skip
+            log.write_text(result.stdout + result.stderr, encoding="utf-8")
+    return base / "site" / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def site_log(site):
+    """What the build of the site printed."""
+    return (site.parents[2] / "site.log").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """An installed Chromium, or a skip that says what is missing.
+
+    One a module, not one a session: while Playwright runs, its thread has an event
+    loop, which the kernels of the notebooks would meet.
+    """
+    from tools.measure.visit import browser as start_browser
+    from tools.measure.visit import find_browser
+
+    if find_browser() is None:
+        pytest.skip("no Chromium or Chrome is installed: nothing was seen in a browser")
+    with start_browser() as instance:
+        yield instance
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly what this run did not check."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        reasons = sorted({str(report.longrepr[-1]) for report in skipped})
+        terminalreporter.section(f"NOT CHECKED: {len(skipped)} tests", red=True)
+        for reason in reasons:
+            terminalreporter.write_line(reason)

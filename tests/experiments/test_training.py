@@ -1,0 +1,170 @@
+"""Training: the loss falls, and a run that was stopped ends where it would have."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from experiments import bottleneck, induction, runs, text, training
+
+SMALL = dataclasses.replace(
+    induction.Config(),
+    steps=12,
+    shown=(0, 12),
+    loss_every=4,
+    test_count=4,
+    batch_size=4,
+)
+
+
+def test_the_loss_falls():
+    config = dataclasses.replace(
+        text.Config(), steps=40, loss_every=10, test_count=1, num_blocks=1, batch_size=4
+    )  # fmt: skip
+    losses = text.fit(config, seed=0)["loss"]
+    assert len(losses) == 4
+    assert losses[-1] < losses[0] - 0.3
+    assert losses[-1] < 3.0  # guessing among 28 letters: 3.33
+
+
+def test_the_loss_falls_for_both_kinds_of_translator():
+    config = dataclasses.replace(
+        bottleneck.Config(), steps=60, batch_size=32, test_count=50,
+        lengths=(("reversal", (3,)),), tested=(("reversal", (3,)),),
+    )  # fmt: skip
+    for kind in bottleneck.KINDS:
+        right = bottleneck.fit(config, "reversal", kind, 0)["accuracy"]
+        assert right[0] > 0.4, kind  # guessing among 16 letters: 0.06
+
+
+class StoppedError(Exception):
+    """Stands for a power cut."""
+
+
+def run(folder, monkeypatch, stop_at=None, every=5):
+    """Train a small model with checkpoints; stop before step ``stop_at``."""
+    plain, counted = induction.draw, [0]
+
+    def draw(config, count, generator):
+        if count == config.batch_size and generator.initial_seed() == 0:
+            if counted[0] == stop_at:
+                raise StoppedError
+            counted[0] += 1
+        return plain(config, count, generator)
+
+    train = training.train
+    monkeypatch.setattr(induction, "draw", draw)
+    monkeypatch.setattr(
+        training, "train", lambda *args, **kw: train(*args, every=every, **kw)
+    )
+    result = induction.fit(SMALL, seed=0, checkpoint=folder / "0.pt")
+    monkeypatch.undo()
+    return result, counted[0]
+
+
+def test_going_on_from_a_checkpoint_gives_the_same_weights(tmp_path, monkeypatch):
+    whole, steps = run(tmp_path / "whole", monkeypatch)
+    assert steps == 12
+    with pytest.raises(StoppedError):
+        run(tmp_path / "cut", monkeypatch, stop_at=8)
+    monkeypatch.undo()
+    torch.manual_seed(99)  # whatever happened in between
+    resumed, steps = run(tmp_path / "cut", monkeypatch)
+    assert steps == 12 - 5  # from the checkpoint after step 5, not from the start
+    for name, weight in whole.pop("weights").items():
+        assert torch.equal(weight, resumed["weights"][name]), name
+    resumed.pop("weights")
+    assert resumed == whole
+
+
+def test_training_changes_every_weight(tmp_path, monkeypatch):
+    trained, _ = run(tmp_path, monkeypatch)
+    torch.manual_seed(0)
+    for name, weight in induction.build(SMALL).named_parameters():
+        assert not torch.equal(weight, trained["weights"][name]), name
+
+
+def test_a_finished_part_is_not_trained_again(tmp_path, monkeypatch):
+    run(tmp_path, monkeypatch)
+    _, steps = run(tmp_path, monkeypatch)
+    assert steps == 0
+
+
+def test_learning_rate_rises_and_falls():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    rates = []
+    for index in range(100):
+        training.set_rate(optimizer, index, 100, 1.0, warmup=10)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates[0] == pytest.approx(0.1)
+    assert rates.index(max(rates)) in (9, 10)
+    assert rates[-1] == pytest.approx(0.109)
+
+
+# ---- fingerprints and files ----
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """Write a module into a folder and give the fingerprint of it and a config."""
+    monkeypatch.setattr(runs, "FOLDER", tmp_path)
+
+    def fingerprint(source, config=SMALL):
+        (tmp_path / "module.py").write_text(source)
+        return runs.fingerprint(config, "module")
+
+    return fingerprint
+
+
+def test_fingerprint_follows_config_and_code(code):
+    first = code("def f(x):\n    return x + 1\n")
+    assert first == code("def f(x):\n    return x + 1\n")
+    assert first != code("def f(x):\n    return x + 2\n")
+    assert first != code("def f(x):\n    return x - 1\n")
+    assert first != code("def f(y):\n    return y + 1\n")
+    other = dataclasses.replace(SMALL, rate=0.1)
+    assert first != code("def f(x):\n    return x + 1\n", other)
+
+
+def test_fingerprint_leaves_out_comments_and_docstrings(code):
+    first = code("def f(x):\n    return x + 1\n")
+    same = '"""M."""\ndef f(x):\n    """Add."""\n    # why\n    return (x\n     + 1)\n'
+    assert first == code(same)
+
+
+def test_fingerprint_tells_none_zero_and_false_apart(code):
+    assert len({code(f"x = {v}\n") for v in ("None", "0", "False", "''")}) == 4
+
+
+def test_a_broken_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(temporary):
+        temporary.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        runs.write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_results_are_read_as_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "RESULTS", tmp_path)
+    results = {"a": [1, 2.5], "b": [[1, 2], [3, 4]], "c": [], "d": {"e": ["x,", "]"]}}
+    runs.save_results("r", results)
+    assert runs.load_results("r") == results
+    assert '"a": [1, 2.5]' in (tmp_path / "r.json").read_text()
+    weights = {"w": torch.arange(6.0).view(2, 3).T}
+    runs.save_weights("r", weights)
+    assert torch.equal(runs.load_weights("r")["w"], weights["w"])
+
+
+def test_a_written_file_takes_the_place_of_the_old_one(tmp_path):
+    path, other_name = tmp_path / "file", tmp_path / "link"
+    path.write_text("old")
+    other_name.hardlink_to(path)
+    runs.write_atomically(path, lambda temporary: temporary.write_text("new"))
+    assert path.read_text() == "new"
+    assert other_name.read_text() == "old"  # never written over, not even in part

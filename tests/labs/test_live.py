@@ -1,0 +1,110 @@
+"""The same cell in a live JupyterLab: from the front end to the kernel and back."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[2]
+CELLS = [
+    "from attention.labs import AttentionLab\nlab = AttentionLab()\nlab",
+    "print('kernel has', lab.query, lab.causal, lab.inputs[0][0])",
+    "lab.query = 4",
+]
+
+
+@pytest.fixture
+def jupyterlab(tmp_path):
+    """A JupyterLab with a notebook of CELLS; gives the notebook's address."""
+    pytest.importorskip("jupyterlab")
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, tmp_path / "live.ipynb")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}",
+        "--ip=127.0.0.1", "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={tmp_path}",
+        "--LabApp.extension_manager=readonly", "--allow-root",
+    ]  # fmt: skip
+    # Its own home: the reader's settings and layouts stay as they are.
+    env = {**os.environ, "HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            _wait_for(address + "/api", tmp_path / "log")
+            yield address + "/lab/tree/live.ipynb"
+        finally:
+            server.terminate()  # ends its kernels, too
+            server.wait(timeout=30)
+
+
+def _wait_for(address, log):
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.25)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+
+
+def test_round_trip(visit, jupyterlab):
+    one = visit(viewport={"width": 1300, "height": 1400})
+    page = one.open(jupyterlab)
+    cells = page.locator(".jp-Notebook .jp-CodeCell")
+    cells.nth(2).wait_for(timeout=60_000)
+
+    def run(i):
+        cells.nth(i).locator(".cm-content").click()
+        page.keyboard.press("Shift+Enter")
+
+    # The kernel is ready once it is idle.
+    page.locator('.jp-NotebookPanel [data-status="idle"]').first.wait_for(
+        timeout=60_000
+    )
+    run(0)
+    root = page.locator(".attn-lab")
+    root.wait_for(timeout=60_000)
+    assert root.get_by_label("journey", exact=True).is_checked()
+
+    # Front end to kernel.
+    root.get_by_label("Causal mask").check()
+    root.get_by_label("journey", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    root.get_by_label("Inputs x, Your, 1").fill("0.5")
+    run(1)
+    printed = cells.nth(1).locator(".jp-OutputArea-output")
+    printed.wait_for(timeout=30_000)
+    assert printed.inner_text().strip() == "kernel has 2 True 0.5"
+
+    # Kernel to front end.
+    run(2)
+    root.get_by_label("one", exact=True).and_(page.locator(":checked")).wait_for()
+    assert "one attends most to" in root.locator(".al-summary").inner_text()
+
+    # Keys that mean something to a notebook stay in the lab.
+    root.get_by_role("grid").nth(1).locator('[tabindex="0"]').focus()
+    for key in ("ArrowDown", "ArrowDown", "b", "a", "x", "d", "d", "Enter"):
+        page.keyboard.press(key)
+    where = "() => !!document.activeElement.closest('.attn-lab td')"
+    assert page.evaluate(where)
+    count = cells.count()
+    assert root.count() == 1
+    assert root.get_by_label("starts", exact=True).is_checked()  # the third row
+    assert count == 4  # the three and the one that running the last cell adds
+    if os.environ.get("LABS_SHOTS"):
+        page.screenshot(path=f"{os.environ['LABS_SHOTS']}/live.png")

@@ -1,0 +1,154 @@
+"""The site in use: policy, search, themes, copying and keyboard, in a Chromium."""
+
+import pytest
+
+from tests.book.pages import toc_entries
+from tools.measure.visit import visiting
+
+pytestmark = pytest.mark.browser
+PAGE = "book/02_simple_self_attention.html"
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_finds_pages_offline(scheme, browser, address, site):
+    base = address if scheme == "http" else site.as_uri()
+    with visiting(browser, f"{base}/{PAGE}") as visit:
+        visit.load()
+        visit.page.keyboard.press("Control+k")
+        visit.page.keyboard.type("softmax")
+        visit.page.keyboard.press("Enter")
+        visit.page.wait_for_selector("#search-results li a")
+        found = visit.page.eval_on_selector_all(
+            "#search-results li a", "links => links.map(l => l.href)"
+        )
+        assert any("02_simple_self_attention.html" in link for link in found)
+        assert visit.third_parties() == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_theme_follows_the_system_and_the_button(scheme, browser, address, site):
+    base = address if scheme == "http" else site.as_uri()
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    with visiting(browser, f"{base}/{PAGE}", scheme="dark") as visit:
+        visit.load()
+        dark = visit.page.evaluate(ground)
+        button = visit.page.locator(".theme-switch-button")
+        assert button.locator("svg:visible").count() == 1
+        seen = set()
+        for _ in range(3):
+            button.click()
+            seen.add(visit.page.evaluate("document.documentElement.dataset.mode"))
+        assert seen == {"auto", "light", "dark"}
+        visit.page.evaluate("localStorage.setItem('mode', 'light')")
+        visit.load()
+        assert visit.page.evaluate(ground) != dark
+        assert visit.errors == []
+
+
+def test_theme_is_set_before_the_first_paint(browser, address):
+    with visiting(browser, f"{address}/{PAGE}", scheme="dark") as visit:
+        # Without the theme's own scripts, only what stands in the page can set it.
+        visit.page.route("**/*.js*", lambda route: route.abort())
+        visit.page.goto(visit.url)
+        assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_policy_blocks_what_it_must(browser, address):
+    attempts = """async () => {
+      const result = {};
+      const script = document.createElement("script");
+      script.textContent = "window.ran = true";
+      document.head.append(script);
+      result.inline = Boolean(window.ran);
+      try { eval("1"); result.eval = true; } catch { result.eval = false; }
+      try { await fetch("https://other.example/"); result.fetch = true; }
+      catch { result.fetch = false; }
+      return result;
+    }"""
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        visit.page.evaluate(
+            "window.violated = []; document.addEventListener('securitypolicyviolation',"
+            " (e) => violated.push(e.violatedDirective))"
+        )
+        # Playwright evaluates outside of the policy; a click does not.
+        visit.page.evaluate(
+            f"() => {{ const go = {attempts};"
+            " document.body.addEventListener('click', () => go().then("
+            " (r) => { window.result = r; }), {once: true}); }"
+        )
+        visit.page.mouse.click(5, 5)
+        visit.page.wait_for_function("window.result")
+        result = visit.page.evaluate("window.result")
+        assert result == {"inline": False, "eval": False, "fetch": False}
+        seen = set(visit.page.evaluate("window.violated"))
+        assert {"script-src-elem", "connect-src"} <= seen
+
+
+def test_no_cookie_is_set(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        assert visit.page.context.cookies() == []
+
+
+def test_copy_button_copies_the_code(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visit.load()
+        code = visit.page.locator("div.cell_input pre").first.inner_text()
+        visit.page.locator("button.copybtn").first.click(force=True)
+        copied = visit.page.evaluate("navigator.clipboard.readText()")
+        assert copied.strip() == code.strip()
+        assert visit.errors == []
+
+
+@pytest.mark.parametrize("entry", toc_entries())
+def test_formulas_have_a_size(entry, browser, address):
+    with visiting(browser, f"{address}/{entry}.html") as visit:
+        visit.load(settle=0)
+        sizes = visit.page.eval_on_selector_all(
+            "math",
+            """(all) => all.filter((m) => !m.closest("details")).map((m) => {
+              const box = m.getBoundingClientRect();
+              return [m.getAttribute("alttext"), box.width, box.height]; })""",
+        )
+        for source, width, height in sizes:
+            assert width > 4, source
+            assert height > 6, source
+
+
+def test_cut_code_is_reached_by_keyboard(browser, address):
+    with visiting(browser, f"{address}/{PAGE}", width=390) as visit:
+        visit.load()
+        visit.page.evaluate(
+            "() => document.querySelectorAll('details').forEach((e) => e.open = true)"
+        )
+        visit.page.wait_for_timeout(200)
+        unreachable = visit.page.eval_on_selector_all(
+            "article pre",
+            "(all) => all.filter((e) => e.scrollWidth > e.clientWidth"
+            " && e.tabIndex !== 0).length",
+        )
+        cut = visit.page.eval_on_selector_all(
+            "article pre",
+            "(all) => all.filter((e) => e.scrollWidth > e.clientWidth).length",
+        )
+        assert cut > 0
+        assert unreachable == 0
+
+
+def test_printed_page_is_light_and_whole(browser, address):
+    with visiting(browser, f"{address}/{PAGE}", scheme="dark") as visit:
+        visit.load()
+        visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        visit.page.emulate_media(media="print")
+        assert visit.page.evaluate("document.documentElement.dataset.theme") == "light"
+        cut = visit.page.eval_on_selector_all(
+            "article pre",
+            "(all) => all.filter((e) => e.offsetParent"
+            " && e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText)",
+        )
+        assert cut == []
+        assert not visit.page.locator(".bd-sidebar-primary").is_visible()
+        visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"

@@ -1,0 +1,103 @@
+"""The PDF, the link check, and the files by which others run and publish the book."""
+
+import io
+import json
+import os
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from tests.book.pages import ROOT, toc_entries
+from tools import links, pdf
+from tools.measure.server import serving
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.browser
+def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
+    from pypdf import PdfReader
+
+    parts = [
+        pdf.print_page(browser, f"{address}/{entry}.html")
+        for entry in ("book/02_simple_self_attention", "book/notation")
+    ]
+    pages = pdf.join(parts, tmp_path / "two.pdf")
+    reader = PdfReader(io.BytesIO((tmp_path / "two.pdf").read_bytes()))
+    assert len(reader.pages) == pages > 5
+    assert [item.title for item in reader.outline] == [title for title, _ in parts]
+    first = reader.pages[0].extract_text()
+    assert parts[0][0] in first
+    assert "import torch" in first
+    start = reader.get_destination_page_number(reader.outline[1])
+    assert parts[1][0] in reader.pages[start].extract_text()
+
+
+def test_pdf_has_every_page_of_the_contents():
+    assert pdf.entries() == toc_entries()
+
+
+def test_link_check_names_what_is_broken(tmp_path):
+    (tmp_path / "there.html").write_text("here")
+    with serving(tmp_path) as url:
+        page = f"<a href='{url}/there.html#x'>a</a><a href='{url}/gone.html'>b</a>"
+        (tmp_path / "page.html").write_text(page + "<a href='in.html'>c</a>")
+        found = links.outside_links(tmp_path)
+        assert set(found) == {f"{url}/there.html", f"{url}/gone.html"}
+        assert links.failure(f"{url}/there.html") is None
+        assert links.failure(f"{url}/gone.html") == "answers 404"
+    assert "cannot be reached" in links.failure(f"{url}/there.html", timeout=2)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_is_pinned_and_has_few_rights(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rights = workflow["permissions"]
+    assert rights in ({}, {"contents": "read"}), rights
+    for job in workflow["jobs"].values():
+        writes = {k for k, v in job.get("permissions", {}).items() if v == "write"}
+        assert writes <= {"pages", "id-token"}, writes
+        assert job["timeout-minutes"] <= 60
+        for step in job["steps"]:
+            if "uses" in step:
+                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), step
+            if "checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_runs_what_exists(path):
+    text = path.read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"run: make (\w+)", text):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for module in re.findall(r"python -m (tools[\w.]*)", text):
+        place = ROOT / module.replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists()
+    if ".ci/run" in text:
+        assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_binder_installs_the_package_with_every_version_pinned():
+    folder = ROOT / "binder"
+    lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    constraints = next(line for line in lines if line.startswith("-c ")).split()[1]
+    assert (folder / constraints).resolve() == ROOT / "constraints.txt"
+    extra = re.fullmatch(r"-e \.\[(\w+)\]", lines[-1])[1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = " ".join(project["project"]["optional-dependencies"][extra])
+    assert "figures,labs" in wanted
+    assert "jupyterlab-myst" in wanted
+    assert os.access(folder / "postBuild", os.X_OK)
+
+
+def test_other_files_are_readable():
+    container = ROOT / ".devcontainer" / "devcontainer.json"
+    assert "make setup" in json.loads(container.read_text())["postCreateCommand"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    source = (ROOT / "attention" / "__init__.py").read_text(encoding="utf-8")
+    assert f'__version__ = "{citation["version"]}"' in source
+    for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        assert yaml.safe_load(form.read_text(encoding="utf-8"))
