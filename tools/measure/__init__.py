@@ -1,0 +1,1 @@
+"""Measures built pages in a Chromium: weight, third parties, speed, accessibility."""

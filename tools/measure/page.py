@@ -1,0 +1,111 @@
+"""What is measured on one page."""
+
+from tools.measure.visit import WIDTHS, axe_source, visiting
+
+IMAGES = """() => {
+  const shown = (e) => !e.closest("[aria-hidden='true']");
+  const named = (e) => e.getAttribute("aria-label") || e.getAttribute("alt")
+    || e.querySelector(":scope > title")
+    // A picture inside a link that says where it leads is decoration.
+    || (e.getAttribute("alt") === "" && e.closest("a")?.textContent.trim());
+  return [...document.querySelectorAll("img, svg, [role=img], canvas")]
+    .filter((e) => shown(e) && !e.parentElement.closest("[role=img]") && !named(e))
+    .map((e) => e.outerHTML.slice(0, 120));
+}"""
+OVERFLOW = """() => Math.max(document.documentElement.scrollWidth,
+  document.body.scrollWidth) - document.documentElement.clientWidth"""
+TIMES = """() => ({...window.seen,
+  dcl: performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd})"""
+SCROLL = """async () => {
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 800) {
+    scrollTo(0, y);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}"""
+OPEN_ALL = """() => document.querySelectorAll("details").forEach((e) => {
+  e.open = true; })"""
+FOLD_ALL = OPEN_ALL.replace("true", "false")
+AXE = """async (contrast) => {
+  const found = await axe.run(document, {
+    resultTypes: ["violations"], rules: {"color-contrast": {enabled: contrast}},
+  });
+  return found.violations.flatMap((rule) => rule.nodes.map((node) =>
+    `${rule.id}: ${node.target.join(" ")}`.slice(0, 200)));
+}"""
+# Each is used once: what a reader can press must not call another host either.
+CONTROLS = ".theme-switch-button, button.copybtn, .dropdown-toggle"
+
+
+def weigh(instance, url):
+    """Requests, bytes, third parties on load and on use, errors, images, shift."""
+    with visiting(instance, url) as visit:
+        visit.load()
+        visit.page.evaluate(SCROLL)
+        visit.page.wait_for_timeout(200)
+        found = {
+            "requests": len(visit.requests),
+            "bytes": sum(visit.transferred.values()),
+            "images_without_text": visit.page.evaluate(IMAGES),
+            "layout_shift": round(visit.page.evaluate(TIMES)["cls"], 4),
+        }
+        _use(visit)
+        found["third_parties"] = visit.third_parties()
+        found["console_errors"] = visit.errors
+        return found
+
+
+def _use(visit):
+    visit.page.evaluate(OPEN_ALL)
+    visit.page.evaluate(
+        """(controls) => document.querySelectorAll(controls).forEach((e, i) => {
+          if (i < 20) e.click(); })""",
+        CONTROLS,
+    )
+    visit.page.wait_for_timeout(300)
+
+
+def time_slowly(instance, url, runs=3):
+    """Times of a phone on a slow line, in milliseconds: the median of some loads."""
+    seen = []
+    for _ in range(runs):
+        with visiting(instance, url, width=390) as visit:
+            visit.slow_down()
+            visit.load(settle=800)
+            seen.append(visit.page.evaluate(TIMES))
+    return {
+        f"{name}_ms": round(sorted(times[name] or 0 for times in seen)[runs // 2])
+        for name in ("dcl", "lcp")
+    }
+
+
+def look(instance, url, thorough=True):
+    """Accessibility violations and sideways overflow in each theme and width.
+
+    Contrast takes most of the time, and hardly depends on the width: it is checked in
+    all widths only where the look is to be thorough.
+    """
+    axe, overflow = {}, {}
+    with visiting(instance, url, bypass_csp=True) as visit:
+        visit.load()
+        visit.page.evaluate(axe_source())
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme)
+            for width, height in WIDTHS.items():
+                visit.page.set_viewport_size({"width": width, "height": height})
+                visit.page.evaluate(FOLD_ALL)
+                visit.page.wait_for_timeout(600)  # the theme answers after 300 ms
+                key = f"{scheme} {width}"
+                overflow[key] = visit.page.evaluate(OVERFLOW)
+                visit.page.evaluate(OPEN_ALL)  # what is folded must be readable too
+                visit.page.wait_for_timeout(400)  # it fades in
+                axe[key] = visit.page.evaluate(AXE, thorough or width == 1280)
+    return {"axe": axe, "overflow_px": overflow}
+
+
+def measure(instance, url, slow=False, thorough=True):
+    """Everything about one page."""
+    found = weigh(instance, url)
+    found |= look(instance, url, thorough)
+    if slow:
+        found |= time_slowly(instance, url)
+    return found

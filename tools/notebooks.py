@@ -1,0 +1,142 @@
+"""Pair and execute the pages: book/NAME.md, which people edit, into book/NAME.ipynb.
+
+    python tools/notebooks.py            bring every stale page up to date
+    python tools/notebooks.py 02 05      only pages whose names contain 02 or 05
+    python tools/notebooks.py --force    execute all, changed or not
+    python tools/notebooks.py --check    change nothing; exit 1 if a page is stale
+
+A page is stale when its cells differ from those of its pair, or when a code cell of
+the pair was not executed in order. File times do not count: git does not keep them.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tqdm import tqdm
+
+BOOK = Path(__file__).resolve().parent.parent / "book"
+# What a reader's Jupyter needs to open the file, and nothing of this machine.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def paired_pages(book=BOOK):
+    """Pages that hold code: Markdown files with a jupytext header."""
+    pages = sorted(book.glob("*.md"))
+    return [
+        p for p in pages if p.read_text(encoding="utf-8").startswith("---\njupytext")
+    ]
+
+
+def read_source(page):
+    """Read the Markdown half as a notebook without outputs."""
+    notebook = jupytext.read(page)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    counts = {}
+    for cell in notebook.cells:
+        cell.id = _cell_id(cell, counts)
+    return notebook
+
+
+def _cell_id(cell, counts):
+    # Ids that say something and stay the same when another cell is added.
+    text = cell.metadata.get("name") or " ".join(cell.source.split()[:6])
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:48] or "cell"
+    counts[slug] = counts.get(slug, 0) + 1
+    return slug if counts[slug] == 1 else f"{slug}-{counts[slug]}"
+
+
+def cells_of(notebook):
+    """What both halves of a pair must agree on."""
+    return [(c.cell_type, c.source, dict(c.metadata), c.id) for c in notebook.cells]
+
+
+def is_stale(page):
+    """Tell whether the executed half is missing, differs, or was not run in order."""
+    pair = page.with_suffix(".ipynb")
+    if not pair.exists():
+        return True
+    stored = nbformat.read(pair, as_version=4)
+    counts = [c.execution_count for c in stored.cells if c.cell_type == "code"]
+    in_order = counts == list(range(1, len(counts) + 1))
+    return not in_order or cells_of(stored) != cells_of(read_source(page))
+
+
+def execute(page):
+    """Run the page from top to bottom and write its executed half."""
+    notebook = read_source(page)
+    NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(page.parent)}},
+    ).execute()
+    _merge_streams(notebook)
+    widgets = notebook.metadata.get("widgets")
+    notebook.metadata = nbformat.from_dict(METADATA)
+    if widgets:
+        notebook.metadata["widgets"] = widgets
+        _steady_widgets(notebook)
+    nbformat.write(notebook, page.with_suffix(".ipynb"))
+
+
+def _steady_widgets(notebook):
+    # Imported here: only pages with labs need the package, and with it PyTorch.
+    sys.path.insert(0, str(BOOK.parent))
+    from attention.labs.stored import steady_ids
+
+    steady_ids(notebook)
+
+
+def _merge_streams(notebook):
+    # How many pieces a cell's prints arrive in depends on the load of the machine.
+    for cell in notebook.cells:
+        merged = []
+        for output in cell.get("outputs", []):
+            if merged and output.get("name") == merged[-1].get("name") == "stdout":
+                merged[-1].text += output.text
+            else:
+                merged.append(output)
+        if cell.cell_type == "code":
+            cell.outputs = merged
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of page names; default: all")
+    parser.add_argument("--force", action="store_true", help="execute fresh pages too")
+    parser.add_argument("--check", action="store_true", help="only report stale pages")
+    options = parser.parse_args()
+    pages = [
+        p for p in paired_pages()
+        if not options.names or any(n in p.stem for n in options.names)
+    ]  # fmt: skip
+    if not pages:
+        sys.exit(f"No page in {BOOK} has a name containing {options.names}.")
+    stale = [p for p in pages if options.force or is_stale(p)]
+    if options.check:
+        for page in stale:
+            print(f"stale: {page.name} (run: make notebooks)")
+        sys.exit(1 if stale else 0)
+    for page in tqdm(stale, desc="executing pages", unit="page", disable=not stale):
+        try:
+            execute(page)
+        except CellExecutionError as error:
+            sys.exit(
+                f"\n{page.name} stopped at an error; its pair is unchanged.\n{error}"
+            )
+    print(f"{len(stale)} of {len(pages)} pages executed, the rest were up to date.")
+
+
+if __name__ == "__main__":
+    main()

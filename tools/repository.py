@@ -1,0 +1,130 @@
+"""Set the repository's address, and bring the notebooks' install cell in step.
+
+    python -m tools.repository https://github.com/ORG/NAME
+    python -m tools.repository https://github.com/ORG/NAME --site https://book.example
+    python -m tools.repository --unset
+
+Writes `repository.url` and `html.baseurl` in _config.yml. Every page with cells gets a
+first cell that installs the package where it is missing, as on Colab; unset, the cell
+goes. Run `make book` afterwards: it pairs and executes the changed pages.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from tools.notebooks import paired_pages
+
+ROOT = Path(__file__).resolve().parent.parent
+URL = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+CELL = """```{{code-cell}} ipython3
+:name: install-the-package
+:tags: [hide-input]
+
+# Colab brings PyTorch, but not this book's package.
+from importlib.util import find_spec
+
+if find_spec("attention") is None:
+    source = "git+{url}"
+    %pip install --quiet "coding-attention[figures,labs] @ {{source}}"
+```
+
+"""
+# The cell as it stands in a page, for any address.
+STANDING = re.compile(re.escape(CELL.format(url="URL")).replace("URL", '[^"]*'))
+
+
+def parse_url(text):
+    """Split an address into its plain form, owner and name.
+
+    Raises:
+        ValueError: it is no address of a GitHub repository.
+    """
+    match = URL.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is no address of a GitHub repository. Give one such as "
+            "https://github.com/ORG/NAME; Binder and Colab open files from there."
+        )
+    owner, name = match.groups()
+    return f"https://github.com/{owner}/{name}", owner, name
+
+
+def set_key(config, section, key, value):
+    """Set one key of a section of _config.yml, leaving its comments alone."""
+    pattern = (
+        rf'(^{section}:\n(?:[ \t].*\n|\n)*?[ \t]+{key}:)[ \t]*(?:"[^"\n]*"|[^\s#]*)'
+    )
+    changed, count = re.subn(pattern, rf'\g<1> "{value}"', config, flags=re.MULTILINE)
+    if count != 1:
+        raise ValueError(
+            f"_config.yml has {count} keys {section}.{key}, but must have one."
+        )
+    return changed
+
+
+def with_install_cell(page, url):
+    """Put the install cell before a page's first cell, or take it out.
+
+    Args:
+        page: the text of a page's Markdown half.
+        url: the repository; empty takes the cell out.
+
+    Returns:
+        The changed text.
+    """
+    page = STANDING.sub("", page)
+    if not url:
+        return page
+    head, fence, rest = page.partition("```{code-cell}")
+    if not fence:
+        raise ValueError("The page has no code cell to put the install cell before.")
+    return head + CELL.format(url=url) + fence + rest
+
+
+def pages_site(owner, name):
+    """Give the address at which GitHub Pages publishes a repository."""
+    host = f"{owner.lower()}.github.io"
+    return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
+
+
+def apply(root, url, site):
+    """Change _config.yml and the pages below a folder; give the changed files."""
+    config = root / "_config.yml"
+    text = set_key(config.read_text(encoding="utf-8"), "repository", "url", url)
+    changed = _write(config, set_key(text, "html", "baseurl", site))
+    for page in paired_pages(root / "book"):
+        text = with_install_cell(page.read_text(encoding="utf-8"), url)
+        changed += _write(page, text)
+    return changed
+
+
+def _write(path, text):
+    if path.read_text(encoding="utf-8") == text:
+        return []
+    path.write_text(text, encoding="utf-8")
+    return [path]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url", nargs="?", help="such as https://github.com/ORG/NAME")
+    parser.add_argument("--site", help="where it is published; default: GitHub Pages")
+    parser.add_argument("--unset", action="store_true", help="back to no repository")
+    options = parser.parse_args()
+    if bool(options.url) == options.unset:
+        parser.error("give either an address or --unset")
+    url = site = ""
+    if options.url:
+        try:
+            url, owner, name = parse_url(options.url)
+        except ValueError as error:
+            sys.exit(str(error))
+        site = (options.site or pages_site(owner, name)).rstrip("/")
+    changed = apply(ROOT, url, site)
+    print("\n".join(f"changed {p.relative_to(ROOT)}" for p in changed) or "in step")
+
+
+if __name__ == "__main__":
+    main()
