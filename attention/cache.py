@@ -47,7 +47,7 @@ class KeyValueCache:
             ValueError: another layer's cache, no room for t more tokens, or another
                 batch size, dtype or device than in the first call.
         """
-        validate.cache_fits(self, layer, keys)
+        validate.cache_fits(self, layer, keys, values)
         if self._keys is None:
             # All the room at once: growing by torch.cat would copy every earlier
             # token in each step.

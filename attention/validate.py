@@ -200,20 +200,21 @@ def memory(memory, x, d_in):
         )
 
 
-def cache_fits(cache, layer, new_keys):
+def cache_fits(cache, layer, new_keys, new_values):
     """Require a key-value cache to belong to ``layer`` and to have room.
 
     Args:
         cache: a ``KeyValueCache``.
         layer: the layer about to add to it.
         new_keys: the keys to add, (b, h_kv, t, d_head).
+        new_values: the values to add, of the same shape, dtype and device.
 
     Raises:
-        RuntimeError: the keys carry a gradient, which the cache would lose.
+        RuntimeError: keys or values carry a gradient, which the cache would lose.
         ValueError: another layer's cache, no room, or another batch size, dtype or
             device than the keys in it.
     """
-    if new_keys.requires_grad:
+    if new_keys.requires_grad or new_values.requires_grad:
         raise RuntimeError(
             "a cache is for generation and keeps no gradients, but gradients are on. "
             "Call the layer under torch.no_grad(), or train it without cache."

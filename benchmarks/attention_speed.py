@@ -1,13 +1,22 @@
 """Speed and memory of the layers, as ratios in one run.
 
-    python benchmarks/attention_speed.py            about five minutes on two cores
+    python benchmarks/attention_speed.py            about fifteen minutes on two cores
     python benchmarks/attention_speed.py --quick    small sizes, to see that it works
 
 Prints tables and writes results/attention_speed.json. Let nothing else run beside it.
+
+Part of it runs twice. As it comes, Python gives large tensors back to the system when
+they are freed, and each new one is made of fresh pages, which the system has to find
+and fill with zeros. A second process keeps freed memory for the next tensor, as
+PyTorch itself does on a GPU. The difference is what fresh memory costs.
 """
 
 import argparse
 import json
+import os
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +28,13 @@ import timing
 import torch
 
 SIZES = ((4, 1024), (8, 256), (1, 4096))
+# The GNU C library's switches: no block of its own for a large tensor, and nothing
+# given back to the system.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**28),
+}
 RESULTS = Path(__file__).parent / "results" / "attention_speed.json"
 NAMES = {
     "floor": "the matrix products alone",
@@ -55,7 +71,8 @@ def speed(b, t, rounds, device="cpu", dtype=torch.float32):
             layer.train(kind is timing.forward_backward)
         functions = {name: kind(layer, x) for name, layer in layers.items()}
         functions["floor"] = getattr(floor, kind.__name__)
-        seconds = timing.interleaved(functions, rounds, synchronize=wait)
+        title = f"b = {b}, t = {t}, {kind.__name__}"
+        seconds = timing.interleaved(functions, rounds, title, synchronize=wait)
         result[kind.__name__] = timing.summarize(seconds, base="floor")
         if device == "cuda":
             for name, run in functions.items():
@@ -88,6 +105,32 @@ def cuda_peak(run):
     run()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - before
+
+
+def first_size(rounds, sizes):
+    """Measure what is asked twice, with fresh and with kept memory."""
+    return {
+        "speed": speed(*sizes[0], rounds),
+        "steps": parts.steps(*sizes[0], rounds),
+        "heads_at_a_time": parts.heads_at_a_time(*sizes[0], rounds),
+    }
+
+
+def with_kept_memory(options):
+    """Measure the first size in a process that keeps freed memory.
+
+    Returns:
+        What `first_size` gives, or None where the C library has no such switch.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return None
+    command = [sys.executable, __file__, "--first-size", f"--rounds={options.rounds}"]
+    command += ["--quick"] * options.quick
+    run = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, **KEEP_MEMORY},
+    )  # fmt: skip
+    return json.loads(run.stdout)
 
 
 def targets(results):
@@ -139,9 +182,12 @@ def memory_growth(rows, kind):
 
 def show(results):
     """Print the tables."""
-    for size in results["speed"]:
+    sizes = [(size, "") for size in results["speed"]]
+    if results["kept_memory"]:
+        sizes.append((results["kept_memory"]["speed"], ", memory kept"))
+    for size, memory_is in sizes:
         title = f"b = {size['b']}, t = {size['t']}, {size['device']}, {size['dtype']}"
-        print(f"\n{title:44}    forward       with backward")
+        print(f"\n{title + memory_is:44}    forward       with backward")
         for name, row in size["forward"].items():
             back = size["forward_backward"][name]
             print(
@@ -172,18 +218,25 @@ def show(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, no memory")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--first-size", action="store_true", help="print it as JSON")
     options = parser.parse_args()
+    rounds = options.rounds
+    sizes = ((1, 64), (2, 32)) if options.quick else SIZES
+    if options.first_size:
+        print(json.dumps(first_size(rounds, sizes)))
+        return
     if options.quick and options.output == RESULTS:
         parser.error("--quick writes no results for the book: add --output FILE")
-    rounds = options.rounds
     started = time.time()
-    sizes = ((1, 64), (2, 32)) if options.quick else SIZES
     results = {"machine": machine.describe()}
-    results["speed"] = []
-    for b, t in sizes:
-        results["speed"].append(speed(b, t, rounds))
+    results |= first_size(rounds, sizes)
+    results["speed"] = [results["speed"]]
+    # The longest takes minutes a pair of rounds.
+    for b, t in sizes[1:]:
+        results["speed"].append(speed(b, t, max(3, rounds // 2)))
+    results["kept_memory"] = with_kept_memory(options)
     if torch.cuda.is_available():
         for b, t in sizes:
             results["speed"].append(speed(b, t, rounds, "cuda", torch.bfloat16))
@@ -194,8 +247,6 @@ def main():
             "this machine has none that PyTorch can use"
         ]
     results["decoding"] = parts.decoding(rounds)
-    results["steps"] = [parts.steps(b, t, rounds) for b, t in sizes]
-    results["heads_at_a_time"] = parts.heads_at_a_time(*sizes[0], rounds)
     if not options.quick:
         measured = [n for n in contestants.NAMES if n != "divided"]
         results["memory"] = memory.measure_all(measured)

@@ -77,7 +77,9 @@ def heads_at_a_time(b, t, rounds):
             torch.softmax(scores, dim=-1) @ values[:, part]
 
     functions = {str(n): lambda n=n: run(n) for n in HEADS_AT_A_TIME}
-    summary = summarize(interleaved(functions, rounds), base=str(HEADS))
+    summary = summarize(
+        interleaved(functions, rounds, "heads at a time"), base=str(HEADS)
+    )
     for name, row in summary.items():
         row["scores_bytes"] = b * int(name) * t * t * 4
     return {"b": b, "t": t, "heads": summary}
@@ -108,7 +110,8 @@ def decoding(rounds):
             layer(x[:, : t - 1], cache=cache)
             functions[name] = lambda t=t, a=layer, c=cache: one_step(a, c, x, t)
             kept[name] = cache.num_bytes // cache.length
-        summary = summarize(interleaved(functions, rounds), base="cached")
+        seconds = interleaved(functions, rounds, f"one more token, t = {t}")
+        summary = summarize(seconds, base="cached")
         rows.append({"t": t, "steps": summary, "cache_bytes_per_token": kept})
     return {"rows": rows, "largest_difference": difference(layers["cached"], x)}
 

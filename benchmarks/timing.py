@@ -5,14 +5,16 @@ import statistics
 import time
 
 import torch
+from tqdm import tqdm
 
 
-def interleaved(functions, rounds, seed=0, synchronize=lambda: None):
+def interleaved(functions, rounds, title, seed=0, synchronize=lambda: None):
     """Time every function once a round, in another order each round.
 
     Args:
         functions: names and functions without arguments.
         rounds: how often.
+        title: of the progress bar.
         seed: of the orders.
         synchronize: waits until the device has finished.
 
@@ -24,7 +26,7 @@ def interleaved(functions, rounds, seed=0, synchronize=lambda: None):
     for name in order:
         functions[name]()  # the first call sets things up
     shuffle = random.Random(seed).shuffle
-    for _ in range(rounds):
+    for _ in tqdm(range(rounds), desc=title, unit="round"):
         shuffle(order)
         for name in order:
             synchronize()

@@ -6,12 +6,17 @@ reason why it is right. A piece can name its proof, {cell:k}: the k-th number (f
 1) in the text output of that cell. The piece, its numbers put in, must stand on the
 page exactly once; and every digit on the page must lie inside a piece.
 
-    python -m tests.book.claims PAGE      print the lines that no piece covers
+A number that is spelled out ("six tokens", "the third row") has its second entry in
+the table "number words" of the same file: the word, the word after it, and how often
+the two stand on the page. Whoever adds one has counted it in the page's outputs.
+
+    python -m tests.book.claims PAGE      print what has no second entry
 """
 
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from tests.book.pages import BOOK, Page, is_figure, toc_entries
@@ -20,6 +25,18 @@ from tools.printed_values import numbers, text_of
 CLAIMS = Path(__file__).with_name("claims")
 PROOF = re.compile(r"\{([\w-]+):(\d+)\}")
 INTERNAL_TARGET = re.compile(r"\]\((?!\w+://)[^)\s]*\)")
+WORDS = "number words"  # the table in a page's file
+# "One" is left out: it is nearly always a pronoun here ("the one that is hidden").
+NUMBER_WORD = re.compile(
+    r"""\b(
+        two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen
+        |fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty
+        |seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?
+        |first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth
+        |half|halves|halved|thirds|quarters?|twice|doubles?|doubled|tripled?
+    )\b(?:[\W_]*?([^\W_][\w'’]*))?""",
+    re.IGNORECASE | re.VERBOSE,
+)
 # Reasons that a test checks beyond the presence of the piece.
 RUN = "code that the page runs"
 
@@ -38,9 +55,33 @@ def told(name):
 
 def load(name):
     """The pieces of a page: (reason, piece) pairs."""
-    path = CLAIMS / f"{name}.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    table = _table(name)
+    table.pop(WORDS, None)
     return [(reason, piece) for reason, pieces in table.items() for piece in pieces]
+
+
+def _table(name):
+    path = CLAIMS / f"{name}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def number_words(text):
+    """Numbers that a text spells out, each with the word after it, and how often."""
+    found, position = Counter(), 0
+    while match := NUMBER_WORD.search(text, position):
+        found[" ".join(word for word in match.groups() if word).lower()] += 1
+        position = match.end(1)  # the word after it may be a number, too
+    return found
+
+
+def unequal_words(name):
+    """Number words whose count on the page is not the one in the page's file."""
+    here, there = number_words(told(name)), Counter(_table(name).get(WORDS, {}))
+    return {
+        phrase: (here[phrase], there[phrase])
+        for phrase in sorted(here | there)
+        if here[phrase] != there[phrase]
+    }
 
 
 def filled(name, piece):
@@ -78,3 +119,5 @@ if __name__ == "__main__":
         print(f"# {name}")
         for line in uncovered(name):
             print(f"    {line!r},")
+        for phrase, (here, there) in unequal_words(name).items():
+            print(f'    "{phrase}" = {here}  # the file has {there}')

@@ -18,6 +18,23 @@ def test_every_digit_has_a_second_entry(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_number_word_has_a_second_entry(name):
+    unequal = claims.unequal_words(name)
+    assert unequal == {}, f"(on the page, in claims/{name}.toml)"
+
+
+def test_number_words_are_found_whole():
+    text = "Six tokens, *twenty*-four\nheads; the third\nrow. Someone often. Two"
+    assert claims.number_words(text) == {
+        "six tokens": 1,
+        "twenty four": 1,
+        "four heads": 1,
+        "third row": 1,
+        "two": 1,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_piece_stands_once_on_its_page(name):
     text = claims.told(name)
     for reason, piece in claims.load(name):

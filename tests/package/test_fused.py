@@ -255,9 +255,13 @@ def test_bad_input_is_refused(call, error, parts):
         assert part in str(caught.value)
 
 
-def test_a_cache_refuses_gradients():
+@pytest.mark.parametrize("trained", ["W_key", "W_value"])
+def test_a_cache_refuses_gradients(trained):
+    # With one projection trained alone, only the keys or only the values carry one.
+    layer = FusedMultiHeadAttention(3, 4, 5, 0.0, 2).requires_grad_(False)
+    getattr(layer, trained).requires_grad_(True)
     with pytest.raises(RuntimeError, match=re.escape("torch.no_grad()")):
-        LAYER(X, cache=KeyValueCache())
+        layer(X, cache=KeyValueCache())
 
 
 @pytest.mark.parametrize("t_k", [1, 4, 9])

@@ -16,7 +16,12 @@ import yaml
 from tools.mutants import python_tokens
 
 DIGIT = re.compile(r"\d")
-SIGNED = re.compile(r"(?<![\w.)\]-])-?(?=\d+\.\d)")
+CARDINALS = [
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
+    "twenty", "hundred",
+]  # fmt: skip
+ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth"]
+NUMBER_WORD = re.compile(rf"\b({'|'.join(CARDINALS + ORDINALS)})\b", re.IGNORECASE)
 LINK = re.compile(r"\]\(((?!\w+://)[^)\s]+)\)")
 
 
@@ -63,6 +68,13 @@ def _entries(node):
 def other_digit(rng, digit):
     """Draw one of the nine other digits."""
     return rng.choice([d for d in "0123456789" if d != digit])
+
+
+def other_word(rng, word):
+    """Draw another number word of the same sort, and begin it as the old one did."""
+    sort = CARDINALS if word.lower() in CARDINALS else ORDINALS
+    new = rng.choice([w for w in sort if w != word.lower()])
+    return new.capitalize() if word[0].isupper() else new
 
 
 def replaced(text, start, end, new):
@@ -154,36 +166,46 @@ def prose_digit(rng, book):
 
     Digits inside the target of an internal link belong to the kind `link`.
     """
+    return _in_prose(rng, book, "digit in prose", DIGIT, other_digit)
+
+
+def prose_number_word(rng, book):
+    """Change a number that the prose spells out, "six" into "seven", in both halves."""
+    return _in_prose(rng, book, "number word in prose", NUMBER_WORD, other_word)
+
+
+def _in_prose(rng, book, kind, pattern, other):
     name = rng.choice(book.toc)
     if name not in book.pages:
-        text = book.text(f"book/{name}.md")
-        return _prose_file(rng, name, text)
+        return _in_prose_file(rng, book, kind, pattern, other, name)
     cells = [c for c in book.notebook(name).cells if c.cell_type == "markdown"]
-    places = [(c, m) for c in cells for m in _prose_digits(c.source)]
+    places = [(c, m) for c in cells for m in _outside_links(pattern, c.source)]
     if not places:
         return None
     cell, match = rng.choice(places)
-    new = replaced(cell.source, match.start(), match.end(), other_digit(rng, match[0]))
-    return _both_halves(book, "digit in prose", name, cell, new, match.start())
+    new = replaced(cell.source, match.start(), match.end(), other(rng, match[0]))
+    return _both_halves(book, kind, name, cell, new, match.start())
 
 
-def _prose_digits(text):
+def _outside_links(pattern, text):
     hidden = [m.span(1) for m in LINK.finditer(text)]
-    for match in DIGIT.finditer(text):
+    for match in pattern.finditer(text):
         if not any(a <= match.start() < b for a, b in hidden):
             yield match
 
 
-def _prose_file(rng, name, text):
+def _in_prose_file(rng, book, kind, pattern, other, name):
+    text = book.text(f"book/{name}.md")
     # The header of a file is no prose.
-    places = [m for m in _prose_digits(text) if not text.startswith("---")]
+    body = text.index("\n---\n", 3) if text.startswith("---") else 0
+    places = [m for m in _outside_links(pattern, text) if m.start() > body]
     if not places:
         return None
     match = rng.choice(places)
-    new = replaced(text, match.start(), match.end(), other_digit(rng, match[0]))
+    new = replaced(text, match.start(), match.end(), other(rng, match[0]))
     return Mutant(
-        "digit in prose", name, around(text, match.start()),
-        around(new, match.start()), {f"book/{name}.md": new}, (), True,
+        kind, name, around(text, match.start()), around(new, match.start()),
+        {f"book/{name}.md": new}, (), True,
     )  # fmt: skip
 
 
@@ -207,18 +229,29 @@ def _both_halves(book, kind, page, cell, new, position, site=False):
 
 def words_digit(rng, book):
     """Change a digit of a caption or a text alternative, in code and output alike."""
-    place = _output_place(rng, book, DIGIT, _is_figure)
+    return _in_words(rng, book, "digit", DIGIT, other_digit)
+
+
+def words_number_word(rng, book):
+    """Change a number that a caption or a text alternative spells out, likewise."""
+    return _in_words(rng, book, "number word", NUMBER_WORD, other_word)
+
+
+def _in_words(rng, book, what, pattern, other):
+    place = _output_place(rng, book, pattern, _is_figure)
     if place is None:
         return None
     page, notebook, cell, holder, _, match = place
     old = holder["text/plain"]
     # Enough of the sentence to find the same place in the HTML and in the code.
-    piece = old[max(0, match.start() - 8) : match.end() + 6]
-    offset = min(8, match.start())
-    new = replaced(piece, offset, offset + 1, other_digit(rng, match[0]))
-    kind = "digit in a text alternative"
+    start = max(0, match.start() - 8)
+    piece = old[start : match.end() + 6]
+    new = replaced(
+        piece, match.start() - start, match.end() - start, other(rng, match[0])
+    )
+    kind = f"{what} in a text alternative"
     if match.start() < old.find("\nShown: "):
-        kind = "digit in a caption"
+        kind = f"{what} in a caption"
     holder["text/plain"] = old.replace(piece, new)
     holder["text/html"] = holder["text/html"].replace(piece, new)
     edits = {}
@@ -472,9 +505,10 @@ def contents(rng, book):
 
 
 KINDS = [
-    output_digit, svg_digit, prose_digit, words_digit, sign, listing_token,
-    package_token, reference_digit, half_of_pair, dropped_output, never_executed,
-    swapped_cells, link, contents, erratum_digit,
+    output_digit, svg_digit, prose_digit, prose_number_word, words_digit,
+    words_number_word, sign, listing_token, package_token, reference_digit,
+    half_of_pair, dropped_output, never_executed, swapped_cells, link, contents,
+    erratum_digit,
 ]  # fmt: skip
 
 
