@@ -125,7 +125,8 @@ class MultiHeadAttention(nn.Module):
 
         attn_scores = queries @ keys.transpose(2, 3)  # (b, h, t, t)
         hidden = self.mask[:num_tokens, :num_tokens].bool()  # (t, t), True = future
-        attn_scores.masked_fill_(hidden, -torch.inf)
+        # -inf on the future, 0 on the rest: filling would cost one more pass backward.
+        attn_scores += torch.where(hidden, -torch.inf, 0.0)
         attn_weights = torch.softmax(attn_scores, dim=-1)
         attn_weights = self.dropout(attn_weights)
 

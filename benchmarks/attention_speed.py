@@ -1,6 +1,6 @@
 """Speed and memory of the layers, as ratios in one run.
 
-    python benchmarks/attention_speed.py            about fifteen minutes on two cores
+    python benchmarks/attention_speed.py            about ten minutes on two cores
     python benchmarks/attention_speed.py --quick    small sizes, to see that it works
 
 Prints tables and writes results/attention_speed.json. Let nothing else run beside it.
@@ -41,7 +41,7 @@ NAMES = {
     "fused": "FusedMultiHeadAttention",
     "sdpa": "combined qkv and fused kernel",
     "listing": "MultiHeadAttention",
-    "divided": "the same, dividing the scores",
+    "divided": "the same, filling and dividing the scores",
     "wrapper": "MultiHeadAttentionWrapper and projection",
     "torch": "nn.MultiheadAttention, no weights",
     "torch_weights": "nn.MultiheadAttention, with weights",
@@ -218,7 +218,7 @@ def show(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, no memory")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--first-size", action="store_true", help="print it as JSON")
     options = parser.parse_args()

@@ -55,7 +55,7 @@ class Floor:
 
 
 class DividedScores(MultiHeadAttention):
-    """The straightforward listing: it divides the t × t scores, not the queries."""
+    """The straightforward listing: it fills and divides the t × t scores."""
 
     def forward(self, x):  # noqa: D102
         b, num_tokens, _ = x.shape

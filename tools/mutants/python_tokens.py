@@ -1,7 +1,9 @@
 """Changes of one token in Python code that give another program.
 
 The changes are those that people make by mistake in attention code. Docstrings,
-comments and the words of messages are no code and are left alone.
+comments and the words of messages are no code and are left alone. So is the zero of a
+mask that is added to scores: another finite number there shifts all visible scores of
+a row alike, and softmax gives the same weights whatever is added to a whole row.
 """
 
 import io
@@ -22,6 +24,8 @@ OPERATORS = {
     "<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "==",
     "+": "-", "-": "+", "*": "/", "/": "*", "**": "*", "@": "*", "//": "%", "%": "//",
 }  # fmt: skip
+
+ADDED_MASK = re.compile(r"torch\.where\(\w+, -torch\.inf, 0\.0\)$")
 
 
 @dataclass
@@ -67,8 +71,9 @@ def _code_tokens(source):
         keyword = (
             re.match(r"\s*=(?!=)", token.line[token.end[1] :]) and previous in "(,"
         )
+        zero = token.string == "0.0" and ADDED_MASK.search(line)
         if token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.OP):
-            if not skip and not keyword:
+            if not (skip or keyword or zero):
                 yield token
             previous = token.string
 
