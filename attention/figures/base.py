@@ -64,6 +64,19 @@ def new_axes(width=3.6, height=2.4):
     return Figure(figsize=(width, height)).add_subplot()
 
 
+def shape_box(ax, x, y, width, name, shape, color, before=""):
+    """Draw a box around (x, y) that names a tensor and gives its shape below."""
+    corner = (x - width / 2, y - 0.2)
+    ax.add_patch(Rectangle(corner, width, 0.4, facecolor=color, edgecolor=INK))
+    text = f"{name}\n{before}({', '.join(str(size) for size in shape)})"
+    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=8)
+
+
+def arrow(ax, start, end):
+    """Draw an arrow from start to end, both (x, y)."""
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK})
+
+
 def number(value, decimals=4):
     """Write a number as PyTorch prints it, with a fixed number of decimals.
 

@@ -2,7 +2,16 @@
 
 from matplotlib.patches import Rectangle
 
-from attention.figures.base import DARK, INK, LIGHT, SKY, new_axes, styled
+from attention.figures.base import (
+    DARK,
+    INK,
+    LIGHT,
+    SKY,
+    arrow,
+    new_axes,
+    shape_box,
+    styled,
+)
 
 # One color for each head, light enough for dark text.
 HEADS = (SKY, "#fbe8c4", "#cfeadf", "#f3dbe9")
@@ -21,18 +30,18 @@ def lanes(x, layer):
     """
     t, h, d_head = len(x), layer.num_heads, layer.head_dim
     ax = _blank(new_axes(3.6, 3.75), 3.6, 3.75)
-    _box(ax, 1.8, 0.25, 1.5, "inputs x", x.shape, LIGHT)
+    shape_box(ax, 1.8, 0.25, 1.5, "inputs x", x.shape, LIGHT)
     lane = 3.6 / h
     for head in range(h):
         center, color = (head + 0.5) * lane, HEADS[head % len(HEADS)]
         width = min(1.5, lane - 0.15)
         name = f"q, k, v of head {head}"
-        _box(ax, center, 1.05, width, name, (t, d_head), color, "each ")
-        _box(ax, center, 1.77, width, "weights α", (t, t), color)
-        _box(ax, center, 2.49, width, "weights @ v", (t, d_head), color)
-        _arrow(ax, (1.8 + (center - 1.8) * 0.4, 0.45), (center, 0.84))
-        _arrow(ax, (center, 1.25), (center, 1.56))
-        _arrow(ax, (center, 1.97), (center, 2.28))
+        shape_box(ax, center, 1.05, width, name, (t, d_head), color, "each ")
+        shape_box(ax, center, 1.77, width, "weights α", (t, t), color)
+        shape_box(ax, center, 2.49, width, "weights @ v", (t, d_head), color)
+        arrow(ax, (1.8 + (center - 1.8) * 0.4, 0.45), (center, 0.84))
+        arrow(ax, (center, 1.25), (center, 1.56))
+        arrow(ax, (center, 1.97), (center, 2.28))
         # The head's share of the joined vector, in its own color.
         part = 2.4 / h
         left = 0.6 + head * part
@@ -41,11 +50,11 @@ def lanes(x, layer):
             left + part / 2, 3.03, f"({t}, {d_head})", color=DARK, ha="center",
             va="center", fontsize=8,
         )  # fmt: skip
-        _arrow(ax, (center, 2.69), (left + part / 2, 2.91))
+        arrow(ax, (center, 2.69), (left + part / 2, 2.91))
     ax.text(2.78, 0.57, "W_query,\nW_key, W_value", fontsize=7, color=INK, va="center")
-    _arrow(ax, (1.8, 3.14), (1.8, 3.32))
+    arrow(ax, (1.8, 3.14), (1.8, 3.32))
     ax.text(1.9, 3.26, "out_proj", fontsize=8, color=INK)
-    _box(ax, 1.8, 3.53, 2.4, "context vectors z", (t, layer.d_out), LIGHT)
+    shape_box(ax, 1.8, 3.53, 2.4, "context vectors z", (t, layer.d_out), LIGHT)
     return ax
 
 
@@ -55,17 +64,6 @@ def _blank(ax, width, height):
     ax.set_xlim(0, width)
     ax.set_ylim(height, 0)
     return ax
-
-
-def _box(ax, x, y, width, name, shape, color, before=""):
-    corner = (x - width / 2, y - 0.2)
-    ax.add_patch(Rectangle(corner, width, 0.4, facecolor=color, edgecolor=INK))
-    text = f"{name}\n{before}({', '.join(str(size) for size in shape)})"
-    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=8)
-
-
-def _arrow(ax, start, end):
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK})
 
 
 @styled

@@ -14,8 +14,10 @@ from attention.figures.base import (
     SKY,
     VERMILION,
     WEIGHTS,
+    arrow,
     new_axes,
     number,
+    shape_box,
     styled,
 )
 
@@ -47,41 +49,29 @@ def flow(x, W_query, W_key, W_value):
     ax.set_axis_off()
     ax.set_xlim(0, 3.6)
     ax.set_ylim(3.3, 0)
-    _box(ax, 1.8, 0.24, "inputs x", x.shape, LIGHT)
-    _box(ax, 0.6, 1.09, "queries q", (t, W_query.shape[1]), SKY)
-    _box(ax, 1.8, 1.09, "keys k", (t, W_key.shape[1]), SKY)
-    _box(ax, 3.0, 1.09, "values v", (t, W_value.shape[1]), WARM)
-    _box(ax, 1.2, 1.79, "scores ω", (t, t), LIGHT)
-    _box(ax, 1.2, 2.44, "weights α", (t, t), LIGHT)
-    _box(ax, 2.1, 3.04, "context vectors z", (t, W_value.shape[1]), WARM, width=1.5)
+    shape_box(ax, 1.8, 0.24, 1.0, "inputs x", x.shape, LIGHT)
+    shape_box(ax, 0.6, 1.09, 1.0, "queries q", (t, W_query.shape[1]), SKY)
+    shape_box(ax, 1.8, 1.09, 1.0, "keys k", (t, W_key.shape[1]), SKY)
+    shape_box(ax, 3.0, 1.09, 1.0, "values v", (t, W_value.shape[1]), WARM)
+    shape_box(ax, 1.2, 1.79, 1.0, "scores ω", (t, t), LIGHT)
+    shape_box(ax, 1.2, 2.44, 1.0, "weights α", (t, t), LIGHT)
+    shape_box(ax, 2.1, 3.04, 1.5, "context vectors z", (t, W_value.shape[1]), WARM)
     for center, name in ((0.6, "W_query"), (1.8, "W_key"), (3.0, "W_value")):
-        _arrow(ax, (1.8 + (center - 1.8) * 0.3, 0.44), (center, 0.87))
+        arrow(ax, (1.8 + (center - 1.8) * 0.3, 0.44), (center, 0.87))
         # On the way, moved aside so that the arrow does not cross the name.
         ax.text(
             1.8 + (center - 1.8) * 0.72 + (0.08 if center >= 1.8 else -0.08), 0.62,
             name, ha="left" if center >= 1.8 else "right", fontsize=8, color=INK,
         )  # fmt: skip
-    _arrow(ax, (0.6, 1.29), (1.05, 1.57))
-    _arrow(ax, (1.8, 1.29), (1.35, 1.57))
+    arrow(ax, (0.6, 1.29), (1.05, 1.57))
+    arrow(ax, (1.8, 1.29), (1.35, 1.57))
     ax.text(1.82, 1.5, "dot products", fontsize=8, color=INK)
-    _arrow(ax, (1.2, 1.99), (1.2, 2.22))
+    arrow(ax, (1.2, 1.99), (1.2, 2.22))
     ax.text(1.28, 2.14, "divide by √d_k, softmax", fontsize=8, color=INK)
-    _arrow(ax, (1.2, 2.64), (1.75, 2.82))
-    _arrow(ax, (3.0, 1.29), (2.75, 2.82))
+    arrow(ax, (1.2, 2.64), (1.75, 2.82))
+    arrow(ax, (3.0, 1.29), (2.75, 2.82))
     ax.text(1.85, 2.7, "weighted sum", fontsize=8, color=INK)
     return ax
-
-
-def _box(ax, x, y, name, shape, color, width=1.0):
-    ax.add_patch(
-        Rectangle((x - width / 2, y - 0.2), width, 0.4, facecolor=color, edgecolor=INK)
-    )
-    text = f"{name}\n({', '.join(str(size) for size in shape)})"
-    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=8)
-
-
-def _arrow(ax, start, end):
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK})
 
 
 @styled
