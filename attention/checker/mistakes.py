@@ -184,7 +184,7 @@ _ALL = [
         "mask_fill_zero",
         "Hidden scores are set to 0",
         "A score of 0 is not nothing: softmax gives it the weight exp(0) = 1 before "
-        "normalising. The future leaks.",
+        "normalizing. The future leaks.",
         "`masked_fill(mask, 0)` or `scores * tril` where "
         "`masked_fill(mask, -torch.inf)` is meant",
         CAUSAL,
@@ -207,7 +207,7 @@ _ALL = [
     ),
     Mistake(
         "mask_after_softmax",
-        "The mask comes after softmax, and the weights are not normalised again",
+        "The mask comes after softmax, and the weights are not normalized again",
         "Rows no longer sum to 1, and through the sum in softmax the future still "
         "changes the output.",
         "`softmax(scores) * tril` where masking with `-torch.inf` before softmax is "
@@ -233,7 +233,7 @@ _ALL = [
     Mistake(
         "softmax_over_heads",
         "Softmax over the wrong axis: the heads",
-        "Weights are normalised between heads, so no head averages the values.",
+        "Weights are normalized between heads, so no head averages the values.",
         "`softmax(…, dim=1)` where `dim=-1` is meant: scores are (b, h, t, t)",
         MULTI,
     ),

@@ -107,7 +107,7 @@ def recipes(causal, d_head):
     # With a finite value, softmax over heads or the batch has no NaN.
     for name, axis in (("softmax_over_heads", 1), ("softmax_over_batch", 0)):
         recipe = replace(base, softmax=axis, fill=-1e9)
-        singles.append(((name,), recipe, "normalised over another axis"))
+        singles.append(((name,), recipe, "normalized over another axis"))
     return singles
 
 

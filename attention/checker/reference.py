@@ -19,7 +19,7 @@ class Recipe:
         mask: which scores are hidden; see :func:`hidden`.
         fill: the score of a hidden position.
         mask_by: "fill", "adding ones", or "after softmax".
-        softmax: the axis that is normalised, or "none", "twice", "all", "safe".
+        softmax: the axis that is normalized, or "none", "twice", "all", "safe".
         turned: "scores" or "weights" to transpose these.
         scale_weights: also divide the attention weights by √d_head.
         groups: "blocks" if neighboring query heads share a key, or "tiles".
@@ -156,13 +156,13 @@ def _weights(scores, recipe):
         scores = scores + mask
     elif recipe.mask_by == "fill":
         scores = scores.masked_fill(mask, recipe.fill)
-    weights = _normalise(scores, recipe.softmax)
+    weights = _normalize(scores, recipe.softmax)
     if recipe.mask_by == "after softmax":
         weights = weights.masked_fill(mask, 0.0)
     return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
 
 
-def _normalise(scores, how):
+def _normalize(scores, how):
     if how == "none":
         return scores
     if how == "all":

@@ -216,7 +216,7 @@ class LowestNumber(nn.Module):
         return scores.masked_fill(future, lowest).softmax(dim=-1) @ v
 
 
-class Renormalised(nn.Module):
+class Renormalized(nn.Module):
     """Softmax, then the mask, then a division by the row sums: the longer way."""
 
     def __init__(self, d_in, d_out, context_length):
@@ -353,7 +353,7 @@ VARIANTS = [
     ("pre-scaled queries", PreScaledQueries, {}),
     ("additive mask", AdditiveMask, {}),
     ("lowest number of the dtype for -inf", LowestNumber, {}),
-    ("masked after softmax, then renormalised", Renormalised, {}),
+    ("masked after softmax, then renormalized", Renormalized, {}),
     ("softmax by hand, safely", SoftmaxByHand, {}),
     ("a loop over positions, no mask", RowByRow, {}),
     ("a list of heads", ListOfHeads, {}),
