@@ -83,7 +83,7 @@ def split_heads(layer, mesh):
             f"layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
             f"{type(layer).__name__}. Pass the attention layers of a model one by one."
         )
-    if isinstance(layer.W_query.weight, DTensor):
+    if any(isinstance(p, DTensor) for p in layer.parameters()):
         raise ValueError("layer is split already. Build a new one to split it anew.")
     counts = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
     for name in counts:

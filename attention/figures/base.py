@@ -10,7 +10,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import matplotlib as mpl
-import torch
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -122,9 +121,10 @@ def matrix(
         The Axes.
 
     Raises:
-        ValueError: no vector or matrix, or the labels, blanks or outlines do not fit.
+        TypeError, ValueError: no vector or matrix, or the labels, blanks or outlines
+            do not fit.
     """
-    values = torch.as_tensor(values).detach().double()
+    values = checks.tensor("values", values).double()
     values = values.unsqueeze(0) if values.dim() == 1 else values
     if values.dim() != 2:
         raise ValueError(
@@ -163,9 +163,7 @@ def matrix(
 
 def _check_cells(values, outline, blank):
     n_rows, n_columns = values.shape
-    for row, column in outline:
-        checks.index("the row in outline", row, n_rows, "rows")
-        checks.index("the column in outline", column, n_columns, "columns")
+    checks.pairs("outline", outline, row=n_rows, column=n_columns)
     if blank is not None:
         sizes = {"rows": n_rows, "columns": n_columns}
         checks.shape("blank", blank, "rows columns", **sizes)

@@ -3,6 +3,7 @@
 import torch
 from matplotlib.patches import Rectangle
 
+from attention.figures import checks
 from attention.figures.base import (
     BLUE,
     DARK,
@@ -28,8 +29,11 @@ def sight(tokens, title=None):
     Returns:
         Axes with t rows. A row holds the tokens that its last one sees; the last one
         is framed, and what comes later is an empty cell with a dashed edge.
+
+    Raises:
+        TypeError, ValueError: the tokens are no list, or there is none.
     """
-    t = len(tokens)
+    t = checks.entries("tokens", tokens)
     height = 0.31 * t + 0.3
     ax = _bare_axes(3.5, height, t)
     ax.set_ylim(t + 0.05, -0.9)
@@ -59,8 +63,14 @@ def steps(rows, tokens, title=None):
 
     Returns:
         Axes with one named row of t cells for each step, and arrows between them.
+
+    Raises:
+        TypeError, ValueError: no token or no row, or one without a number a token.
     """
-    t, step = len(tokens), 1.9
+    t, step = checks.entries("tokens", tokens), 1.9
+    checks.named("rows", rows)
+    for name, row in rows.items():
+        checks.shape(f"rows[{name!r}]", row, "t", t=t)
     n = len(rows)
     ax = _bare_axes(3.4, 0.27 * (n * step + 1.4), t)
     ax.set_ylim(n * step - 0.8, -2.2)
@@ -100,8 +110,17 @@ def dropped(weights, keep, tokens, rate, title=None):
 
     Returns:
         Axes with t columns of weights, dropped ones crossed out, and one of sums.
+
+    Raises:
+        TypeError, ValueError: the shapes and the tokens do not fit each other, the
+            mask is not boolean, or the rate is outside [0, 1).
     """
-    t = len(tokens)
+    t = checks.entries("tokens", tokens)
+    checks.shape("weights", weights, "t t", t=t)
+    checks.shape("keep", keep, "t t", t=t)
+    checks.boolean("keep", keep)
+    advice = "Pass the share that dropout drops, such as 0.5; 1 would leave nothing."
+    checks.number("rate", rate, 0, 1, advice)
     seen = torch.ones(t, t).tril().bool()
     result = weights * keep / (1 - rate)  # (t, t)
     margin, width, height = 0.62, 3.6, 0.31 * t + 0.44
@@ -133,7 +152,13 @@ def cropped_mask(mask, num_tokens, title=None):
 
     Returns:
         Axes with the mask's cells and one frame of num_tokens rows and columns.
+
+    Raises:
+        TypeError, ValueError: the mask is not square, or smaller than the input.
     """
+    mask = checks.tensor("mask", mask)
+    size, _ = checks.shape("mask", mask, "context_length context_length")
+    checks.count("num_tokens", num_tokens, 1, size, "the tokens that the mask covers")
     ax = matrix(mask, title=title, decimals=0)
     frame = Rectangle(
         (0, 0), num_tokens, num_tokens, fill=False, edgecolor=VERMILION, lw=2.2,

@@ -1,8 +1,8 @@
 """Figures of trained heads: patterns, training curves, effects of single heads."""
 
-import torch
 from matplotlib.patches import Rectangle
 
+from attention.figures import checks
 from attention.figures.base import (
     BLUE,
     DARK,
@@ -33,11 +33,19 @@ def pattern(weights, rows, columns, title=None, marked=()):
 
     Returns:
         Axes with one square for each weight.
+
+    Raises:
+        TypeError, ValueError: no matrix of weights from 0 to 1, not one label for each
+            row and column, or a mark outside.
     """
-    weights = torch.as_tensor(weights).detach()
-    t_q, t_k = weights.shape
-    left = 0.12 + 0.062 * max(len(label) for label in rows)
-    above = 0.12 + 0.062 * max(len(label) for label in columns)
+    weights = checks.tensor("weights", weights)
+    t_q, t_k = checks.shape("weights", weights, "t_q t_k")
+    checks.labels("rows", rows, t_q, "rows")
+    checks.labels("columns", columns, t_k, "columns")
+    checks.between("weights", weights, 0, 1)
+    marked = checks.pairs("marked", marked, row=t_q, column=t_k)
+    left = 0.12 + 0.062 * max(len(str(label)) for label in rows)
+    above = 0.12 + 0.062 * max(len(str(label)) for label in columns)
     above += 0.22 * (title is not None)
     side = min(0.24, (3.5 - left) / t_k)
     width, height = left + side * t_k + 0.05, above + side * t_q + 0.05
@@ -71,15 +79,32 @@ def curves(steps, groups, xlabel, ylabel, levels=None):
 
     Args:
         steps: n positions on the x axis.
-        groups: dict of name -> list of series, each of n numbers. Series of one group
-            share a color; the group's name stands in the legend.
+        groups: dict of name -> list of series, each of n numbers from 0 on; one to
+            five of them. Series of one group share a color; the group's name stands in
+            the legend.
         xlabel: what the positions are.
         ylabel: what the numbers are.
-        levels: dict of name -> number, drawn as dashed lines.
+        levels: dict of name -> number from 0 on, drawn as dashed lines.
 
     Returns:
         Axes with a line for each series.
+
+    Raises:
+        TypeError, ValueError: too many groups, a series that has not one number from 0
+            on for each position, or a level below 0.
     """
+    n = checks.entries("steps", steps)
+    steps = checks.numbers("steps", steps, n, "positions")
+    checks.groups("groups", groups, len(COLORS))
+    groups = {
+        name: checks.series(f"groups[{name!r}]", series, n, "steps", 0)
+        for name, series in groups.items()
+    }
+    if levels:
+        checks.named("levels", levels)
+        for name, level in levels.items():
+            advice = "The axis begins at 0 and would not show it."
+            checks.number(f"levels[{name!r}]", level, 0, checks.INFINITY, advice)
     ax = new_axes(3.5, 2.5)
     ax.set_position([0.14, 0.17, 0.83, 0.68])
     for (name, series), color in zip(groups.items(), COLORS, strict=False):
@@ -109,7 +134,11 @@ def circuit(words):
 
     Returns:
         Axes with four tokens on two levels and the looks between them.
+
+    Raises:
+        TypeError, ValueError: the words are not a list of three.
     """
+    checks.labels("words", words, 3, "tokens of the piece")
     a, b, c = words
     ax = new_axes(3.6, 2.3)
     ax.set_position([0, 0, 1, 1])

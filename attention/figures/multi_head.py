@@ -2,6 +2,8 @@
 
 from matplotlib.patches import Rectangle
 
+from attention import validate
+from attention.figures import checks
 from attention.figures.base import (
     DARK,
     INK,
@@ -23,12 +25,26 @@ def lanes(x, layer):
 
     Args:
         x: token vectors of one sequence, (t, d_in).
-        layer: a ``MultiHeadAttention`` with two or three heads.
+        layer: a ``MultiHeadAttention`` with one to three heads.
 
     Returns:
         Axes with three boxes for each head and three boxes for all.
+
+    Raises:
+        TypeError, ValueError: no such layer, more heads than lanes fit the page, or
+            ``x`` is not one sequence of token vectors that the layer takes.
     """
-    t, h, d_head = len(x), layer.num_heads, layer.head_dim
+    parts = ("num_heads", "head_dim", "d_out", "W_query")
+    missing = [part for part in parts if not hasattr(layer, part)]
+    if missing:
+        raise TypeError(
+            f"layer must be a MultiHeadAttention, but got {type(layer).__name__} "
+            f"without {', '.join(missing)}. Pass a layer such as MultiHeadAttention(3, "
+            f"4, 6, 0.0, num_heads=2)."
+        )
+    h, d_head = layer.num_heads, layer.head_dim
+    checks.count("layer.num_heads", h, 1, 3, "the lanes that fit a phone")
+    t, _ = checks.shape("x", x, "t d_in", d_in=layer.W_query.in_features)
     ax = _blank(new_axes(3.6, 3.75), 3.6, 3.75)
     shape_box(ax, 1.8, 0.25, 1.5, "inputs x", x.shape, LIGHT)
     lane = 3.6 / h
@@ -83,10 +99,18 @@ def tagged(entries, d_out, num_heads, title, names):
 
     Returns:
         Axes with the blocks side by side.
+
+    Raises:
+        TypeError, ValueError: the entries are no whole numbers in blocks, they do not
+            fit the page, or the heads, colors and names do not fit them.
     """
-    blocks, n_rows, n_columns = entries.shape
+    blocks, n_rows, n_columns = checks.shape("entries", entries, "blocks rows columns")
+    checks.whole("entries", entries)
+    _check_heads(d_out, num_heads)
+    checks.labels("names", names, blocks, "blocks")
     cell, gap, top = 0.5, 0.16, 0.44
     width = 0.1 + blocks * n_columns * cell + (blocks - 1) * gap
+    checks.fits_page("the row of blocks", width)
     ax = _blank(new_axes(width, top + 0.4 * n_rows + 0.04), width, 1)
     ax.set_ylim(top + 0.4 * n_rows + 0.04, 0)
     ax.text(0.05, 0.12, title, color=INK, va="center", fontsize=9)
@@ -99,6 +123,12 @@ def tagged(entries, d_out, num_heads, title, names):
                 corner = (left + column * cell, top + 0.4 * row)
                 _tagged_cell(ax, corner, cell, entry, d_out, num_heads)
     return ax
+
+
+def _check_heads(d_out, num_heads):
+    validate.sizes(d_out=d_out, num_heads=num_heads)
+    validate.divisible(d_out, num_heads)
+    checks.count("num_heads", num_heads, 1, len(HEADS), "one for each color")
 
 
 def _tagged_cell(ax, corner, size, entry, d_out, num_heads):
@@ -123,7 +153,16 @@ def memory(strips, d_out, num_heads):
 
     Returns:
         Axes with one strip of cells for each entry of ``strips``.
+
+    Raises:
+        TypeError, ValueError: no strip, one that holds no whole numbers, or heads that
+            do not fit the features or the colors.
     """
+    checks.named("strips", strips)
+    for name, strip in strips.items():
+        checks.shape(f"strips[{name!r}]", strip, "n")
+        checks.whole(f"strips[{name!r}]", strip)
+    _check_heads(d_out, num_heads)
     longest = max(len(strip) for strip in strips.values())
     cell = 3.5 / longest
     height = 0.6 * len(strips) + 0.02

@@ -2,6 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
+from attention import validate
 from attention.figures import checks
 from attention.figures.base import (
     BLUE,
@@ -15,6 +16,9 @@ from attention.figures.base import (
     number,
     styled,
 )
+
+# What the map needs to know of each mechanism.
+MECHANISM = ("name", "section", "adds", "computes", "weights")
 
 
 @styled
@@ -79,12 +83,12 @@ def mechanisms(steps):
         Axes with a box for each step.
 
     Raises:
-        TypeError, ValueError: weights that are no square matrix.
+        TypeError, ValueError: no step, a step without one of its entries, or weights
+            that are no square matrix of finite numbers.
     """
-    for step in steps:
-        for weights in step["weights"]:
-            t = weights.shape[0] if weights.dim() else 0
-            checks.shape(f"weights of {step['name']!r}", weights, "t t", t=t)
+    checks.entries("steps", steps)
+    for i, step in enumerate(steps):
+        _check_mechanism(f"steps[{i}]", step)
     box, gap = 0.62, 0.34
     height = len(steps) * (box + gap) + 0.04
     ax = new_axes(3.6, height)
@@ -115,6 +119,21 @@ def mechanisms(steps):
         for k, weights in enumerate(step["weights"]):
             _grid(ax, left + k * 0.48 + 0.02, top + 0.09, weights, 0.44)
     return ax
+
+
+def _check_mechanism(name, step):
+    validate.instance(name, step, dict, f"Pass the entries {', '.join(MECHANISM)}.")
+    missing = [key for key in MECHANISM if key not in step]
+    if missing:
+        raise ValueError(
+            f"{name} must hold the entries {', '.join(MECHANISM)}, but got only "
+            f"{', '.join(step) or 'none'}. Add {', '.join(missing)}."
+        )
+    name = f"weights of {step['name']!r}"
+    checks.entries(name, step["weights"], 4)
+    for weights in step["weights"]:
+        checks.shape(name, weights, "t t")
+        checks.finite(name, weights)
 
 
 def _grid(ax, x, y, weights, size):

@@ -115,12 +115,17 @@ def bars(groups, labels, title=None):
     """
     looks = (BLUE, VERMILION, GREEN)
     checks.groups("groups", groups, len(looks))
+    checks.entries("labels", labels)
     for name, values in groups.items():
         checks.shape(f"groups[{name!r}]", values, "t", t=len(labels))
         checks.finite(f"groups[{name!r}]", values)
     groups = {name: values.detach() for name, values in groups.items()}
     colors = dict(zip(groups, looks, strict=False))
-    ax = new_axes(3.6, 0.5 + 0.21 * len(labels) * len(groups))
+    figure_height = 0.5 + 0.21 * len(labels) * len(groups)
+    # Of that, 0.82 are bars; few of them leave little room above for legend and title.
+    head = 0.37 if title is not None else 0.169
+    more = max(0, head - 0.15 * figure_height)
+    ax = new_axes(3.6, figure_height + more)
     height = 0.8 / len(groups)
     for i, (name, values) in enumerate(groups.items()):
         for row, value in enumerate(values.tolist()):
@@ -132,14 +137,23 @@ def bars(groups, labels, title=None):
     smallest = min(float(v.min()) for v in groups.values())
     largest = max(float(v.max()) for v in groups.values())
     # Zero stays in view, and right of it there is room for the numbers.
+    left = min(0, smallest * 1.1)
     right = largest * 1.2 if largest > 0 else -0.2 * smallest or 1
-    ax.set_xlim(min(0, smallest * 1.1), right)
+    for value in torch.cat(list(groups.values())).tolist():
+        # The share of the axes, 2.844 inches wide, that the number takes.
+        text = f" {value:.4f}"
+        digits = sum(sign.isdigit() for sign in text)
+        margin = 0.08 if value >= 0 else 0.06  # a minus sign takes room
+        share = (0.0618 * digits + 0.031 * (len(text) - digits) - margin) / 2.844
+        right = max(right, (max(value, 0) - share * left) / (1 - share))
+    ax.set_xlim(left, right)
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_yticks(range(len(labels)), labels, fontsize=8)
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     ax.axvline(0, color=INK, lw=0.8)
-    ax.set_position([0.19, 0.03, 0.79, 0.82])
+    share = figure_height / (figure_height + more)
+    ax.set_position([0.19, 0.03 * share, 0.79, 0.82 * share])
     ax.legend(
         loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(groups), fontsize=8,
         frameon=False, labelcolor=INK, borderaxespad=0.1, handlelength=1,

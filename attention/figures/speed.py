@@ -35,7 +35,7 @@ def kept(tokens, d_head):
         TypeError, ValueError: no size is given, too many, or one is no positive
             integer.
     """
-    checks.groups("tokens", tokens, 3)
+    checks.entries("tokens", tokens, 3)
     for t in tokens:
         validate.sizes(tokens=t)
     validate.sizes(d_head=d_head)
@@ -76,16 +76,13 @@ def amounts(values, title=None, decimals=2):
         Axes with horizontal bars from zero.
 
     Raises:
-        ValueError: there is no number, or one is negative or not finite.
+        TypeError, ValueError: there is no number, or one is negative or not finite.
     """
-    if not values:
-        raise ValueError("values must hold a number, but is empty. Pass name: number.")
+    checks.named("values", values)
+    advice = "A bar has no length for it: leave it out, or draw it with matrix."
     for name, value in values.items():
-        if not 0 <= value < float("inf"):
-            raise ValueError(
-                f"values[{name!r}] must be a finite number from 0 on, but got {value}. "
-                f"A bar has no length for it."
-            )
+        checks.number(f"values[{name!r}]", value, 0, checks.INFINITY, advice)
+    checks.count("decimals", decimals, 0, 9, "the digits after the point")
     head = 0.28 if title is not None else 0.05
     height = head + 0.36 * len(values)
     ax = _bare(new_axes(3.6, height))
@@ -119,17 +116,15 @@ def by_tokens(tokens, lines, ylabel):
         Axes with one marked line for each entry of ``lines``.
 
     Raises:
-        ValueError: too many lines, or one that has not one positive number for each
-            number of tokens.
+        TypeError, ValueError: too many lines, or one that has not one positive number
+            for each number of tokens, or tokens that are no positive numbers.
     """
+    n = checks.entries("tokens", tokens)
     checks.groups("lines", lines, 3)
-    for name, line in lines.items():
-        checks.labels(f"lines[{name!r}]", line, len(tokens), "numbers of tokens")
-        if not all(0 < value < float("inf") for value in line):
-            raise ValueError(
-                f"lines[{name!r}] must hold positive finite numbers: a logarithmic "
-                f"axis has no place for the others. Got {list(line)}."
-            )
+    tokens = _positive("tokens", tokens, n)
+    lines = {
+        name: _positive(f"lines[{name!r}]", line, n) for name, line in lines.items()
+    }
     ax = new_axes(3.6, 2.1 + 0.18 * len(lines))
     top = 0.97 - 0.18 * len(lines) / ax.figure.get_figheight()
     ax.set_position([0.2, 0.2, 0.76, top - 0.2])
@@ -151,6 +146,16 @@ def by_tokens(tokens, lines, ylabel):
     return ax
 
 
+def _positive(name, given, count):
+    found = checks.numbers(name, given, count, "numbers of tokens")
+    if min(found) <= 0:
+        raise ValueError(
+            f"{name} must hold positive numbers, but got {found}. A logarithmic axis "
+            f"has no place for the others: leave them out."
+        )
+    return found
+
+
 @styled
 def shards(cuts, ranks):
     """Draw weight matrices cut into one part for each rank.
@@ -163,13 +168,10 @@ def shards(cuts, ranks):
         Axes with a square for each matrix; parts of one rank share a color.
 
     Raises:
-        ValueError: too many matrices or ranks, or a cut of another kind.
+        TypeError, ValueError: too many matrices or ranks, or a cut of another kind.
     """
     checks.groups("cuts", cuts, 4)
-    if ranks not in range(2, len(RANKS) + 1):
-        raise ValueError(
-            f"ranks must be 2 to {len(RANKS)}, one for each color, but got {ranks}."
-        )
+    checks.count("ranks", ranks, 2, len(RANKS), "one for each color")
     side, gap = 0.78, 0.1  # inches
     ax = _bare(new_axes(3.6, side + 0.3))
     ax.set_xlim(-0.05, 3.55)
@@ -177,7 +179,8 @@ def shards(cuts, ranks):
     for i, (name, cut) in enumerate(cuts.items()):
         if cut not in ("rows", "columns"):
             raise ValueError(
-                f'cuts[{name!r}] must be "rows" or "columns", but got {cut!r}.'
+                f'cuts[{name!r}] must be "rows" or "columns", but got {cut!r}. Name '
+                f"what is split among the ranks."
             )
         left = i * (side + gap)
         middle = left + side / 2

@@ -2,6 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
+from attention.figures import checks
 from attention.figures.base import (
     BLUE,
     DARK,
@@ -23,11 +24,27 @@ def alignment(top, bottom, links, highlight=()):
         top: words of the first sentence.
         bottom: words of the second sentence.
         links: (top index, bottom index) pairs.
-        highlight: pairs whose lines stand out.
+        highlight: pairs among the links whose lines stand out.
 
     Returns:
         Axes with a row of words for each sentence and a line for each pair.
+
+    Raises:
+        TypeError, ValueError: a sentence without words, a pair that points at none, or
+            a highlight that is no link.
     """
+    words = {
+        "top_word": checks.entries("top", top),
+        "bottom_word": checks.entries("bottom", bottom),
+    }
+    links = checks.pairs("links", links, **words)
+    highlight = checks.pairs("highlight", highlight, **words)
+    unknown = [pair for pair in highlight if pair not in links]
+    if unknown:
+        raise ValueError(
+            f"highlight must hold pairs of links, but got {unknown[0]}. Add the pair "
+            f"to links, so that there is a line to stand out."
+        )
     ax = _plain(3.6, 1.7)
     places = [_row(ax, words, y) for words, y in ((top, 0.25), (bottom, 1.45))]
     for i, j in links:
@@ -41,7 +58,7 @@ def alignment(top, bottom, links, highlight=()):
 
 def _row(ax, words, y):
     # Each word gets room by its letters.
-    letters = [len(word) + 1.6 for word in words]
+    letters = [len(str(word)) + 1.6 for word in words]
     scale = 3.56 / sum(letters)
     x, centers = 0.02, []
     for word, size in zip(words, letters, strict=True):
@@ -62,7 +79,11 @@ def bottleneck(source, target):
 
     Returns:
         Axes with two chains of states and one box between them.
+
+    Raises:
+        TypeError, ValueError: no list of words, an empty one, or one too long.
     """
+    _check_chains(source, target)
     ax = _plain(3.6, 2.2)
     read = _chain(ax, source, 1.5, 1.95, SKY)
     write = _chain(ax, target, 0.62, 0.2, "#fbe3d3", above=True)
@@ -84,12 +105,19 @@ def look_back(source, target, step, weights):
 
     Returns:
         Axes with two chains of states, and a line as thick as each weight.
+
+    Raises:
+        TypeError, ValueError: no list of words, an empty one, or one too long; a step
+            without a word, or not one weight from 0 to 1 for each word of the source.
     """
+    _check_chains(source, target)
+    checks.index("step", step, len(target), "words of target")
+    weights = checks.numbers("weights", weights, len(source), "words of source", 0, 1)
     ax = _plain(3.6, 2.2)
     read = _chain(ax, source, 1.5, 1.95, SKY)
     write = _chain(ax, target, 0.62, 0.2, "#fbe3d3", above=True)
     for x, weight in zip(read, weights, strict=True):
-        width = 0.6 + 5 * round(float(weight), 3)
+        width = 0.6 + 5 * round(weight, 3)
         ax.plot([write[step], x], [0.77, 1.35], color=VERMILION, lw=width, zorder=1)
     return ax
 
@@ -103,7 +131,11 @@ def everyone(words):
 
     Returns:
         Axes with two rows of the same words and a line for each pair.
+
+    Raises:
+        TypeError, ValueError: the words are no list, or there is none.
     """
+    checks.entries("words", words)
     ax = _plain(3.6, 1.8)
     centers = _row(ax, words, 1.55)
     _row(ax, words, 0.25)
@@ -115,19 +147,31 @@ def everyone(words):
 
 @styled
 def against_length(lengths, groups, ylabel):
-    """Draw a measure against length: a line for the mean, an area for the spread.
+    """Draw a share against length: a line for the mean, an area for the spread.
 
     Args:
         lengths: n lengths.
-        groups: dict of name -> list of series, one for each seed, n numbers each.
+        groups: dict of name -> list of series, one for each seed, of n numbers from 0
+            to 1 each; one to three of them.
         ylabel: what is measured.
 
     Returns:
         Axes with a line and an area from lowest to highest for each group.
+
+    Raises:
+        TypeError, ValueError: too many groups, or a series that has not one number
+            from 0 to 1 for each length.
     """
+    looks = ((VERMILION, "s"), (BLUE, "o"), (GREEN, "D"))
+    n = checks.entries("lengths", lengths)
+    lengths = checks.numbers("lengths", lengths, n, "lengths")
+    checks.groups("groups", groups, len(looks))
+    groups = {
+        name: checks.series(f"groups[{name!r}]", series, n, "lengths", 0, 1)
+        for name, series in groups.items()
+    }
     ax = new_axes(3.5, 2.5)
     ax.set_position([0.15, 0.17, 0.82, 0.7])
-    looks = ((VERMILION, "s"), (BLUE, "o"), (GREEN, "D"))
     for (name, series), (color, marker) in zip(groups.items(), looks, strict=False):
         columns = list(zip(*series, strict=True))
         means = [sum(column) / len(column) for column in columns]
@@ -154,12 +198,19 @@ def stages(names, inside):
 
     Args:
         names: three stages, in order.
-        inside: for each stage, the texts that stand in its box; the first text of
-            the first stage is framed, for it is where the book stands.
+        inside: for each stage, the one to three texts that stand in its box; the first
+            text of the first stage is framed, for it is where the book stands.
 
     Returns:
         Axes with a box for each stage.
+
+    Raises:
+        TypeError, ValueError: not three stages, or one whose texts do not fit its box.
     """
+    checks.labels("names", names, 3, "stages")
+    checks.labels("inside", inside, 3, "stages")
+    for i, texts in enumerate(inside):
+        checks.entries(f"inside[{i}]", texts, 3)
     ax = _plain(3.6, 1.75)
     width = 1.12
     for i, (name, texts) in enumerate(zip(names, inside, strict=True)):
@@ -185,6 +236,12 @@ def _plain(width, height):
     ax.set_xlim(0, width)
     ax.set_ylim(height, 0)
     return ax
+
+
+def _check_chains(source, target):
+    # More states than that would leave no room for the arrows between them.
+    for name, words in (("source", source), ("target", target)):
+        checks.entries(name, words, 10)
 
 
 def _chain(ax, words, y, label_y, color, above=False):

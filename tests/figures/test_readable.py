@@ -56,6 +56,12 @@ CASES = {
         {"one way": CAUSAL[5], "other way": CAUSAL[4]}, TOKENS
     ),
     "bars, negative": lambda: figures.bars({"score": random(6, seed=1)}, TOKENS),
+    "bars, far below zero": lambda: figures.bars(
+        {"score": torch.tensor([-100.0, 0.5])}, TOKENS[:2]
+    ),
+    "bars, one and a title": lambda: figures.bars(
+        {"score": torch.tensor([0.5])}, TOKENS[:1], "share"
+    ),
     "bars, three groups and a title": lambda: figures.bars(
         {name: random_weights(4, seed=i) for i, name in enumerate("abc")},
         TOKENS[:4], "share",

@@ -379,6 +379,15 @@ REFUSED = {
 }
 
 
+# Eight queries and these many keys and values: none, an odd number, groups that do not
+# divide the queries, more than the queries.
+@pytest.mark.parametrize("rows", [8, 11, 14, 26])
+def test_a_combined_matrix_that_does_not_split_is_refused(rows):
+    given = changed(COMBINED, "qkv.weight", (rows, 8))
+    with pytest.raises(ValueError, match=f"{rows} outputs do not split for d_out=8"):
+        convert.from_combined(given, CONTEXT)
+
+
 @pytest.mark.parametrize(("call", "error", "parts"), REFUSED.values(), ids=REFUSED)
 def test_what_does_not_fit_is_refused(call, error, parts):
     with pytest.raises(error) as caught:
