@@ -82,7 +82,9 @@ def test_bottleneck_and_stages_hold_their_words():
     found = [t.get_text() for t in ax.texts]
     assert found.count("state") == 5
     assert {"a", "b", "x", "y", "z"} <= set(found)
-    ax = figures.stages(["one", "two", "three"], [["here", "there"], ["later"], []])
+    ax = figures.stages(
+        ["one", "two", "three"], [["here", "there"], ["later"], ["at last"]]
+    )
     assert {"one", "two", "here", "there", "later"} <= {t.get_text() for t in ax.texts}
     edges = [to_hex(p.get_edgecolor()) for p in filled(ax)]
     assert edges.count(VERMILION) == 1
