@@ -150,5 +150,13 @@ def test_printed_page_is_light_and_whole(browser, address):
         )
         assert cut == []
         assert not visit.page.locator(".bd-sidebar-primary").is_visible()
+        # What reads a cell aloud sticks to the window; on paper it would cover numbers.
+        stuck = visit.page.eval_on_selector_all(
+            ".attn-lab *",
+            "(all) => all.filter((e) => e.offsetParent"
+            " && getComputedStyle(e).position === 'sticky').length",
+        )
+        assert visit.page.locator(".attn-lab").count() > 0
+        assert stuck == 0
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
