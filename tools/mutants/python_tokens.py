@@ -25,6 +25,9 @@ OPERATORS = {
     "+": "-", "-": "+", "*": "/", "/": "*", "**": "*", "@": "*", "//": "%", "%": "//",
 }  # fmt: skip
 
+# All projections of a layer read the same inputs, so each has the same in_features;
+# and new_empty takes dtype and device alone, which keys and values share.
+SAME_FOR_ALL = re.compile(r"\.(in_features|new_empty\()")
 ADDED_MASK = re.compile(r"torch\.where\(\w+, -torch\.inf, 0\.0\)$")
 
 
@@ -73,7 +76,8 @@ def _code_tokens(source):
         )
         zero = token.string == "0.0" and ADDED_MASK.search(line)
         if token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.OP):
-            if not (skip or keyword or zero):
+            same = SAME_FOR_ALL.match(token.line[token.end[1] :])
+            if not (skip or keyword or zero or same):
                 yield token
             previous = token.string
 
