@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("tests.labs.on_screen")
+
 ROOT = Path(__file__).resolve().parents[2]
 OLDEST = (20, 19)  # the first Node that takes a .js file with exports for a module
 
@@ -123,11 +125,13 @@ def lab_site(tmp_path_factory):
     import torch
 
     from attention import labs
+    from tests.labs.on_screen import training_lab
 
     big = torch.linspace(-1, 1, 12 * 16, dtype=torch.float64).view(12, 16)
     pages = {
         "one": (labs.AttentionLab(), labs.MaskLab(), labs.ScaleLab()),
         "two": (labs.DropoutLab(), labs.HeadSplitLab(), labs.MultiHeadLab()),
+        "training": (training_lab(),),
         "big": (labs.AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),),
         "plain": (),
     }
