@@ -1,0 +1,98 @@
+"""What the pages import is what a reader installs: in Binder, nothing else is there."""
+
+import ast
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import packages_distributions, requires
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.book.pages import BOOK, ROOT, pages
+
+# Where a page may import from: the repository and the planted bugs.
+FOLDERS = (ROOT, BOOK / "_gallery")
+
+
+def local_file(module):
+    """The repository's file of a module, or None for a module from elsewhere."""
+    for folder in FOLDERS:
+        place = folder / module.replace(".", "/")
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.exists():
+                return file
+    return None
+
+
+@cache
+def imported(source):
+    """The modules that running ``source`` imports, those of local modules included.
+
+    Imports inside functions do not count: they run only when someone asks.
+    """
+    found, waiting = set(), [ast.parse(source)]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.Import):
+                found |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {node.module, *(f"{node.module}.{n.name}" for n in node.names)}
+            elif not isinstance(node, ast.FunctionDef):
+                waiting.append(node)
+    return frozenset(found)
+
+
+def everything_imported(sources):
+    found, waiting = set(), {name for source in sources for name in imported(source)}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        parents = {name.rpartition(".")[0]} - {""}
+        file = local_file(name)
+        inside = imported(file.read_text(encoding="utf-8")) if file else set()
+        waiting |= (inside | parents) - found
+    return found
+
+
+def own_requirements(extras):
+    """What pyproject.toml asks for, with these extras."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    more = (project["optional-dependencies"][extra] for extra in extras)
+    return [*project["dependencies"], *(line for lines in more for line in lines)]
+
+
+def installed_with(extra):
+    """The distributions that pip installs with an extra of this project."""
+    found, waiting = set(), [Requirement(f"coding-attention[{extra}]")]
+    while waiting:
+        one = waiting.pop()
+        seen = {(canonicalize_name(one.name), extra) for extra in ("", *one.extras)}
+        if seen <= found:
+            continue
+        found |= seen
+        own = one.name == "coding-attention"
+        lines = own_requirements(one.extras) if own else requires(one.name) or ()
+        for inner in map(Requirement, lines):
+            extras = ("", *one.extras)
+            if inner.marker is None or any(
+                inner.marker.evaluate({"extra": extra}) for extra in extras
+            ):
+                waiting.append(inner)
+    return {name for name, _ in found}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_reader_has_what_the_page_imports(page):
+    modules = everything_imported(cell.source for cell in page.code_cells)
+    tops = {name.partition(".")[0] for name in modules}
+    here = {name for name in tops if local_file(name) or (ROOT / name).is_dir()}
+    foreign = tops - here - sys.stdlib_module_names
+    assert "torch" in foreign
+    there = installed_with("notebooks")
+    brought_by = packages_distributions()
+    for name in foreign:
+        names = {canonicalize_name(owner) for owner in brought_by[name]}
+        assert names & there, f"{name} is not installed with [notebooks]"
