@@ -60,8 +60,8 @@ budget: $(READY) ## hold every page against site_budget.json, in a browser
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)
 
-measure: book ## measure every page: bytes, requests, axe, times on a slow phone
-	@$(BIN)/python -m tools.measure --slow
+measure: book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
+	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
 
 repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
 	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)

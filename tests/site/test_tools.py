@@ -4,13 +4,17 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.book.pages import ROOT, toc_entries
 from tools import links, pdf
+from tools.measure import plain
 from tools.measure.server import serving
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -51,6 +55,13 @@ def test_link_check_names_what_is_broken(tmp_path):
     assert "cannot be reached" in links.failure(f"{url}/there.html", timeout=2)
 
 
+def test_workflows_are_safe_by_zizmors_rules():
+    zizmor = Path(sys.executable).with_name("zizmor")
+    command = [zizmor, "--offline", "--no-progress", "--quiet", *WORKFLOWS]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflow_is_pinned_and_has_few_rights(path):
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -78,6 +89,15 @@ def test_workflow_runs_what_exists(path):
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists()
     if ".ci/run" in text:
         assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_plain_book_drops_only_what_makes_the_site_lean():
+    given = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    config, bare = yaml.safe_load(given), yaml.safe_load(plain.plain_config(given))
+    assert "lean_site" not in bare["sphinx"]["local_extensions"]
+    assert "labs" in bare["sphinx"]["local_extensions"]
+    assert set(config) - set(bare) == {"repository", "launch_buttons"}
+    assert bare["sphinx"]["config"].items() <= config["sphinx"]["config"].items()
 
 
 def test_binder_installs_the_package_with_every_version_pinned():

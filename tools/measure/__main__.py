@@ -3,6 +3,7 @@
     python -m tools.measure                     every page of _build/html
     python -m tools.measure --site DIR          another build
     python -m tools.measure --against DIR       two builds in one run, before and after
+    python -m tools.measure --against-theme     before: the theme as it comes
     python -m tools.measure --slow              times on a slow phone as well
     python -m tools.measure --only 05 index     pages whose names contain 05 or index
 
@@ -12,12 +13,14 @@ Exits with 1 when a page exceeds the budget. Nothing but 127.0.0.1 is reached.
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 from tqdm import tqdm
 
 from tools.measure.budget import exceeded, figures, read_budget
 from tools.measure.page import measure
+from tools.measure.plain import build_plain
 from tools.measure.server import serving
 from tools.measure.visit import browser
 
@@ -60,7 +63,11 @@ def table(found):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", type=Path, default=SITE, help="folder of the HTML")
-    parser.add_argument("--against", type=Path, help="an earlier build to compare with")
+    before = parser.add_mutually_exclusive_group()
+    before.add_argument("--against", type=Path, help="an earlier build to compare with")
+    before.add_argument(
+        "--against-theme", action="store_true", help="compare with the bare theme"
+    )
     parser.add_argument("--only", nargs="+", default=(), help="parts of page names")
     parser.add_argument("--slow", action="store_true", help="also times, slow line")
     parser.add_argument("--json", type=Path, help="write all that was found here")
@@ -69,9 +76,19 @@ def parse():
 
 def main():
     options = parse()
+    with tempfile.TemporaryDirectory() as folder:
+        before = options.against
+        if options.against_theme:
+            print("building the book with the theme as it comes ...", file=sys.stderr)
+            before = build_plain(Path(folder))
+        report(options, before)
+
+
+def report(options, before):
+    """Measure, print a table for each build, and exit with the verdict."""
     sites = {"this build": options.site}
-    if options.against:
-        sites = {"before": options.against, "after": options.site}
+    if before:
+        sites = {"before": before, "after": options.site}
     for site in sites.values():
         if not site_pages(site):
             sys.exit(f"{site} holds no pages. Build the book first: make book")
