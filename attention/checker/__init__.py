@@ -8,7 +8,15 @@ what came out. No source code of the reader is ever inspected.
 """
 
 from attention.checker.mistakes import MISTAKES, Mistake
-from attention.checker.report import CheckFailed, Finding, Report
+from attention.checker.report import CheckFailed, Finding, Report, Result
 from attention.checker.run import check
 
-__all__ = ["MISTAKES", "CheckFailed", "Finding", "Mistake", "Report", "check"]
+__all__ = [
+    "MISTAKES",
+    "CheckFailed",
+    "Finding",
+    "Mistake",
+    "Report",
+    "Result",
+    "check",
+]

@@ -15,7 +15,16 @@ TIME = "07_where_the_time_goes"
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: its short name, and the words for it."""
+    """One mistake: its short name, and the words for it.
+
+    Attributes:
+        name: short name, its key in :data:`attention.checker.MISTAKES`.
+        title: the mistake in one line.
+        means: what it means for the results.
+        line: the line that is likely at fault, and what is meant instead.
+        page: the page of the book to read.
+        severity: "error" (results are wrong) or "warning" (a trap for later).
+    """
 
     name: str
     title: str

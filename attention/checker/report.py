@@ -61,9 +61,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """How one test ended, and why: "passed", "failed", "not run" or "broken".
+    """How one test ended.
 
-    "broken" means that the checker itself failed, so that nothing is known.
+    Attributes:
+        test: name of the test.
+        outcome: "passed", "failed", "not run" or "broken"; the last means that the
+            checker itself failed, so that nothing is known.
+        why: the reason if it did not run or is broken, else empty.
     """
 
     test: str
@@ -101,7 +105,10 @@ class Report:
 
     @property
     def exit_status(self):
-        """0: nothing found, 1: something found, 2: nothing that could be tested."""
+        """What the command line exits with.
+
+        0 if nothing was found, 1 if something was, 2 if nothing could be tested.
+        """
         if not self.usable:
             return 2
         return 0 if self.ok else 1

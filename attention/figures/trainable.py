@@ -151,7 +151,7 @@ def growth(widths, lines, ylabel, log=False):
 
     Args:
         widths: the widths on the horizontal axis, (n,), each a power of two.
-        lines: dict of name -> n numbers, one to three of them.
+        lines: dict of name -> n finite numbers, one to three of them.
         ylabel: what the numbers are.
         log: whether the vertical axis is logarithmic.
 
@@ -159,11 +159,20 @@ def growth(widths, lines, ylabel, log=False):
         Axes with one marked line for each entry of ``lines``.
 
     Raises:
-        ValueError: too many lines, or one that has not one number a width.
+        TypeError: a line holds no numbers.
+        ValueError: too many lines, or one that has not one finite number a width, or
+            with ``log`` one that is not above zero.
     """
     checks.groups("lines", lines, 3)
-    for name, line in lines.items():
-        checks.labels(f"lines[{name!r}]", line, len(widths), "widths")
+    lines = {
+        name: checks.numbers(f"lines[{name!r}]", line, len(widths), "widths")
+        for name, line in lines.items()
+    }
+    if log and min(min(line) for line in lines.values()) <= 0:
+        raise ValueError(
+            "lines must hold numbers above 0 on a logarithmic axis, but the smallest "
+            f"is {min(min(line) for line in lines.values())}. Pass log=False."
+        )
     ax = new_axes(3.4, 2.3)
     ax.set_position([0.19, 0.18, 0.78, 0.68])
     looks = zip((VERMILION, BLUE, GREEN), "os^", strict=True)

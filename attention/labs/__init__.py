@@ -18,6 +18,7 @@ from attention.labs.head_split import HeadSplitLab
 from attention.labs.mask import MaskLab
 from attention.labs.multi_head import MultiHeadLab
 from attention.labs.scale import ScaleLab
+from attention.labs.training import TrainingLab
 
 __all__ = [
     "AttentionLab",
@@ -26,4 +27,5 @@ __all__ = [
     "MaskLab",
     "MultiHeadLab",
     "ScaleLab",
+    "TrainingLab",
 ]

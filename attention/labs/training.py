@@ -22,7 +22,10 @@ class TrainingLab(base.Lab):
         at: index of the step that is shown.
         head: index of the head that is shown.
 
+    All but ``scores``, ``at`` and ``head`` are required.
+
     Raises:
+        TypeError: one that is required is missing or empty.
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
@@ -46,6 +49,17 @@ class TrainingLab(base.Lab):
     patterns = traitlets.List(help="(steps, heads, t, t)").tag(sync=True, lab=True)
     at = traitlets.Int(0, help="index of the step").tag(sync=True, lab=True)
     head = traitlets.Int(0, help="index of the head").tag(sync=True, lab=True)
+
+    def __init__(self, **values):
+        needed = ("tokens", "steps", "losses", "heads", "patterns")
+        missing = [name for name in needed if not values.get(name)]
+        if missing:
+            raise TypeError(
+                f"TrainingLab shows a training run, so it needs {', '.join(needed)}, "
+                f"but got no {', '.join(missing)}. Record the weights of each head at "
+                "some steps of a training run and pass them as patterns."
+            )
+        super().__init__(**values)
 
     @traitlets.validate("patterns")
     def _check_patterns(self, proposal):

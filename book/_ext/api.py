@@ -28,7 +28,6 @@ REFERENCING = "sphinxcontrib.bibtex.style.referencing"
 OUTSIDE = ("torch", "matplotlib", "numpy", "anywidget", "ipywidgets", "traitlets")
 # docutils writes the first, which no longer exists and does not fit into a list.
 ENTRY_ROLES = ('role="doc-biblioentry"', 'role="listitem"')
-BEFORE_NAPOLEON = 400
 PACKAGE = "attention"
 READ = ("", ".checker", ".convert", ".exercises", ".figures", ".labs", ".parallel")
 
@@ -187,12 +186,6 @@ def _resolved(base):
     return base.__mro_entries__(()) if isinstance(base, StandIn) else (base,)
 
 
-def keep_colons(app, what, name, obj, options, lines):
-    """Keep Napoleon from reading a property's "0: nothing" as a type and a text."""
-    if what == "property":
-        lines.insert(0, "")
-
-
 def write_factories(app, what, name, obj, options, signature, annotation):
     """Show a list that is made anew as the empty list that it is."""
     return (signature or "").replace("<factory>", "[]") or None, annotation
@@ -212,7 +205,6 @@ def setup(app):
     app.connect("builder-inited", read_package)
     app.connect("builder-inited", no_backlinks)
     app.connect("autodoc-process-bases", name_bases)
-    app.connect("autodoc-process-docstring", keep_colons, priority=BEFORE_NAPOLEON)
     app.connect("autodoc-process-signature", write_factories)
     app.connect("html-page-context", repair)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

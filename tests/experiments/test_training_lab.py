@@ -43,3 +43,10 @@ def test_static_figure_holds_the_numbers():
     assert "Step 9 of training, loss 0.5000: what only head looks at." in page
     for number in ("3.5000", "0.5000", "0.1250", "0.8750"):
         assert f"<td>{number}</td>" in page
+
+
+def test_says_what_it_needs():
+    with pytest.raises(TypeError, match="but got no tokens, steps, losses, heads, pat"):
+        TrainingLab()
+    with pytest.raises(TypeError, match="but got no losses"):
+        make(losses=[])

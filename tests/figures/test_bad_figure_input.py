@@ -185,6 +185,14 @@ TABLE = {
         lambda: figures.growth([2, 4], {"a": [1.0]}, "y"),
         ["lines['a'] must hold one entry for each of the 2 widths", "got 1"],
     ),
+    "line with a NaN": (
+        lambda: figures.growth([2, 4], {"a": [1.0, float("nan")]}, "y"),
+        ["lines['a'] must hold finite numbers", "1 of 2"],
+    ),
+    "zero on a logarithmic axis": (
+        lambda: figures.growth([2, 4], {"a": [1.0, 0.0]}, "y", log=True),
+        ["lines must hold numbers above 0", "smallest is 0.0", "log=False"],
+    ),
     "three histograms": (
         lambda: figures.histogram(dict.fromkeys("abc", V3), "x"),
         ["groups must hold 1 to 2 entries", "got 3"],
@@ -749,6 +757,7 @@ def test_list_instead_of_a_tensor(call):
         lambda x: figures.spread({"a": x}),
         lambda x: figures.one_query(x[0, :2], x[:, :2], x[:, :2], ABC, "a"),
         lambda x: figures.histogram({"a": x}, "x"),
+        lambda x: figures.growth([2, 4, 8], {"a": x[0]}, "y"),
         lambda x: figures.look(x[0], ABC, 0),
         lambda x: figures.mechanisms([mechanism(x)]),
         lambda x: figures.steps({"a": x[0]}, ABC),
