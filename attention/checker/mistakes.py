@@ -547,7 +547,7 @@ _ALL = [
         "Gradients do not reach a parameter",
         "It keeps its first value forever.",
         "the parameter is never used, or `detach()`, `.data` or `torch.no_grad()` cuts "
-        "it off. A mask belongs into `register_buffer`, not into `nn.Parameter`",
+        "it off. A mask belongs in `register_buffer`, not into `nn.Parameter`",
         TRAINABLE,
     ),
     # Storage, devices, numbers of other widths.
@@ -555,7 +555,7 @@ _ALL = [
         "state_dict_changes",
         "A call changes the state dict",
         "A checkpoint saved afterwards does not load into a new instance.",
-        "`register_buffer` or a new parameter in forward; it belongs into `__init__`, "
+        "`register_buffer` or a new parameter in forward; it belongs in `__init__`, "
         "or for a cache: `persistent=False`",
         CAUSAL,
     ),

@@ -93,8 +93,8 @@ def _scores_for(answer):
     answer = answer.detach().float()
     if same(torch.softmax(answer, dim=0), WEIGHTS):
         return (
-            "The logarithms of the weights do it, plus any number. So every average is "
-            "a softmax of some scores, and equal scores give the mean."
+            "The logarithms of the weights do it, plus any number. So softmax can give "
+            "any positive weights that sum to one, and equal scores give the mean."
         )
     hints = [
         (WEIGHTS, "These are the weights. Which scores does softmax turn into them?"),

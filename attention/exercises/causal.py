@@ -230,8 +230,9 @@ def _mixed(answer):
             f"{hints[letter]} Compare what the two ways give to softmax, row by row."
         )
     return (
-        "One way divides the scores, the other does not. The divisor is the key width "
-        "of another model; with one scale in lines c and e, whichever, both agree."
+        "One way divides the scores, the other does not. The divisor is the root of "
+        "another model's key width; with one scale in lines c and e, whichever, both "
+        "agree."
     )
 
 

@@ -29,7 +29,16 @@ OUTSIDE = ("torch", "matplotlib", "numpy", "anywidget", "ipywidgets", "traitlets
 # docutils writes the first, which no longer exists and does not fit into a list.
 ENTRY_ROLES = ('role="doc-biblioentry"', 'role="listitem"')
 PACKAGE = "attention"
-READ = ("", ".checker", ".convert", ".exercises", ".figures", ".labs", ".parallel")
+READ = (
+    "",
+    ".checker",
+    ".convert",
+    ".example",
+    ".exercises",
+    ".figures",
+    ".labs",
+    ".parallel",
+)
 
 
 class StandIn:

@@ -64,9 +64,35 @@ def test_the_wrapper_wins_with_fresh_memory_only(kind, fresh, kept):
     assert kept[kind]["wrapper"] > kept[kind]["listing"]
 
 
-def test_a_few_heads_at_a_time_take_as_long_as_all(results):
+@pytest.mark.parametrize("kind", ["forward", "forward_backward"])
+@pytest.mark.parametrize("t", [256, 4096])
+def test_the_wrapper_does_not_win_at_other_sizes(t, kind, fresh):
+    assert fresh[t, kind]["wrapper"] > fresh[t, kind]["listing"]
+
+
+def test_a_few_heads_at_a_time_are_no_faster(results):
     heads = results["kept_memory"]["heads_at_a_time"]["heads"]
     assert all(row["ratio"] == pytest.approx(1, abs=0.1) for row in heads.values())
+    assert min(row["ratio"] for row in heads.values()) == heads["12"]["ratio"] == 1
+
+
+@pytest.mark.parametrize("t", [1024, 4096])
+def test_pytorchs_own_layer_gets_faster_with_gradients(t, fresh):
+    assert fresh[t, "forward"]["torch"] > 2, "it stores the scores"
+    assert fresh[t, "forward_backward"]["torch"] < 1, "it does not"
+
+
+@pytest.mark.parametrize("t", [1024, 4096])
+def test_forms_that_store_scores_vary_more_in_long_sequences(t, results):
+    row = next(size["forward"] for size in results["speed"] if size["t"] == t)
+
+    def spread(name):
+        low, high = row[name]["ratio_quartiles"]
+        return high - low
+
+    kernels = {"fused", "sdpa"}
+    most = max(map(spread, kernels))
+    assert all(spread(name) > most for name in EVERYTHING - kernels)
 
 
 def test_mask_and_softmax_take_more_time_than_arithmetic(results):
@@ -75,6 +101,7 @@ def test_mask_and_softmax_take_more_time_than_arithmetic(results):
     whole = 8 * t * d * d + (4 * h * d_head + 6 * h) * t * t
     arithmetic = 6 * h * t * t / whole
     assert shares["mask"] + shares["softmax"] > 5 * arithmetic
+    assert shares["softmax"] > 3 * shares["mask"], "far more, with as many bytes"
 
 
 def test_a_cached_step_is_at_least_twenty_times_cheaper(results):
