@@ -54,5 +54,6 @@ const mount = () => {
   }
 };
 
-// The script is deferred: the whole page is there when it runs.
-mount();
+// The script is deferred, so the whole page is there. What the page needs to be read
+// comes first: its own controls start with this event, and the labs after it.
+document.addEventListener("DOMContentLoaded", () => setTimeout(mount));

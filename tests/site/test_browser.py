@@ -160,3 +160,15 @@ def test_printed_page_is_light_and_whole(browser, address):
         assert stuck == 0
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_link_to_a_late_cell_leads_there(width, browser, address):
+    """Labs above it come in after the page, less high than what they replace."""
+    url = f"{address}/book/05_multi_head_attention.html#same-function"
+    place = "() => document.getElementById('same-function').getBoundingClientRect().top"
+    with visiting(browser, url, width=width) as visit:
+        visit.load(settle=1500)
+        height = visit.page.evaluate("innerHeight")
+        assert 0 <= visit.page.evaluate(place) < height / 2
+        assert visit.page.evaluate("scrollY") > 5 * height
