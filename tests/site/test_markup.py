@@ -11,7 +11,9 @@ from sphinx.errors import ExtensionError, ThemeError
 from tests.book.pages import toc_entries
 from tests.site.conftest import site_pages
 
-from lean_site import assets, change, describe, icons, launch, maths, policy  # isort: skip
+from lean_site import (  # isort: skip
+    assets, change, describe, icons, launch, maths, policy, styles,
+)  # fmt: skip
 
 BOOK_PAGES = [page for page in site_pages() if page != "404"]
 
@@ -116,6 +118,18 @@ def test_unused_files_are_not_published(site):
     assert not [f.name for f in static.rglob("*") if f.suffix in {".woff2", ".ttf"}]
 
 
+def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
+    sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
+    assert len(sheets["bootstrap.css"]) < 60_000, "most of Bootstrap is not used here"
+    assert "Licensed under MIT" in sheets["bootstrap.css"]
+    assert "Font Awesome Free" in sheets["icons.css"]
+    page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
+    for name, sheet in (("navbar-brand", "bootstrap"), ("bd-header", "pydata")):
+        assert re.search(rf'class="[^"]*{name}', page)
+        assert any(f".{name}" in css for n, css in sheets.items() if sheet in n)
+    assert ".accordion-item" not in sheets["bootstrap.css"]
+
+
 def test_entry_and_missing_page(site):
     entry = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
     target = entry.find("a")["href"]
@@ -180,6 +194,18 @@ def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
     assert icons.shape("file")[2].startswith("M0 64C0 28.7")  # not the outlined file
     with pytest.raises(ThemeError, match="no-such-icon"):
         icons.inline("no-such-icon")
+
+
+def test_selectors_go_that_ask_for_an_unknown_class():
+    css = (
+        "/*! MIT */ /* License: ours */ /* note */ a{b:c} .on , .off p{d:e} .off{f:g}"
+        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} "
+        "@media screen{.on{n:o}} @font-face{p:q}"
+    )
+    assert styles.lean(css, {"on"}) == (
+        "/*! MIT *//* License: ours */a{b:c}.on{d:e}.on:not(.off){h:i}"
+        "@media screen{.on{n:o}}@font-face{p:q}"
+    )
 
 
 def test_style_sheet_draws_every_icon_of_the_admonitions():

@@ -7,6 +7,7 @@ what the pages ask for. One module for each concern; each says what it replaces:
     maths     formulas as MathML, made at build time, in place of MathJax
     icons     the icons in use as inline SVG, in place of Font Awesome
     assets    scripts and styles: those the page needs, none that blocks it
+    styles    of those style sheets, only the rules that can apply to a page
     repair    markup of the theme that fails accessibility checks
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
@@ -20,7 +21,16 @@ the theme cannot undo it in silence.
 import hashlib
 from pathlib import Path
 
-from lean_site import assets, describe, extras, icons, launch, maths, templates
+from lean_site import (
+    assets,
+    describe,
+    extras,
+    icons,
+    launch,
+    maths,
+    styles,
+    templates,
+)
 
 FILES = {".py", ".js", ".css", ".svg", ".png"}
 EXTENSIONS = Path(__file__).resolve().parents[1]
@@ -37,6 +47,7 @@ def _digest(app, config):
 def setup(app):
     app.add_config_value("site_digest", "", "html")
     app.connect("config-inited", _digest)
-    for module in (templates, maths, icons, assets, describe, launch, extras):
+    parts = (templates, maths, icons, assets, describe, launch, extras, styles)
+    for module in parts:
         module.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,81 @@
+"""Style sheets: only rules that can apply to a page of this book.
+
+Replaces: nine tenths of Bootstrap's style sheet and of MyST-NB's, which style what no
+page holds. A selector goes when it asks for a class whose name occurs nowhere in the
+pages or in the scripts. That keeps too much rather than too little: any word counts.
+"""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import tinycss2
+
+NAME = re.compile(r"-?[A-Za-z_][\w-]*")
+LICENSE = re.compile("^!|licen[cs]e", re.IGNORECASE)
+GROUPS = {"media", "supports"}
+
+
+def words(files):
+    """Every word of these files that could be the name of a class."""
+    found = set()
+    for file in files:
+        found.update(NAME.findall(file.read_text(encoding="utf-8", errors="replace")))
+    return found
+
+
+def lean(css, known):
+    """Drop the selectors of a style sheet that ask for a class not in ``known``."""
+    return "".join(_rules(tinycss2.parse_stylesheet(css), known))
+
+
+def _rules(nodes, known):
+    for node in nodes:
+        if node.type == "comment":
+            if LICENSE.search(node.value):
+                yield node.serialize()
+        elif node.type == "qualified-rule":
+            kept = [s for s in _selectors(node.prelude) if _classes(s) <= known]
+            if kept:
+                selectors = ",".join(tinycss2.serialize(s).strip() for s in kept)
+                yield f"{selectors}{{{tinycss2.serialize(node.content).strip()}}}"
+        elif node.type == "at-rule" and node.lower_at_keyword in GROUPS:
+            inner = tinycss2.parse_rule_list(node.content)
+            if rules := "".join(_rules(inner, known)):
+                condition = tinycss2.serialize(node.prelude)
+                yield f"@{node.at_keyword}{condition}{{{rules}}}"
+        elif node.type != "whitespace":
+            yield node.serialize()
+
+
+def _selectors(prelude):
+    """Split a list of selectors at its commas; those inside brackets do not count."""
+    selectors = [[]]
+    for token in prelude:
+        if token == ",":
+            selectors.append([])
+        else:
+            selectors[-1].append(token)
+    return selectors
+
+
+def _classes(selector):
+    """The classes that an element must have; what stands inside ``:not()`` is none."""
+    pairs = pairwise(selector)
+    return {t.value for dot, t in pairs if dot == "." and t.type == "ident"}
+
+
+def _write(app, error):
+    if error is not None or app.builder.name != "html":
+        return
+    site = Path(app.outdir)
+    scripts = (site / "_static").rglob("*.js")
+    known = words([*site.rglob("*.html"), *scripts])
+    for sheet in (site / "_static").rglob("*.css"):
+        text = lean(sheet.read_text(encoding="utf-8"), known)
+        sheet.write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    # After everything that writes pages, the entry page among them.
+    app.connect("build-finished", _write, priority=900)
