@@ -7,6 +7,7 @@ from functools import cache
 from importlib.metadata import packages_distributions, requires
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -86,7 +87,9 @@ def installed_with(extra):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_a_reader_has_what_the_page_imports(page):
-    modules = everything_imported(cell.source for cell in page.code_cells)
+    # A cell that installs the package has a line that is not Python.
+    python = TransformerManager().transform_cell
+    modules = everything_imported(python(cell.source) for cell in page.code_cells)
     tops = {name.partition(".")[0] for name in modules}
     here = {name for name in tops if local_file(name) or (ROOT / name).is_dir()}
     foreign = tops - here - sys.stdlib_module_names

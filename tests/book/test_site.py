@@ -3,9 +3,10 @@
 from urllib.parse import unquote, urlparse
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
-from tests.book.pages import pages, toc_entries
+from tests.book.pages import ROOT, pages, toc_entries
 from tools.printed_values import shows
 
 LINKING = {"a": "href", "link": "href", "script": "src", "img": "src"}
@@ -58,11 +59,17 @@ def _internal_links(path, soup):
             url = urlparse(element.get(attribute) or "")
             if url.scheme or url.netloc or not (url.path or url.fragment):
                 continue
-            # The 404 page is shown at any address, so its links begin at the root.
+            # The 404 page is shown at any address, so its links begin at the root,
+            # which is a folder of the host once the site has an address.
             base = _root(path) if url.path.startswith("/") else path.parent
-            file = unquote(url.path).lstrip("/")
+            file = unquote(url.path).removeprefix(_published_below()).lstrip("/")
             target = (base / file).resolve() if file else path
             yield target, unquote(url.fragment)
+
+
+def _published_below():
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    return urlparse(config["html"]["baseurl"]).path
 
 
 def _root(path):
