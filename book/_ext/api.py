@@ -20,6 +20,8 @@ from pybtex.plugin import register_plugin
 from pybtex.style.formatting.unsrt import Style as Unsorted
 from pybtex.style.labels import BaseLabelStyle
 from pybtex.style.template import field, sentence
+from sphinx.errors import PycodeError
+from sphinx.pycode import ModuleAnalyzer
 from sphinxcontrib.bibtex.plugin import register_plugin as register_reference_style
 from sphinxcontrib.bibtex.style.referencing import BracketStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
@@ -59,8 +61,10 @@ class StandIn:
         return self
 
     def __mro_entries__(self, bases):
-        # A base class shows on the page by its name.
+        # A base class shows on the page by its name. Autodoc would import its module to
+        # read the source: seconds for PyTorch, and nothing of it is shown.
         place, _, name = f"{self._module}.{self._name}".rpartition(".")
+        ModuleAnalyzer.cache["module", place] = PycodeError("stands in for a module")
         return (type(name, (Instance,), {"__module__": place}),)
 
     def __iter__(self):
