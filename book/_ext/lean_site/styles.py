@@ -1,6 +1,6 @@
 """Style sheets: only rules that can apply to a page of this book.
 
-Replaces: nine tenths of Bootstrap's style sheet and of MyST-NB's, which style what no
+Replaces: most of Bootstrap's style sheet and of MyST-NB's, which styles what no
 page holds. A selector goes when it asks for a class whose name occurs nowhere in the
 pages or in the scripts. That keeps too much rather than too little: any word counts.
 """
