@@ -5,7 +5,7 @@ PORT ?= 8000
 PYTHON ?= python3
 READY := $(VENV)/.ready
 SITE := _build/html
-SOURCES := _config.yml _toc.yml $(wildcard book/* book/*/* book/*/*/* attention/labs/*)
+SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py attention/chapter/labs/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup book serve notebooks test mutants budget measure repository pdf experiments bench clean
@@ -55,7 +55,7 @@ test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z: another Py
 endif
 
 budget: $(READY) ## hold every page against site_budget.json, in a browser
-	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/site
+	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/theme
 
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)

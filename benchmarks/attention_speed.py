@@ -3,7 +3,8 @@
     python benchmarks/attention_speed.py            about ten minutes on two cores
     python benchmarks/attention_speed.py --quick    small sizes, to see that it works
 
-Prints tables and writes results/attention_speed.json. Let nothing else run beside it.
+Prints tables and writes attention/chapter/models/results/attention_speed.json. Let
+nothing else run beside it.
 
 Part of it runs twice. As it comes, Python gives large tensors back to the system when
 they are freed, and each new one is made of fresh pages, which the system has to find
@@ -27,6 +28,8 @@ import parts
 import timing
 import torch
 
+from attention.chapter.models import stored
+
 SIZES = ((4, 1024), (8, 256), (1, 4096))
 # The GNU C library's switches: no block of its own for a large tensor, and nothing
 # given back to the system.
@@ -35,7 +38,7 @@ KEEP_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
     "MALLOC_TOP_PAD_": str(2**28),
 }
-RESULTS = Path(__file__).parent / "results" / "attention_speed.json"
+RESULTS = stored.RESULTS / "attention_speed.json"
 NAMES = {
     "floor": "the matrix products alone",
     "fused": "FusedMultiHeadAttention",

@@ -1,12 +1,46 @@
 """Run all experiments, one after the other: ``python -m experiments``.
 
-With names, only those: ``python -m experiments induction text``.
+With names, only those: ``python -m experiments induction text``. Each trains the models
+of one module of ``attention.chapter.models`` and stores what the pages show.
 """
 
+import dataclasses
 import importlib
 import sys
 
+from experiments import runs
+
 NAMES = ("bottleneck", "induction", "text")
+
+
+def run(name):
+    """Train all models of one experiment; store results, and the first seed's weights.
+
+    Args:
+        name: of a module that holds ``Config``, ``CODE`` (the modules whose code made
+            the results), ``parts`` (the arguments of each model), ``fit`` (trains one)
+            and ``file_name`` (where the weights of a result go).
+    """
+    module = importlib.import_module(f"attention.chapter.models.{name}")
+    config = module.Config()
+    code = runs.fingerprint(config, *module.CODE)
+    results, made_with = runs.run_parts(module.fit, config, module.parts(config), code)
+    for result in results:
+        weights = result.pop("weights")
+        if result["seed"] == config.seeds[0]:
+            runs.save_weights(module.file_name(result), weights)
+        else:
+            result.pop("patterns", None)  # one seed's are shown; they are large
+    runs.save_results(
+        name,
+        {
+            "code": code,
+            "config": dataclasses.asdict(config),
+            "made_with": made_with,
+            "runs": results,
+        },
+    )
+    runs.forget(code)
 
 
 def main():
@@ -17,7 +51,7 @@ def main():
         sys.exit(f"There is no experiment {unknown[0]!r}. Choose from {list(NAMES)}.")
     for name in names:
         print(f"{name}:", flush=True)
-        importlib.import_module(f"experiments.{name}").main()
+        run(name)
 
 
 if __name__ == "__main__":

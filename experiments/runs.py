@@ -9,7 +9,6 @@ import ast
 import dataclasses
 import hashlib
 import json
-import os
 import pickle
 import platform
 import resource
@@ -20,12 +19,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from tqdm import tqdm
 
-FOLDER = Path(__file__).resolve().parent
-RESULTS = FOLDER / "results"
-CHECKPOINTS = FOLDER.parent / "_build" / "experiments"
+from attention.chapter.models.stored import RESULTS
+from attention.chapter.models.training import write_atomically
+
+CODE = RESULTS.parent
+CHECKPOINTS = Path(__file__).resolve().parent.parent / "_build" / "experiments"
 WORKERS = 2
 
 # ---- which code and which config made a result ----
@@ -34,18 +35,19 @@ WORKERS = 2
 def fingerprint(config, *modules):
     """Give a hash of a config and of the code that used it.
 
-    Comments, docstrings and formatting do not count.
+    Comments, docstrings, formatting and imports do not count: a module that is only
+    moved computes what it did.
 
     Args:
         config: a dataclass.
-        modules: names of files in ``experiments/``, without ``.py``.
+        modules: names of files in ``attention/chapter/models/``, without ``.py``.
 
     Returns:
         16 hexadecimal digits.
     """
     parts = [sorted(dataclasses.asdict(config).items())]
     for name in sorted(modules):
-        source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        source = (CODE / f"{name}.py").read_text(encoding="utf-8")
         parts.append([name, _structure(ast.parse(source))])
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -53,31 +55,21 @@ def fingerprint(config, *modules):
 def _structure(node):
     # Empty fields are left out: which of them exist depends on the release of Python.
     if isinstance(node, list):
-        return [_structure(child) for child in node if not _is_text(child)]
+        return [_structure(child) for child in node if not _computes_nothing(child)]
     if isinstance(node, ast.AST):
         fields = [(name, _structure(value)) for name, value in ast.iter_fields(node)]
         return [type(node).__name__, [f for f in fields if f[1] not in ([], "None")]]
     return repr(node)
 
 
-def _is_text(node):
-    # A docstring: a statement that is nothing but a string.
+def _computes_nothing(node):
+    # An import, or a docstring: a statement that is nothing but a string.
     value = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+    text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return text or isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 # ---- files that are whole or not there ----
-
-
-def write_atomically(path, write):
-    """Call ``write(temporary_path)``, then put the file in its place in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_results(name, results):
@@ -107,11 +99,6 @@ def _json(value, margin=""):
     return f"{opening}\n{body}\n{margin}{closing}"
 
 
-def load_results(name):
-    """Read ``results/NAME.json``."""
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-
-
 def save_weights(name, state):
     """Write a state dict to ``results/NAME.safetensors``."""
     tensors = {key: value.contiguous() for key, value in state.items()}
@@ -120,11 +107,6 @@ def save_weights(name, state):
     write_atomically(
         RESULTS / f"{name}.safetensors", lambda path: path.write_bytes(data)
     )
-
-
-def load_weights(name):
-    """Read ``results/NAME.safetensors`` as a state dict."""
-    return load_file(RESULTS / f"{name}.safetensors")
 
 
 # ---- running all parts ----

@@ -1,10 +1,10 @@
-"""Draw book/_static/social-card.png from its SVG, which link previews cannot show."""
+"""Draw theme/static/social-card.png from its SVG, which link previews cannot show."""
 
 from pathlib import Path
 
 from tools.measure.visit import browser
 
-STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
+STATIC = Path(__file__).resolve().parents[1] / "theme" / "static"
 SIZE = {"width": 1200, "height": 630}
 
 

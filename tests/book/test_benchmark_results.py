@@ -1,12 +1,9 @@
 """What the page on speed says in words holds in the stored results."""
 
-import json
-
 import pytest
 
-from tests.book.pages import BOOK
+from attention.chapter.models import stored
 
-RESULTS = BOOK.parent / "benchmarks" / "results" / "attention_speed.json"
 EVERYTHING = {
     "fused", "sdpa", "listing", "divided", "wrapper", "torch", "torch_weights"
 }  # fmt: skip
@@ -14,7 +11,7 @@ EVERYTHING = {
 
 @pytest.fixture(scope="module")
 def results():
-    return json.loads(RESULTS.read_text(encoding="utf-8"))
+    return stored.load_results("attention_speed")
 
 
 @pytest.fixture(scope="module")

@@ -11,20 +11,14 @@ from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.book.pages import BOOK, ROOT, pages
-
-# Where a page may import from: the repository and the planted bugs.
-FOLDERS = (ROOT, BOOK / "_gallery")
+from tests.book.pages import ROOT, pages
 
 
 def local_file(module):
     """The repository's file of a module, or None for a module from elsewhere."""
-    for folder in FOLDERS:
-        place = folder / module.replace(".", "/")
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.exists():
-                return file
-    return None
+    place = ROOT / module.replace(".", "/")
+    files = (place.with_suffix(".py"), place / "__init__.py")
+    return next((file for file in files if file.exists()), None)
 
 
 @cache

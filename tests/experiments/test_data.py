@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from experiments import sentences, translation, words
-from experiments.repeats import repeats
+from attention.chapter.models import sentences, translation, words
+from attention.chapter.models.repeats import repeats
 
 
 def seeded(seed=0):

@@ -4,8 +4,8 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from attention import figures
-from attention.figures.base import BLUE, LIGHT, VERMILION
+from attention.chapter import figures
+from attention.chapter.figures.base import BLUE, LIGHT, VERMILION
 
 
 def filled(ax):

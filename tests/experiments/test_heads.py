@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from experiments import heads
-from experiments.tiny_gpt import GPTConfig, TinyGPT
+from attention.chapter.models import heads
+from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
 
 
 @pytest.fixture

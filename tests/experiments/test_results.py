@@ -8,7 +8,8 @@ import math
 import pytest
 import torch
 
-from experiments import bottleneck, heads, induction, runs, text
+from attention.chapter.models import bottleneck, heads, induction, stored, text
+from experiments import runs
 from experiments.__main__ import NAMES
 from tests.book.pages import BOOK, Page
 from tools.printed_values import numbers, text_of
@@ -22,7 +23,7 @@ WEIGHTS = {
 
 @pytest.fixture(scope="module")
 def results():
-    return {name: runs.load_results(name) for name in NAMES}
+    return {name: stored.load_results(name) for name in NAMES}
 
 
 # ---- whole, and made by this code ----
@@ -127,7 +128,7 @@ def test_the_alignment_is_less_clear_in_the_reversal(results):
 def test_stored_weights_reach_the_stored_accuracy(task, kind, results):
     config = bottleneck.Config()
     model = bottleneck.build(config, task, kind)
-    model.load_state_dict(runs.load_weights(f"bottleneck_{task}_{kind}"))
+    model.load_state_dict(stored.load_weights(f"bottleneck_{task}_{kind}"))
     run = of(results, task, kind)[0]
     arguments = run["lengths"][-1], config.test_count, config.test_seed
     right, aligned = bottleneck.accuracy(model, task, *arguments)
@@ -203,7 +204,7 @@ def test_patterns_are_stored_for_the_lab(results):
     assert patterns.triu(1).eq(0).all()
     assert (patterns.sum(dim=-1) - 1).abs().max() < 0.01
     model = induction.build(induction.Config()).eval()
-    model.load_state_dict(runs.load_weights("induction"))
+    model.load_state_dict(stored.load_weights("induction"))
     now = heads.attention_weights(model, induction.sentence())[0]
     assert (now - patterns[-1]).abs().max() < 0.002
 

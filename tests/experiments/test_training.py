@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from experiments import bottleneck, induction, runs, text, training
+from attention.chapter.models import bottleneck, induction, stored, text, training
+from experiments import runs
 
 SMALL = dataclasses.replace(
     induction.Config(),
@@ -107,7 +108,7 @@ def test_learning_rate_rises_and_falls():
 @pytest.fixture
 def code(tmp_path, monkeypatch):
     """Write a module into a folder and give the fingerprint of it and a config."""
-    monkeypatch.setattr(runs, "FOLDER", tmp_path)
+    monkeypatch.setattr(runs, "CODE", tmp_path)
 
     def fingerprint(source, config=SMALL):
         (tmp_path / "module.py").write_text(source)
@@ -126,9 +127,12 @@ def test_fingerprint_follows_config_and_code(code):
     assert first != code("def f(x):\n    return x + 1\n", other)
 
 
-def test_fingerprint_leaves_out_comments_and_docstrings(code):
+def test_fingerprint_leaves_out_comments_docstrings_and_imports(code):
     first = code("def f(x):\n    return x + 1\n")
-    same = '"""M."""\ndef f(x):\n    """Add."""\n    # why\n    return (x\n     + 1)\n'
+    same = (
+        '"""M."""\nfrom m import f\ndef f(x):\n    """Add."""\n    # why\n'
+        "    return (x\n     + 1)\n"
+    )
     assert first == code(same)
 
 
@@ -145,26 +149,27 @@ def test_a_broken_write_leaves_the_old_file(tmp_path):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        runs.write_atomically(path, fail)
+        training.write_atomically(path, fail)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_results_are_read_as_written(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RESULTS", tmp_path)
+    monkeypatch.setattr(stored, "RESULTS", tmp_path)
     results = {"a": [1, 2.5], "b": [[1, 2], [3, 4]], "c": [], "d": {"e": ["x,", "]"]}}
     runs.save_results("r", results)
-    assert runs.load_results("r") == results
+    assert stored.load_results("r") == results
     assert '"a": [1, 2.5]' in (tmp_path / "r.json").read_text()
     weights = {"w": torch.arange(6.0).view(2, 3).T}
     runs.save_weights("r", weights)
-    assert torch.equal(runs.load_weights("r")["w"], weights["w"])
+    assert torch.equal(stored.load_weights("r")["w"], weights["w"])
 
 
 def test_a_written_file_takes_the_place_of_the_old_one(tmp_path):
     path, other_name = tmp_path / "file", tmp_path / "link"
     path.write_text("old")
     other_name.hardlink_to(path)
-    runs.write_atomically(path, lambda temporary: temporary.write_text("new"))
+    training.write_atomically(path, lambda temporary: temporary.write_text("new"))
     assert path.read_text() == "new"
     assert other_name.read_text() == "old"  # never written over, not even in part

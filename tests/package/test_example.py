@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attention import example
+from attention.chapter import example
 
 pytestmark = pytest.mark.package
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-# What only book/_ext/lean_site reads.
+# What only theme/lean_site reads.
 OURS = ("site_description", "site_card_alt")
 
 

@@ -1,0 +1,121 @@
+"""The checks behind the exercises: right, or the mistake by name, with a hint.
+
+``check_exercise("3.1", answer)`` looks at what an answer does. Each page of the book
+has a module here; :mod:`attention.chapter.exercises.core` holds what they share.
+"""
+
+import difflib
+import textwrap
+from dataclasses import dataclass
+
+import torch
+
+from attention.chapter.exercises import (
+    averaging,
+    causal,
+    heads,
+    multi_head,
+    other_uses,
+    simple,
+    trainable,
+)
+from attention.chapter.exercises.core import NothingYet, NotRight
+from attention.checker.build import first_line
+from attention.checker.report import PAGES
+
+WIDTH = 60
+
+# In the order of the book: each exercise knows its page.
+EXERCISES = {
+    exercise.name: exercise
+    for module in (
+        simple,
+        trainable,
+        causal,
+        multi_head,
+        heads,
+        other_uses,
+        averaging,
+    )
+    for exercise in module.EXERCISES
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check says about an answer. Prints as text.
+
+    Attributes:
+        exercise: its name.
+        outcome: "right", "not right", "nothing yet" or "unusable".
+        text: the whole message.
+    """
+
+    exercise: str
+    outcome: str
+    text: str
+
+    @property
+    def right(self):
+        """Whether the answer is right."""
+        return self.outcome == "right"
+
+    def __repr__(self):
+        return textwrap.fill(
+            self.text, WIDTH, break_on_hyphens=False, break_long_words=False
+        )
+
+
+def check_exercise(name, answer=None):
+    """Say whether the answer to an exercise is right, or what the mistake is.
+
+    Answers are tried out, so there are many ways to write a right one. A function
+    gets copies of its arguments and ten seconds for each call. Whatever the answer
+    does, this function does not raise, and the global random state stays as it is.
+
+    Args:
+        name: of the exercise, such as "3.1" or "causal-mask".
+        answer: what the exercise asks for: a number, a shape, a function, a class.
+
+    Returns:
+        :class:`Verdict`, which prints as text.
+    """
+    name = str(name)
+    exercise = EXERCISES.get(name)
+    if exercise is None:
+        return Verdict(name, "unusable", _unknown(name))
+    label = f"Exercise {name}: "
+    if answer is None:
+        return Verdict(name, "nothing yet", f"{label}nothing to check yet.")
+    try:
+        # Answers such as those of the exercises on dropout may draw numbers.
+        with torch.random.fork_rng(devices=[]):
+            praise = exercise.check(answer)
+    except NothingYet as error:
+        text = f"{label}nothing to check yet. {error}".strip()
+        return Verdict(name, "nothing yet", text)
+    except NotRight as error:
+        page = PAGES[error.page or exercise.page]
+        text = f"{label}not right yet. {error} To read: {page}."
+        return Verdict(name, "not right", text)
+    # An object may raise even when it is compared or printed.
+    except Exception as error:
+        text = (
+            f"{label}this answer could not be checked. {exercise.wanted} is asked for, "
+            f"but using {type(answer).__name__} raised {type(error).__name__}: "
+            f"{first_line(error)}."
+        )
+        return Verdict(name, "unusable", text)
+    return Verdict(name, "right", f"{label}right. {praise}")
+
+
+def _unknown(name):
+    close = difflib.get_close_matches(name, EXERCISES, n=1, cutoff=0.5)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"There is no exercise {name[:40]!r}.{meant} The exercises are "
+        f"{', '.join(EXERCISES)}."
+    )
+
+
+__all__ = ["EXERCISES", "Verdict", "check_exercise"]

@@ -1,0 +1,142 @@
+"""Exercises on the averaging route."""
+
+import torch
+
+from attention.chapter.exercises.core import (
+    Exercise,
+    FunctionCheck,
+    NotRight,
+    described,
+    same,
+    seeded,
+)
+
+PAGE = "06_averaging"
+WEIGHTS = torch.tensor([0.5, 0.25, 0.125, 0.125])
+
+
+def _right_mean(x):
+    counts = torch.arange(1, x.shape[1] + 1)[:, None]  # (t, 1)
+    return x.cumsum(dim=1) / counts
+
+
+def _mean_of_earlier(x):
+    sums = x.cumsum(dim=1) - x
+    return sums / torch.arange(x.shape[1])[:, None]
+
+
+def _by_softmax(x, scores, dim=-1):
+    return torch.softmax(scores, dim=dim) @ x
+
+
+def _tril(x):
+    return torch.ones(x.shape[1], x.shape[1]).tril()
+
+
+_MEAN_MISTAKES = (
+    (
+        lambda x: x.mean(dim=1, keepdim=True).expand_as(x),
+        "Each token gets the mean of the whole sequence, the future included.",
+    ),
+    (lambda x: x.mean(dim=1), "One mean a sequence. One for each token is asked for."),
+    (
+        lambda x: x.cumsum(dim=1),
+        "These are the sums of the past. Divide each by how many tokens it holds.",
+    ),
+    (
+        lambda x: x.cumsum(dim=1) / x.shape[1],
+        "Every sum is divided by the number of all tokens. The first token has only "
+        "itself to share with.",
+    ),
+    (
+        _mean_of_earlier,
+        "A token does not count itself, so the first one divides zero by zero.",
+    ),
+    (
+        lambda x: (
+            x.flip(1).cumsum(dim=1).flip(1) / torch.arange(x.shape[1], 0, -1)[:, None]
+        ),
+        "It averages over what is still to come. The triangle is upside down.",
+    ),
+    (
+        lambda x: x.cumsum(dim=0) / torch.arange(1, len(x) + 1)[:, None, None],
+        "It runs over the sequences of the batch. The tokens are axis 1.",
+    ),
+    (
+        lambda x: x.cumsum(dim=2) / torch.arange(1, x.shape[2] + 1),
+        "It runs over the numbers of each token. The tokens are axis 1.",
+    ),
+    (
+        lambda x: _by_softmax(x, _tril(x)),
+        "Softmax over ones and zeros gives the future weight too, since exp of zero is "
+        "one. Hide it with minus infinity.",
+    ),
+    (
+        lambda x: _by_softmax(
+            x, torch.zeros_like(_tril(x)).masked_fill(_tril(x) == 0, -torch.inf), -2
+        ),
+        "Softmax runs down the columns. Each row must sum to one.",
+    ),
+)
+
+
+def _scores_for(answer):
+    if isinstance(answer, tuple | list):
+        try:
+            answer = torch.tensor(answer, dtype=torch.float32)
+        except (TypeError, ValueError):
+            raise NotRight(
+                f"Four scores are asked for, but got {described(answer)}."
+            ) from None
+    if not isinstance(answer, torch.Tensor) or answer.shape != (4,):
+        raise NotRight(f"Four scores are asked for, but got {described(answer)}.")
+    answer = answer.detach().float()
+    if same(torch.softmax(answer, dim=0), WEIGHTS):
+        return (
+            "The logarithms of the weights do it, plus any number. So softmax can give "
+            "any positive weights that sum to one, and equal scores give the mean."
+        )
+    hints = [
+        (WEIGHTS, "These are the weights. Which scores does softmax turn into them?"),
+        (torch.exp(WEIGHTS), "exp goes the same way as softmax. Undo it instead."),
+        (-torch.log(WEIGHTS), "The sign is wrong: the largest weight needs the largest "
+         "score."),
+        (torch.log2(WEIGHTS), "Softmax takes powers of e, so take the logarithm to "
+         "that base: torch.log."),
+        (torch.log10(WEIGHTS), "Softmax takes powers of e, so take the logarithm to "
+         "that base: torch.log."),
+        (torch.softmax(WEIGHTS, dim=0), "This is softmax of the weights. The other "
+         "direction is asked for."),
+        (1 / WEIGHTS, "The largest weight needs the largest score."),
+    ]  # fmt: skip
+    for wrong, hint in hints:
+        # Softmax does not see a shift, so a shifted mistake is the same mistake.
+        if same(answer - answer[0], wrong - wrong[0]):
+            raise NotRight(hint)
+    if not answer.isfinite().all():
+        raise NotRight("Only minus infinity is hidden; all four weights are above 0.")
+    raise NotRight(
+        f"Softmax of these gives {_list(torch.softmax(answer, dim=0))}, asked for is "
+        f"{_list(WEIGHTS)}."
+    )
+
+
+def _list(weights):
+    return ", ".join(f"{w:.3f}" for w in weights.tolist())
+
+
+EXERCISES = [
+    Exercise(
+        "mean-of-the-past",
+        PAGE,
+        "A function mean_of_past(x)",
+        FunctionCheck(
+            "mean_of_past(x)",
+            _right_mean,
+            lambda: [(seeded(2, 5, 3),), (seeded(3, 4, 4, seed=1),)],
+            _MEAN_MISTAKES,
+            "It is attention in which every score is the same.",
+        ),
+    ),
+    Exercise("scores-for-weights", PAGE, "Four scores", _scores_for),
+]

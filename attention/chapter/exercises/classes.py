@@ -1,0 +1,44 @@
+"""Exercises that ask for a class go through the checker."""
+
+from torch import nn
+
+from attention.chapter.exercises.core import NotRight, described
+from attention.checker import check
+
+RAISED = ("constructor_raises", "forward_raises", "some_sizes_raise", "short_inputs")
+COMPARED = "same output as attention with these weights"
+
+
+def check_class(answer, praise, **arguments):
+    """Check a class of the reader; return the praise.
+
+    Raises:
+        NotRight: it is no class, the checker finds something, or it could not compare.
+    """
+    a_class = isinstance(answer, type) and issubclass(answer, nn.Module)
+    if not a_class and not isinstance(answer, nn.Module):
+        raise NotRight(
+            f"A class derived from nn.Module is asked for, but got {described(answer)}."
+        )
+    report = check(answer, **arguments)
+    if not report.usable:
+        raise NotRight(f"It could not be tested: {report.problem}")
+    if report.findings:
+        raise NotRight(_told(report.findings), page=report.findings[0].page)
+    outcomes = {result.test: result.outcome for result in report.results}
+    if outcomes.get(COMPARED) != "passed":
+        raise NotRight(
+            "Nothing wrong shows, but the checker did not find the weights, so it "
+            "could not compare them with attention. Name the three layers W_query, "
+            "W_key and W_value."
+        )
+    return praise
+
+
+def _told(findings):
+    first = findings[0]
+    # What was seen holds measured numbers; only an error says more than the title.
+    seen = f" {first.seen.rstrip('.')}." if first.mistake in RAISED else ""
+    more = len(findings) - 1
+    left = f" Findings after this one: {more}." if more else ""
+    return f"{first.title}. {first.means}{seen} Likely line: {first.line}.{left}"

@@ -1,0 +1,218 @@
+"""Exercises on simple self-attention."""
+
+import torch
+
+from attention.chapter.exercises.core import (
+    Exercise,
+    FunctionCheck,
+    NotRight,
+    number,
+    of_length,
+    seeded,
+    shape,
+)
+from attention.simple import simple_self_attention, softmax_naive
+
+PAGE = "02_simple_self_attention"
+
+
+def _two_shapes(answer):
+    wanted = "A pair of shapes, of the scores and of the context vectors,"
+    scores, context = (shape(part, wanted) for part in of_length(answer, 2, wanted))
+    right = (2, 6, 6), (2, 6, 3)
+    if (scores, context) == right:
+        return (
+            "Each sequence has a score for each pair of tokens. The context vectors "
+            "are averages of the inputs, so they have the shape of the inputs."
+        )
+    if (context, scores) == right:
+        raise NotRight("These are the right shapes the other way round: scores first.")
+    hints = {
+        (2, 3, 3): "That is the shape of x.transpose(1, 2) @ x, which compares "
+        "features. Scores compare tokens.",
+        (6, 6): "One matrix of scores would do for one sequence. There are two.",
+        (2, 6, 3): "That is the shape of x. A score belongs to a pair of tokens.",
+        (12, 12): "So tokens of one sequence would attend to those of the other. "
+        "Sequences of a batch do not see each other.",
+        (2, 2, 6, 6): "A sequence attends to itself only, so the batch counts once.",
+    }
+    if scores != right[0]:
+        hint = hints.get(scores, "A score belongs to one query and one key: which?")
+        raise NotRight(f"The scores do not have the shape {scores}. {hint}")
+    hints = {
+        (2, 6, 6): "That is the shape of the weights. They are still multiplied with "
+        "x.",
+        (6, 3): "There are two sequences.",
+        (2, 3): "One vector for each token is asked for, not one for each sequence.",
+        (2, 3, 6): "The tokens stay on the axis on which they are in x.",
+    }
+    hint = hints.get(context, "Multiply the shapes of weights and x: which axes meet?")
+    raise NotRight(f"The context vectors do not have the shape {context}. {hint}")
+
+
+def _which_dim(answer):
+    dim = number(answer, "One whole number, an axis,")
+    if dim in (-1, 3):
+        return (
+            "A row holds the scores of one query with all keys, and the last axis runs "
+            "along it. So the weights of each query sum to one."
+        )
+    hints = {
+        0: "Axis 0 counts sequences. The weights of the first sequence would depend "
+        "on what the second one says.",
+        1: "Axis 1 counts heads. The heads would compete for each pair of tokens.",
+        2: "Axis 2 counts queries. The weights that a key gets would sum to one, not "
+        "those that a query gives.",
+    }
+    if dim % 1 or not -4 <= dim <= 3:
+        raise NotRight("A tensor of four axes has the axes 0 to 3, or -4 to -1.")
+    raise NotRight(hints[int(dim) % 4])
+
+
+def _right_softmax(scores):
+    return torch.softmax(scores, dim=-1)
+
+
+def _softmax_cases():
+    return [
+        (seeded(4, 4),),
+        (seeded(2, 3, 5, seed=1),),
+        (torch.tensor([100.0, 99.0, 98.0]),),
+        # Rows that lie far apart: one common maximum is not enough.
+        (torch.tensor([[0.0, 1.0, 2.0], [500.0, 501.0, 499.0]]),),
+        (torch.tensor([[-200.0, -201.0], [0.3, 0.1]]),),
+        (torch.tensor([-300.0, -300.0, -300.0, 0.0]),),
+    ]
+
+
+def _exp_share(dim, shift):
+    def function(scores):
+        exp = torch.exp(scores - shift(scores))
+        return exp / exp.sum(dim=dim, keepdim=True)
+
+    return function
+
+
+def _row_maximum(scores):
+    return scores.max(dim=-1, keepdim=True).values
+
+
+def _without_keepdim(scores):
+    exp = torch.exp(scores - scores.max(dim=-1).values)
+    return exp / exp.sum(dim=-1)
+
+
+def _sum_without_keepdim(scores):
+    exp = torch.exp(scores - _row_maximum(scores))
+    return exp / exp.sum(dim=-1)
+
+
+_OVERFLOW = (
+    "For small scores it is right. For large ones exp overflows to infinity, and "
+    "infinity divided by infinity is no number. Softmax stays the same if the same "
+    "number is taken from all scores of a row: which one keeps exp small?"
+)
+_KEEPDIM = (
+    "The division pairs rows with columns. max and sum drop the axis that they work "
+    "along; with keepdim=True it stays, and each row meets its own value."
+)
+
+_SOFTMAX_MISTAKES = (
+    (_exp_share(-1, lambda s: 0.0), _OVERFLOW),
+    (softmax_naive, _OVERFLOW + " It also sums over axis 0, not over the last one."),
+    (
+        _exp_share(-1, lambda s: s.max()),
+        "It takes the largest score of the whole tensor from every row. A row far "
+        "below it then has nothing but zeros left, and zero by zero is no number. "
+        "Take from each row its own largest score.",
+    ),
+    (
+        _exp_share(0, lambda s: s.amax(0, keepdim=True)),
+        "It works along axis 0. The scores of one query stand on the last axis.",
+    ),
+    (
+        _exp_share(-1, lambda s: s.mean(dim=-1, keepdim=True)),
+        "It takes the mean from each row. Half of the scores stay above it, and a "
+        "score far above still overflows. Take the largest.",
+    ),
+    (
+        lambda s: torch.exp(s - _row_maximum(s)),
+        "The largest weight of each row is one: the division by the sum is missing.",
+    ),
+    (
+        lambda s: s / s.sum(dim=-1, keepdim=True),
+        "It divides the scores by their sum, so negative scores give negative "
+        "weights. Softmax takes the exponential first.",
+    ),
+    (
+        lambda s: torch.log_softmax(s, dim=-1),
+        "These are the logarithms of the weights. The last step back is exp.",
+    ),
+    (_without_keepdim, _KEEPDIM),
+    (_sum_without_keepdim, _KEEPDIM),
+)
+
+
+def _both(x):
+    scores = x @ x.transpose(-2, -1)
+    return scores, torch.softmax(scores, dim=-1)
+
+
+def _right_pair(x):
+    weights = _both(x)[1]
+    return weights @ x, weights
+
+
+_PAIR_MISTAKES = (
+    (lambda x: _right_pair(x)[::-1], "Both are right, in the wrong order: z, then α."),
+    (simple_self_attention, "These are the context vectors alone. Return a pair."),
+    (lambda x: _both(x)[1], "These are the weights alone. Return a pair: z, α."),
+    (
+        lambda x: (_right_pair(x)[0], _both(x)[0]),
+        "The second result holds the scores. The weights are what softmax makes of "
+        "them.",
+    ),
+    (
+        lambda x: (_both(x)[0] @ x, _both(x)[0]),
+        "Softmax is missing: scores are used as weights.",
+    ),
+    (
+        lambda x: (_both(x)[0].softmax(-2) @ x, _both(x)[0].softmax(-2)),
+        "Softmax runs along the columns. The weights of each query must sum to one.",
+    ),
+    (
+        lambda x: (_right_pair(x)[0], _both(x)[1].mean(dim=-2)),
+        "The weights are averaged over the queries. Return them all, one row a query.",
+    ),
+)
+
+EXERCISES = [
+    Exercise("shapes", PAGE, "A pair of shapes", _two_shapes),
+    Exercise("which-dim", PAGE, "One whole number, an axis,", _which_dim),
+    Exercise(
+        "safe-softmax",
+        PAGE,
+        "A function safe_softmax(scores)",
+        FunctionCheck(
+            "safe_softmax(scores)",
+            _right_softmax,
+            _softmax_cases,
+            _SOFTMAX_MISTAKES,
+            "Each row is shifted by its own largest score, so the largest exponential "
+            "is one and nothing overflows.",
+            without=("softmax", "log_softmax", "logsumexp"),
+        ),
+    ),
+    Exercise(
+        "weights-too",
+        PAGE,
+        "A function attend(x)",
+        FunctionCheck(
+            "attend(x)",
+            _right_pair,
+            lambda: [(seeded(6, 3),), (seeded(2, 5, 4, seed=1),)],
+            _PAIR_MISTAKES,
+            "With the weights at hand you can plot who attends to whom.",
+        ),
+    ),
+]

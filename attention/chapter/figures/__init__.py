@@ -1,0 +1,63 @@
+"""Figures of the book: tensors in, matplotlib Axes out.
+
+Every function returns Axes, so a figure can be changed and tested like any other;
+`show` puts finished Axes into a notebook with a caption and a text alternative.
+Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
+"""
+
+from attention.chapter.figures.averaging import product, running_mean, spread
+from attention.chapter.figures.base import matrix, new_axes, number, show
+from attention.chapter.figures.causal import cropped_mask, dropped, sight, steps
+from attention.chapter.figures.heads import circuit, curves, pattern
+from attention.chapter.figures.multi_head import lanes, memory, tagged
+from attention.chapter.figures.overview import look, mechanisms
+from attention.chapter.figures.simple import arrows, bars, weighted_sum
+from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
+from attention.chapter.figures.trainable import flow, growth, histogram, one_query
+from attention.chapter.figures.why import (
+    against_length,
+    alignment,
+    bottleneck,
+    everyone,
+    look_back,
+    stages,
+)
+
+__all__ = [
+    "against_length",
+    "alignment",
+    "amounts",
+    "arrows",
+    "bars",
+    "bottleneck",
+    "by_tokens",
+    "circuit",
+    "cropped_mask",
+    "curves",
+    "dropped",
+    "everyone",
+    "flow",
+    "growth",
+    "histogram",
+    "kept",
+    "lanes",
+    "look",
+    "look_back",
+    "matrix",
+    "mechanisms",
+    "memory",
+    "new_axes",
+    "number",
+    "one_query",
+    "pattern",
+    "product",
+    "running_mean",
+    "shards",
+    "show",
+    "sight",
+    "spread",
+    "stages",
+    "steps",
+    "tagged",
+    "weighted_sum",
+]

@@ -1,0 +1,210 @@
+"""Figures of speed and memory: what is kept, what it costs, how weights are split."""
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
+from attention import validate
+from attention.chapter.figures import checks
+from attention.chapter.figures.base import (
+    BLUE,
+    DARK,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    new_axes,
+    styled,
+)
+
+RANKS = (BLUE, ORANGE, GREEN, PURPLE)
+
+
+@styled
+def kept(tokens, d_head):
+    """Draw the scores of one head beside its context vectors, all to one scale.
+
+    Args:
+        tokens: numbers of tokens, one to three, in rising order.
+        d_head: numbers that the head gives each token.
+
+    Returns:
+        Axes with a square of t × t and a strip of t × d_head for each t.
+
+    Raises:
+        TypeError, ValueError: no size is given, too many, or one is no positive
+            integer.
+    """
+    checks.entries("tokens", tokens, 3)
+    for t in tokens:
+        validate.sizes(tokens=t)
+    validate.sizes(d_head=d_head)
+    gap = 0.12 * max(tokens)  # room for the labels, whatever the sizes
+    across = sum(t + d_head for t in tokens) + 3.4 * gap * len(tokens)
+    scale = 3.5 / across  # inches a number
+    height = scale * (max(tokens) + 0.3 * gap) + 0.5
+    ax = _bare(new_axes(3.6, height))
+    ax.set_xlim(-0.05 / scale, across + 0.05 / scale)
+    ax.set_ylim(-0.25 / scale, (height - 0.25) / scale)
+    left = 0.0
+    for i, t in enumerate(tokens):
+        names = ("t × t scores", "t × d_head context") if i == 0 else ("", "")
+        strip = left + t + 0.3 * gap
+        ax.add_patch(Rectangle((left, 0), t, t, facecolor=BLUE, label=names[0]))
+        ax.add_patch(
+            Rectangle((strip, 0), d_head, t, facecolor=VERMILION, label=names[1])
+        )
+        ax.text(left, -0.06 / scale, f"t = {t}", fontsize=8, color=INK, va="top")
+        left = strip + d_head + 3.1 * gap
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, fontsize=8,
+        frameon=False, labelcolor=INK, borderaxespad=0.1, handlelength=1,
+    )  # fmt: skip
+    return ax
+
+
+@styled
+def amounts(values, title=None, decimals=2):
+    """Draw one bar for each named number, the name above its bar.
+
+    Args:
+        values: dict of name -> number, none of them negative.
+        title: short text above the bars.
+        decimals: digits after the point.
+
+    Returns:
+        Axes with horizontal bars from zero.
+
+    Raises:
+        TypeError, ValueError: there is no number, or one is negative or not finite.
+    """
+    checks.named("values", values)
+    advice = "A bar has no length for it: leave it out, or draw it with matrix."
+    for name, value in values.items():
+        checks.number(f"values[{name!r}]", value, 0, checks.INFINITY, advice)
+    checks.count("decimals", decimals, 0, 9, "the digits after the point")
+    head = 0.28 if title is not None else 0.05
+    height = head + 0.36 * len(values)
+    ax = _bare(new_axes(3.6, height))
+    ax.set_position([0.02, 0, 0.96, 1 - head / height])
+    # The longest bar leaves room for its number.
+    right = max(values.values()) * 1.25 or 1
+    ax.set_xlim(0, right)
+    ax.set_ylim(len(values), 0)
+    for row, (name, value) in enumerate(values.items()):
+        ax.text(0, row + 0.27, name, fontsize=8, color=INK, va="center_baseline")
+        ax.barh(row + 0.7, value, 0.36, color=BLUE)
+        ax.text(
+            value + 0.01 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=8,
+            color=INK, va="center_baseline",
+        )  # fmt: skip
+    if title is not None:
+        ax.set_title(title, fontsize=9, loc="left")
+    return ax
+
+
+@styled
+def by_tokens(tokens, lines, ylabel):
+    """Draw what grows with the number of tokens; on both axes equal steps multiply.
+
+    Args:
+        tokens: numbers of tokens (n,), in rising order.
+        lines: dict of name -> n positive numbers, one to three of them.
+        ylabel: what the numbers are.
+
+    Returns:
+        Axes with one marked line for each entry of ``lines``.
+
+    Raises:
+        TypeError, ValueError: too many lines, or one that has not one positive number
+            for each number of tokens, or tokens that are no positive numbers.
+    """
+    n = checks.entries("tokens", tokens)
+    checks.groups("lines", lines, 3)
+    tokens = _positive("tokens", tokens, n)
+    lines = {
+        name: _positive(f"lines[{name!r}]", line, n) for name, line in lines.items()
+    }
+    ax = new_axes(3.6, 2.1 + 0.18 * len(lines))
+    top = 0.97 - 0.18 * len(lines) / ax.figure.get_figheight()
+    ax.set_position([0.2, 0.2, 0.76, top - 0.2])
+    looks = zip((VERMILION, BLUE, GREEN), "os^", strict=True)
+    for (name, line), (color, marker) in zip(lines.items(), looks, strict=False):
+        ax.plot(tokens, line, color=color, marker=marker, ms=5, lw=2, label=name)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=10)
+    ax.set_xticks(tokens, [str(t) for t in tokens], fontsize=8)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_locator(NullLocator())
+    ax.tick_params(labelsize=8)
+    ax.set_xlabel("tokens t", fontsize=8)
+    ax.set_ylabel(ylabel, fontsize=8)
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, frameon=False,
+        labelcolor=INK, borderaxespad=0.1, handlelength=1.5, labelspacing=0.2,
+    )  # fmt: skip
+    return ax
+
+
+def _positive(name, given, count):
+    found = checks.numbers(name, given, count, "numbers of tokens")
+    if min(found) <= 0:
+        raise ValueError(
+            f"{name} must hold positive numbers, but got {found}. A logarithmic axis "
+            f"has no place for the others: leave them out."
+        )
+    return found
+
+
+@styled
+def shards(cuts, ranks):
+    """Draw weight matrices cut into one part for each rank.
+
+    Args:
+        cuts: dict of matrix name -> "rows" or "columns", one to four of them.
+        ranks: how many parts, two to four.
+
+    Returns:
+        Axes with a square for each matrix; parts of one rank share a color.
+
+    Raises:
+        TypeError, ValueError: too many matrices or ranks, or a cut of another kind.
+    """
+    checks.groups("cuts", cuts, 4)
+    checks.count("ranks", ranks, 2, len(RANKS), "one for each color")
+    side, gap = 0.78, 0.1  # inches
+    ax = _bare(new_axes(3.6, side + 0.3))
+    ax.set_xlim(-0.05, 3.55)
+    ax.set_ylim(side + 0.05, -0.25)
+    for i, (name, cut) in enumerate(cuts.items()):
+        if cut not in ("rows", "columns"):
+            raise ValueError(
+                f'cuts[{name!r}] must be "rows" or "columns", but got {cut!r}. Name '
+                f"what is split among the ranks."
+            )
+        left = i * (side + gap)
+        middle = left + side / 2
+        ax.text(middle, -0.08, name, fontsize=8, color=INK, ha="center")
+        for rank in range(ranks):
+            start, part = rank * side / ranks, side / ranks
+            if cut == "rows":
+                corner, size = (left, start), (side, part)
+            else:
+                corner, size = (left + start, 0), (part, side)
+            ax.add_patch(
+                Rectangle(corner, *size, facecolor=RANKS[rank], edgecolor="white")
+            )
+            ax.text(
+                corner[0] + size[0] / 2, corner[1] + size[1] / 2, str(rank),
+                color=DARK, fontsize=8, ha="center", va="center_baseline",
+            )  # fmt: skip
+    return ax
+
+
+def _bare(ax):
+    ax.set_position([0, 0, 1, 1])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax

@@ -1,0 +1,1 @@
+"""Planted bugs and correct variants: what the checker is shown and tested with."""

@@ -1,0 +1,1 @@
+"""The small models that pages train or load, and the results that they show."""

@@ -1,0 +1,142 @@
+"""Figures of section 3.3: the sum, the arrows and the bars equal their tensors."""
+
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from attention.chapter import figures
+from attention.chapter.figures import base
+from tests.chapter.figures.test_artists import (
+    arrows,
+    bounds,
+    boxes,
+    frames,
+    grid,
+    legend,
+    place,
+    random,
+    random_weights,
+    rectangles,
+    ticks,
+    written,
+)
+
+WORDS = [f"word{i}" for i in range(9)]
+sizes = pytest.mark.parametrize("t", [1, 3, 6])
+
+
+@sizes
+@pytest.mark.parametrize("d_in", [1, 3])
+def test_weighted_sum_multiplies_and_adds(t, d_in):
+    weights, vectors = random_weights(t, seed=t), random(t, d_in, seed=d_in)
+    found = grid(figures.weighted_sum(weights, vectors, WORDS[:t]))
+    for j in range(d_in):
+        parts = [float(weights[i] * vectors[i, j]) for i in range(t)]
+        assert [found[i, j].text for i in range(t)] == [f"{p:.4f}" for p in parts]
+        total = weights.double() @ vectors[:, j].double()
+        assert float(found[t, j].text) == pytest.approx(float(total), abs=6e-5)
+    assert len(found) == (t + 1) * d_in
+
+
+def test_weighted_sum_names_weights_and_frames_the_sum():
+    weights = torch.tensor([0.25, 0.75])
+    ax = figures.weighted_sum(weights, random(2, 3), ["a", "b"], "a title")
+    assert ticks(ax.yaxis) == [(0.5, "0.2500 a"), (1.5, "0.7500 b"), (2.5, "sum: z")]
+    assert frames(ax) == [(0, 2, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1)]
+    assert ax.get_title() == "a title"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@sizes
+def test_arrows_go_from_the_origin_to_the_vectors(t, seed):
+    vectors = random(t, 2, seed=seed)
+    found = arrows(figures.arrows(vectors, WORDS[:t], "x", "y"))
+    assert [start for start, _, _ in found] == [(0, 0)] * t
+    assert [list(end) for _, end, _ in found] == vectors.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_arrow_is_in_view(seed):
+    """Also where all numbers are negative, or all are zero."""
+    for vectors in (random(5, 2, seed=seed), -random(5, 2, seed=seed).abs()):
+        ax = figures.arrows(vectors, WORDS[:5], "x", "y")
+        for column, limits in enumerate((ax.get_xlim(), ax.get_ylim())):
+            assert limits[0] <= min(0, float(vectors[:, column].min()))
+            assert limits[1] > max(0, float(vectors[:, column].max()))
+    low, high = figures.arrows(torch.zeros(1, 2), ["a"], "x", "y").get_xlim()
+    assert low <= 0 < high
+
+
+def test_arrows_are_labeled_at_their_tips_and_highlighted():
+    vectors = torch.tensor([[1.0, 2.0], [3.0, 0.5]])
+    ax = figures.arrows(vectors, ["a", "b"], "first", "second", ["b"])
+    assert [color for _, _, color in arrows(ax)] == [base.BLUE, base.VERMILION]
+    assert [t for t in written(ax)] == ["a (1.00, 2.00)", "b (3.00, 0.50)"]
+    for (x, y), text in zip(vectors.tolist(), written(ax), strict=True):
+        left, bottom = place(ax, text)
+        assert bottom == y
+        assert 0 < left - x < 0.1
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("first", "second")
+
+
+def test_labels_of_close_arrows_keep_apart_and_in_order():
+    vectors = torch.tensor([[0.55, 0.87], [0.57, 0.85], [0.56, 0.86], [0.05, 0.8]])
+    ax = figures.arrows(vectors, ["top", "low", "mid", "far"], "x", "y")
+    heights = {t.get_text().split()[0]: box.y0 for t, box in boxes(ax)}
+    assert heights["low"] + 9 < heights["mid"]
+    assert heights["mid"] + 9 < heights["top"]
+    assert place(ax, "far (0.05, 0.80)")[1] == pytest.approx(0.8)  # none in its way
+
+
+@sizes
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_bars_are_as_long_as_their_values(t, n):
+    groups = {name: random(t, seed=i) for i, name in enumerate("abc"[:n])}
+    ax = figures.bars(groups, WORDS[:t])
+    found = [bounds(patch) for patch in rectangles(ax)]
+    expected = [value for values in groups.values() for value in values.tolist()]
+    assert [x for x, _, _, _ in found] == [0] * (n * t)
+    assert [width for _, _, width, _ in found] == pytest.approx(expected)
+    assert written(ax) == [f" {value:.4f}" for value in expected]
+
+
+def test_bars_of_a_label_stand_around_its_tick_in_order():
+    groups = {"a": random(3), "b": random(3, seed=1), "c": random(3, seed=2)}
+    ax = figures.bars(groups, ["x", "y", "z"])
+    assert ticks(ax.yaxis) == [(0, "x"), (1, "y"), (2, "z")]
+    middles = [y + height / 2 for _, y, _, height in map(bounds, rectangles(ax))]
+    a, b, c = middles[:3], middles[3:6], middles[6:]
+    assert b == pytest.approx([0, 1, 2])
+    assert all(-0.5 < x - y < 0 for x, y in zip(a, b, strict=True))
+    assert all(0 < x - y < 0.5 for x, y in zip(c, b, strict=True))
+    bottom, top = ax.get_ylim()
+    assert bottom > top  # the first label is on top
+
+
+def test_number_of_a_bar_stands_at_its_end():
+    ax = figures.bars({"a": torch.tensor([0.5, -0.25])}, ["x", "y"])
+    assert [place(ax, text) for text in written(ax)] == [(0.5, 0), (0, 1)]
+
+
+def test_bars_of_a_group_share_the_color_of_the_legend():
+    ax = figures.bars({"a": random(2), "b": random(2), "c": random(2)}, ["x", "y"])
+    colors = [to_hex(patch.get_facecolor()) for patch in rectangles(ax)]
+    a, b, c = base.BLUE, base.VERMILION, base.GREEN
+    assert colors == [a, a, b, b, c, c]
+    assert legend(ax) == [("a", a), ("b", b), ("c", c)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_bars_are_in_view_and_start_at_zero(seed):
+    for values in (random(4, seed=seed), random(4, seed=seed).abs()):
+        low, high = figures.bars({"a": values}, WORDS[:4], "title").get_xlim()
+        assert low <= min(0, float(values.min()))
+        assert high > max(0, float(values.max()))
+
+
+def test_bars_that_are_all_negative_or_zero_keep_zero_in_view():
+    low, high = figures.bars({"a": torch.tensor([-2.0, -1.0])}, ["x", "y"]).get_xlim()
+    assert low <= -2
+    assert high >= 0
+    low, high = figures.bars({"a": torch.zeros(2)}, ["x", "y"]).get_xlim()
+    assert low <= 0 < high

@@ -1,0 +1,144 @@
+"""Figures of speed: what is kept, amounts, growth with tokens, cut weights."""
+
+import itertools
+
+import pytest
+from matplotlib.colors import to_hex
+
+from attention.chapter import figures
+from attention.chapter.figures import base, speed
+from tests.chapter.figures.test_artists import cells, legend, place, ticks, written
+
+TOKENS = [[4], [2, 8], [256, 1024, 4096]]
+
+
+@pytest.mark.parametrize("tokens", TOKENS, ids=str)
+@pytest.mark.parametrize("d_head", [1, 64])
+def test_kept_draws_squares_and_strips_to_one_scale(tokens, d_head):
+    ax = figures.kept(tokens, d_head)
+    found = cells(ax)
+    squares, strips = found[::2], found[1::2]
+    assert [(c.width, c.height) for c in squares] == [(t, t) for t in tokens]
+    assert [(c.width, c.height) for c in strips] == [(d_head, t) for t in tokens]
+    assert {c.color for c in squares} == {base.BLUE}
+    assert {c.color for c in strips} == {base.VERMILION}
+    assert {c.y for c in found} == {0}  # all stand on one line
+    # One scale: a number is as wide as it is high.
+    width, height = ax.figure.get_size_inches()
+    across = width / (ax.get_xlim()[1] - ax.get_xlim()[0])
+    assert across == pytest.approx(height / (ax.get_ylim()[1] - ax.get_ylim()[0]))
+
+
+@pytest.mark.parametrize("tokens", TOKENS, ids=str)
+def test_kept_keeps_apart_what_it_draws(tokens):
+    found = cells(figures.kept(tokens, 3))
+    for one, other in itertools.pairwise(found):
+        assert one.x + one.width < other.x
+
+
+def test_kept_names_colors_and_sizes():
+    ax = figures.kept([2, 8], 3)
+    assert legend(ax) == [
+        ("t × t scores", base.BLUE), ("t × d_head context", base.VERMILION)
+    ]  # fmt: skip
+    assert written(ax) == ["t = 2", "t = 8"]
+    lefts = [cell.x for cell in cells(ax)[::2]]
+    assert [place(ax, f"t = {t}")[0] for t in (2, 8)] == lefts
+
+
+@pytest.mark.parametrize("decimals", [0, 2, 3])
+def test_amounts_draws_and_writes_each_value(decimals):
+    values = {"first": 0.25, "second one": 3.0, "none": 0.0}
+    ax = figures.amounts(values, "title", decimals)
+    found = cells(ax)
+    assert [(c.x, c.width) for c in found] == [(0, v) for v in values.values()]
+    assert written(ax) == [
+        text for n, v in values.items() for text in (n, f"{v:.{decimals}f}")
+    ]
+    assert ax.get_title("left") == "title"
+
+
+def test_amounts_puts_each_name_above_its_bar():
+    ax = figures.amounts({"first": 1.0, "second": 2.0})
+    for name, cell in zip(("first", "second"), cells(ax), strict=True):
+        # The vertical axis points down.
+        assert cell.y - 0.36 < place(ax, name)[1] < cell.y
+    assert ax.get_ylim() == (2, 0)
+    assert ax.get_xlim()[0] == 0
+
+
+def test_amounts_draws_zeros_alone():
+    ax = figures.amounts({"none": 0.0})
+    assert ax.get_xlim() == (0, 1)
+
+
+def test_by_tokens_draws_each_line():
+    lines = {"one": [1.0, 4.0, 16.0], "other": [2.0, 2.5, 3.0]}
+    ax = figures.by_tokens([256, 1024, 4096], lines, "MiB")
+    for drawn, (name, values) in zip(ax.lines, lines.items(), strict=True):
+        assert drawn.get_label() == name
+        assert list(drawn.get_xdata()) == [256, 1024, 4096]
+        assert list(drawn.get_ydata()) == values
+    assert len({line.get_marker() for line in ax.lines}) == 2
+    assert legend(ax) == [("one", base.VERMILION), ("other", base.BLUE)]
+
+
+def test_by_tokens_names_its_axes():
+    ax = figures.by_tokens([2, 8], {"one": [1.0, 3.0]}, "MiB")
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert ticks(ax.xaxis) == [(2, "2"), (8, "8")]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("tokens t", "MiB")
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_shards_cuts_rows_and_columns(ranks):
+    ax = figures.shards({"W_query": "rows", "out_proj": "columns"}, ranks)
+    found = cells(ax)
+    rows, columns = found[:ranks], found[ranks:]
+    side = 0.78
+    for rank, cell in enumerate(rows):
+        assert (cell.x, cell.width) == pytest.approx((0, side))
+        assert (cell.y, cell.height) == pytest.approx(
+            (rank * side / ranks, side / ranks)
+        )
+    left = columns[0].x
+    assert left > side
+    for rank, cell in enumerate(columns):
+        assert (cell.y, cell.height) == pytest.approx((0, side))
+        assert (cell.x - left, cell.width) == pytest.approx(
+            (rank * side / ranks, side / ranks)
+        )
+    for part in (rows, columns):
+        assert [cell.text for cell in part] == [str(rank) for rank in range(ranks)]
+        expected = [to_hex(color) for color in speed.RANKS[:ranks]]
+        assert [cell.color for cell in part] == expected
+    assert place(ax, "W_query")[0] == pytest.approx(side / 2)
+    assert place(ax, "out_proj")[0] == pytest.approx(left + side / 2)
+
+
+BAD = {
+    "kept, none": (lambda: figures.kept([], 4), "tokens must hold 1 to 3"),
+    "kept, zero": (lambda: figures.kept([0], 4), "tokens"),
+    "kept, d_head": (lambda: figures.kept([4], -1), "d_head"),
+    "amounts, none": (lambda: figures.amounts({}), "is empty"),
+    "amounts, negative": (lambda: figures.amounts({"a": -1.0}), "from 0 on"),
+    "amounts, nan": (lambda: figures.amounts({"a": float("nan")}), "from 0 on"),
+    "by_tokens, length": (
+        lambda: figures.by_tokens([1, 2], {"a": [1.0]}, "y"), "numbers of tokens"
+    ),
+    "by_tokens, zero": (
+        lambda: figures.by_tokens([1, 2], {"a": [1.0, 0.0]}, "y"), "positive"
+    ),
+    "by_tokens, many": (
+        lambda: figures.by_tokens([1], {n: [1.0] for n in "abcd"}, "y"), "1 to 3"
+    ),
+    "shards, cut": (lambda: figures.shards({"a": "diagonal"}, 2), "diagonal"),
+    "shards, ranks": (lambda: figures.shards({"a": "rows"}, 5), "2 to 4"),
+    "shards, none": (lambda: figures.shards({}, 2), "1 to 4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("draw", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_named(draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw()

@@ -1,0 +1,307 @@
+"""The labs on screen: what each must show by PyTorch's account, and hands to move them.
+
+For tests of the built page and of a live front end alike.
+"""
+
+import torch
+
+from attention.chapter import labs
+from attention.chapter.labs.training import TrainingLab
+
+# ---- what a lab must show for a state, computed by PyTorch ----
+
+
+def text(x):
+    if isinstance(x, bool):
+        return str(x)
+    if abs(x) >= 1e6 and abs(x) != torch.inf:
+        return f"{x:.4e}"
+    return f"{x:.4f}"
+
+
+def texts(matrix):
+    return [[text(x) for x in row] for row in torch.as_tensor(matrix).tolist()]
+
+
+def with_column(matrix, column):
+    return texts(torch.cat((matrix, column.unsqueeze(-1)), dim=-1))
+
+
+def attention_numbers(lab):
+    scores, weights, context = lab.compute()
+    shown = {
+        "1. Scores ω": texts(scores),
+        "2. Weights α = softmax(ω)": texts(weights),
+        "3. Context z = Σ α · v": texts(context),
+        "Inputs x": texts(lab.tensor("inputs")),
+    }
+    if lab.trainable:
+        for name, trait in (
+            ("Queries q", "query"),
+            ("Keys k", "key"),
+            ("Values v", "value"),
+        ):
+            product = lab.tensor("inputs") @ lab.tensor(f"W_{trait}")
+            shown[f"{name} = x W_{trait}"] = texts(product)
+    return shown
+
+
+def mask_numbers(lab):
+    scores, weights, context = lab.compute()
+    moved = (lab.compute(nudged=True)[2] - context).abs().amax(dim=-1)
+    return {
+        "True hides": texts(lab.hidden()),
+        "True lets through": texts(~lab.hidden()),
+        "Scores ω": texts(scores),
+        "Weights α": with_column(weights, weights.sum(dim=-1)),
+        "Context z": with_column(context, moved),
+    }
+
+
+def scale_numbers(lab):
+    now = lab.compute()
+    lines = []
+    for width in (lab.d_k, 1, 4, 16, 64, 256, 1024):
+        found, divisor = lab.compute(width), lab.divide_by(width)
+        numbers = [divisor, width**0.5 / divisor, found["spread"], found["largest"]]
+        numbers += [found["entropy"], found["gradient"]]
+        lines.append([str(width), *map(text, numbers)])
+    rows = texts(torch.stack((now["scores"], now["weights"])))
+    return {"One of 16 queries and its 8 keys": rows, "By width": lines}
+
+
+def dropout_numbers(lab):
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, mean = lab.compute()
+    kept = lab.kept() if lab.training else torch.ones_like(weights)
+    return {
+        "Weights α": with_column(weights, weights.sum(dim=-1)),
+        "Kept (1) or dropped (0)": [
+            [str(int(x)) for x in row] for row in kept.tolist()
+        ],
+        "After dropout": with_column(dropped, dropped.sum(dim=-1)),
+        "Mean over the draws": with_column(mean, mean.sum(dim=-1)),
+    }
+
+
+def split_numbers(lab):
+    steps = {"x": "0. x", "view": "1. view", "transpose": "2. transpose"}
+    steps |= {"scores": "3. scores", "transpose back": "4. transpose back"}
+    steps |= {"join": "5. join"}
+    name = list(steps)[lab.step]
+    axes = {
+        "x": ["batch", "token"],
+        "view": ["batch", "token", "head"],
+        "transpose": ["batch", "head", "token"],
+        "scores": ["batch", "head", "query"],
+        "transpose back": ["batch", "token", "head"],
+        "join": ["batch", "token"],
+        "straight": ["batch", "head", "row"],
+    }
+    shown = {}
+    found = lab.compute()
+    for part, title in ((name, steps[name]), ("straight", "straight view")):
+        x = found[part]
+        tagged = part != "scores"
+        for lead in torch.cartesian_prod(*map(torch.arange, x.shape[:-2])).view(
+            -1, x.dim() - 2
+        ):
+            where = ", ".join(
+                f"{a} {i}" for a, i in zip(axes[part], lead.tolist(), strict=False)
+            )
+            shown[f"{title}: {where}"] = [
+                [
+                    f"{n} t{n // lab.d_out % lab.num_tokens}" if tagged else str(n)
+                    for n in row
+                ]
+                for row in x[tuple(lead)].tolist()
+            ]
+    return shown
+
+
+def multi_head_numbers(lab):
+    first, second, weights = lab.compute()
+    return {
+        "Weights α": texts(weights),
+        "MultiHeadAttentionWrapper": texts(first),
+        "MultiHeadAttention": texts(second),
+    }
+
+
+def training_numbers(lab):
+    weights = [["" if x < 0.005 else f"{x:.2f}" for x in row] for row in lab.pattern()]
+    scores = [scores[lab.at] for scores in lab.scores.values()]
+    return {"Attention weights": weights, "Scores": texts(torch.tensor(scores).T)}
+
+
+STEPS = [0, 50, 200]
+
+
+def training_lab(**state):
+    """A training lab with patterns of its own: 3 steps, 2 heads, 12 tokens."""
+    draws = torch.Generator().manual_seed(123)
+    patterns = torch.randn(3, 2, 12, 12, generator=draws, dtype=torch.float64)
+    patterns = patterns.tril() + torch.full((12, 12), -torch.inf).triu(diagonal=1)
+    return TrainingLab(
+        tokens=list("abcdefabcdef"),
+        steps=STEPS,
+        losses=[2.5, 1.25, 0.125],
+        heads=["block 1, head 1", "block 2, head 1"],
+        scores={"induction": torch.rand(3, 2, generator=draws).tolist()},
+        patterns=patterns.softmax(dim=-1).tolist(),
+        **state,
+    )
+
+
+MAKE = {
+    "AttentionLab": labs.AttentionLab,
+    "MaskLab": labs.MaskLab,
+    "ScaleLab": labs.ScaleLab,
+    "DropoutLab": labs.DropoutLab,
+    "HeadSplitLab": labs.HeadSplitLab,
+    "MultiHeadLab": labs.MultiHeadLab,
+    "TrainingLab": training_lab,
+}
+NUMBERS = {
+    "AttentionLab": attention_numbers,
+    "MaskLab": mask_numbers,
+    "ScaleLab": scale_numbers,
+    "DropoutLab": dropout_numbers,
+    "HeadSplitLab": split_numbers,
+    "MultiHeadLab": multi_head_numbers,
+    "TrainingLab": training_numbers,
+}
+
+READ = """root => Object.fromEntries([...root.querySelectorAll('table[role=grid]')]
+  .filter(table => table.checkVisibility())
+  .map(table => [table.getAttribute('aria-label'), [...table.tBodies[0].rows].map(
+    row => [...row.querySelectorAll('td')].map(
+      cell => cell.firstElementChild?.value ?? cell.textContent))]))
+"""
+
+
+def check(root, lab):
+    """Require every grid of the lab on screen to hold PyTorch's numbers."""
+    expected = NUMBERS[type(lab).__name__](lab)
+    found = root.evaluate(READ)
+    assert set(found) == set(expected), lab
+    for label, rows in expected.items():
+        assert found[label] == rows, f"{lab}: {label}"
+
+
+def wait_until_shown(page, root, lab, seconds=20):
+    """Require what ``check`` does, once a message from a kernel may have come."""
+    for _ in range(10 * seconds):
+        if root.evaluate(READ) == NUMBERS[type(lab).__name__](lab):
+            return
+        page.wait_for_timeout(100)
+    check(root, lab)
+
+
+# ---- every control, and the hands that move it ----
+
+# Lab, kind, label, and what is then set. For a list: its place there and the value. For
+# a slider: what makes the value of the number that its output then shows.
+CONTROLS = [
+    ("AttentionLab", "radio", "starts", {"query": 2}),
+    ("AttentionLab", "checkbox", "Trainable projections", {"trainable": True}),
+    ("AttentionLab", "checkbox", "Divide scores by √d_k", {"scaled": True}),
+    ("AttentionLab", "checkbox", "Causal mask", {"causal": True}),
+    ("MaskLab", "select", "Hide", {"part": (1, "tril")}),
+    ("MaskLab", "range", "Diagonal", {"diagonal": int}),
+    ("MaskLab", "select", "Fill with", {"fill": (2, "-1e9")}),
+    ("MaskLab", "select", "Fill with", {"fill": (1, "0")}),
+    ("MaskLab", "select", "When", {"place": (1, "after")}),
+    ("MaskLab", "checkbox", "Divide rows by their sum", {"renormalized": True}),
+    ("MaskLab", "select", "Hide all of row", {"hidden_row": (3, 2)}),
+    ("MaskLab", "select", "Change token", {"nudged": (3, 2)}),
+    ("MaskLab", "range", "by", {"nudge": float}),
+    ("ScaleLab", "range", "d_k", {"d_k": int}),
+    ("ScaleLab", "number", "exactly", {"d_k": 77}),
+    ("ScaleLab", "select", "Divide by", {"divisor": (3, "other")}),
+    ("ScaleLab", "select", "Divide by", {"divisor": (1, "root")}),
+    ("ScaleLab", "select", "Divide by", {"divisor": (2, "full")}),
+    ("ScaleLab", "number", "another d", {"other": 9}),
+    ("ScaleLab", "button", "New draws", {"seed": 2}),
+    ("DropoutLab", "select", "Mask", {"source": (2, "draw")}),
+    ("DropoutLab", "select", "Mask", {"source": (1, "b")}),
+    ("DropoutLab", "range", "p", {"p": float}),
+    ("DropoutLab", "button", "Draw again", {"draw": 2, "source": "draw"}),
+    ("DropoutLab", "range", "Mean over", {"draws": int}),
+    ("DropoutLab", "checkbox", "train(), not eval()", {"training": False}),
+    ("HeadSplitLab", "radio", "3. scores", {"step": 3}),
+    *[
+        ("HeadSplitLab", "radio", label, {"step": step})
+        for step, label in ((0, "0. x"), (1, "1. view"), (4, "4. transpose back"))
+    ],
+    ("HeadSplitLab", "select", "b", {"batch": (0, 1)}),
+    ("HeadSplitLab", "range", "t", {"num_tokens": int}),
+    ("HeadSplitLab", "select", "d_out", {"d_out": (3, 8)}),
+    ("HeadSplitLab", "select", "h", {"num_heads": (2, 4)}),
+    ("MultiHeadLab", "range", "num_heads", {"num_heads": int}),
+    ("MultiHeadLab", "range", "d_out of one head", {"d_head": int}),
+    ("MultiHeadLab", "select", "Show weights of", {"head": (1, 1)}),
+    ("TrainingLab", "range", "Training step", {"at": STEPS.index}),
+    ("TrainingLab", "select", "Head", {"head": (1, 1)}),
+]
+
+
+def find(root, kind, label):
+    if kind == "range":  # its name ends with its value, since the label holds both
+        text_ = root.page.locator(f'span:text-is("{label}")')
+        return root.locator("label.al-control").filter(has=text_).locator("input")
+    role = {"select": "combobox", "number": "spinbutton"}.get(kind, kind)
+    return root.get_by_role(role, name=label, exact=True)
+
+
+def read_output(control, kind):
+    words = control.evaluate("bar => bar.parentElement.querySelector('output').value")
+    return kind(float(words.split()[0]))
+
+
+def with_mouse(page, control, kind, wanted):
+    if kind == "range":
+        control.scroll_into_view_if_needed()
+        box = control.bounding_box()
+        page.mouse.click(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2)
+    elif kind == "select":
+        control.select_option(index=next(iter(wanted.values()))[0])
+    elif kind == "number":
+        control.click(click_count=3)
+        page.keyboard.type(str(next(iter(wanted.values()))))
+    else:
+        control.click()
+
+
+def with_keyboard(page, control, kind, wanted):
+    control.focus()
+    if kind == "range":
+        page.keyboard.press("ArrowRight")
+    elif kind == "select":
+        way = next(iter(wanted.values()))[0] - control.evaluate("e => e.selectedIndex")
+        for _ in range(abs(way)):
+            page.keyboard.press("ArrowDown" if way > 0 else "ArrowUp")
+    elif kind == "number":
+        page.keyboard.press("Control+a")
+        page.keyboard.type(str(next(iter(wanted.values()))))
+    elif kind == "radio":
+        # From the chosen one, as a reader would go.
+        way = control.evaluate(
+            """box => { const all = [...box.form.querySelectorAll('input[type=radio]')];
+              const checked = all.findIndex(one => one.checked);
+              all[checked].focus();
+              return all.indexOf(box) - checked }"""
+        )
+        for _ in range(abs(way)):
+            page.keyboard.press("ArrowRight" if way > 0 else "ArrowLeft")
+    else:
+        page.keyboard.press("Enter" if kind == "button" else "Space")
+
+
+def set_in_python(lab, control, kind, wanted):
+    for name, value in wanted.items():
+        if callable(value):
+            value = read_output(control, value)
+        elif isinstance(value, tuple):
+            value = value[1]
+        setattr(lab, name, value)

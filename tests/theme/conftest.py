@@ -1,0 +1,50 @@
+"""What the tests of the published site share."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.book.pages import toc_entries
+from tools.measure.server import serving
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "theme"))
+# Pages that Sphinx and the extension add to those of the table of contents.
+ADDED = ["404", "genindex", "search"]
+LEFT_OUT = {".git", ".venv", "_build", "node_modules", ".pytest_cache", ".ruff_cache"}
+
+
+def site_pages():
+    """Every page of the site, by its path without the ending."""
+    return [*toc_entries(), *ADDED]
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    """The address at which the built site is served on this machine."""
+    with serving(site) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def copy_of_book(tmp_path_factory):
+    """Everything that a build of the site needs, in a folder that tests may change."""
+    target = tmp_path_factory.mktemp("copy") / "repo"
+    shutil.copytree(
+        ROOT, target, ignore=lambda folder, names: LEFT_OUT.intersection(names)
+    )
+    return target
+
+
+def build(root):
+    """Build the site of a folder and give the folder of its HTML."""
+    result = subprocess.run(
+        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
+         "build", str(root), "-W", "--keep-going"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
+    return root / "_build" / "html"

@@ -1,0 +1,133 @@
+"""The launch links in a build with a repository set, and the tool that sets it."""
+
+import re
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from tests.book.pages import BOOK, ROOT, pages, toc_entries
+from tests.theme.conftest import build
+from tools import repository
+
+URL = "https://github.com/some-org/some-name"
+KERNEL = [page.name for page in pages()]
+
+
+@pytest.fixture(scope="module")
+def set_site(copy_of_book):
+    config = copy_of_book / "_config.yml"
+    text = repository.set_key(config.read_text("utf-8"), "repository", "url", URL)
+    base = "https://some-org.github.io/some-name"
+    config.write_text(repository.set_key(text, "html", "baseurl", base), "utf-8")
+    return build(copy_of_book)
+
+
+def links(site, entry):
+    soup = BeautifulSoup((site / f"{entry}.html").read_text("utf-8"), "html.parser")
+    return [a["href"] for a in soup.select(".article-header-buttons a[href]")]
+
+
+@pytest.mark.parametrize("name", KERNEL)
+def test_notebook_page_launches_its_own_notebook(name, set_site):
+    path = f"book/{name}.ipynb"
+    binder, colab, download = links(set_site, f"book/{name}")
+    assert binder == (
+        "https://mybinder.org/v2/gh/some-org/some-name/main?urlpath=lab/tree/" + path
+    )
+    assert colab == (
+        "https://colab.research.google.com/github/some-org/some-name/blob/main/" + path
+    )
+    assert (ROOT / path).is_file()
+    assert (set_site / "book" / download).resolve().is_file()
+    assert download.endswith(f"{name}.ipynb")
+
+
+def test_pages_without_a_kernel_launch_nothing(set_site, site):
+    plain = [e for e in toc_entries() if e.removeprefix("book/") not in KERNEL]
+    assert plain
+    for entry in plain:
+        assert links(set_site, entry) == []
+        assert links(site, entry) == []
+
+
+def test_full_addresses_are_given_where_they_are_known(set_site):
+    base = "https://some-org.github.io/some-name"
+    entry = toc_entries()[0]
+    soup = BeautifulSoup((set_site / f"{entry}.html").read_text("utf-8"), "html.parser")
+    assert soup.find("link", rel="canonical")["href"] == f"{base}/{entry}.html"
+    card = soup.find("meta", property="og:image")["content"]
+    assert (set_site / card.removeprefix(f"{base}/")).is_file()
+    listed = re.findall("<loc>(.*?)</loc>", (set_site / "sitemap.xml").read_text())
+    assert sorted(listed) == sorted(f"{base}/{e}.html" for e in toc_entries())
+    missing = BeautifulSoup((set_site / "404.html").read_text(), "html.parser")
+    assert missing.find("a")["href"].startswith("/some-name/")
+
+
+def test_repository_and_pages_are_in_step(site):
+    """In this repository as it stands: launch and install line together, or neither."""
+    url = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
+    for name in KERNEL:
+        text = (BOOK / f"{name}.md").read_text("utf-8")
+        assert text == repository.with_install_cell(text, url), f"run the tool: {name}"
+        hosts = [link for link in links(site, f"book/{name}") if "://" in link]
+        assert len(hosts) == (2 if url else 0), hosts
+
+
+def test_install_cell_comes_changes_and_goes():
+    page = "# Title\n\nWords.\n\n```{code-cell} ipython3\n:name: a\n\n1 + 1\n```\n"
+    first = repository.with_install_cell(page, URL)
+    assert first.index("install-the-package") < first.index(":name: a")
+    assert f'"git+{URL}"' in first
+    other = repository.with_install_cell(first, "https://github.com/a/b")
+    assert other.count("%pip") == 1
+    assert "some-org" not in other
+    assert repository.with_install_cell(other, "") == page
+
+
+def test_install_cell_leaves_an_installed_package_alone():
+    from unittest.mock import patch
+
+    cell = repository.CELL.split("\n\n", 1)[1].removesuffix("```\n\n")
+    code = cell.format(url=URL).replace("%pip install", "install(source) #")
+    calls = []
+    exec(code, {"install": calls.append})
+    assert calls == []
+    with patch("importlib.util.find_spec", return_value=None):
+        exec(code, {"install": calls.append})
+    assert calls == [f"git+{URL}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        (URL, (URL, "some-org", "some-name")),
+        (URL + ".git", (URL, "some-org", "some-name")),
+        (URL + "/", (URL, "some-org", "some-name")),
+    ],
+)
+def test_addresses_are_understood(text, parsed):
+    assert repository.parse_url(text) == parsed
+
+
+@pytest.mark.parametrize(
+    "text", ["", "github.com/a/b", "https://gitlab.com/a/b", URL + "/x"]
+)
+def test_other_addresses_are_refused(text):
+    with pytest.raises(ValueError, match="such as https"):
+        repository.parse_url(text)
+
+
+def test_site_of_a_repository():
+    assert repository.pages_site("Org", "book") == "https://org.github.io/book"
+    assert repository.pages_site("Org", "org.github.io") == "https://org.github.io"
+
+
+def test_setting_keeps_the_comments():
+    text = (ROOT / "_config.yml").read_text("utf-8")
+    changed = repository.set_key(text, "repository", "url", URL)
+    assert yaml.safe_load(changed)["repository"]["url"] == URL
+    current = yaml.safe_load(text)["repository"]["url"]
+    assert repository.set_key(changed, "repository", "url", current) == text
+    with pytest.raises(ValueError, match="0 keys"):
+        repository.set_key(text, "repository", "nothing", URL)

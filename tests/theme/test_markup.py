@@ -1,0 +1,257 @@
+"""What the extension `lean_site` promises, in the pages and function by function."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.errors import ExtensionError, ThemeError
+
+from tests.book.pages import toc_entries
+from tests.theme.conftest import site_pages
+
+from lean_site import (  # isort: skip
+    assets, change, describe, icons, launch, maths, policy, styles,
+)  # fmt: skip
+
+BOOK_PAGES = [page for page in site_pages() if page != "404"]
+
+
+@pytest.fixture(scope="module")
+def soups(site):
+    return {
+        page: BeautifulSoup((site / f"{page}.html").read_text("utf-8"), "html.parser")
+        for page in BOOK_PAGES
+    }
+
+
+@pytest.mark.parametrize("page", BOOK_PAGES)
+def test_page_asks_for_nothing_that_was_dropped(page, soups):
+    text = str(soups[page].head) + str(soups[page].body)
+    for dropped in (
+        "fontawesome",
+        "thebe",
+        "mathjax@",
+        "requirejs",
+        "unpkg",
+        "jsdelivr",
+    ):
+        assert dropped not in text.lower(), dropped
+    assert not soups[page].select("i[class*='fa-'], span[class*='fa-']")
+    assert len(soups[page].select("svg.site-icon")) >= 5
+
+
+@pytest.mark.parametrize("page", BOOK_PAGES)
+def test_one_inline_script_and_the_policy_names_it(page, soups):
+    inline = [
+        script
+        for script in soups[page].find_all("script")
+        if not script.get("src") and "application/" not in script.get("type", "")
+    ]
+    assert [script.string for script in inline] == [assets.THEME_SCRIPT]
+    rules = soups[page].find("meta", {"http-equiv": "Content-Security-Policy"})
+    assert policy.source_hash(assets.THEME_SCRIPT) in rules["content"]
+    assert "unsafe-eval" not in rules["content"]
+    assert "script-src 'self' 'sha256-" in rules["content"]
+    handlers = [
+        tag.name
+        for tag in soups[page].find_all(True)
+        if any(name.startswith("on") for name in tag.attrs)
+    ]
+    assert handlers == []
+    assert not soups[page].find_all("style")
+
+
+def test_policy_stands_before_what_it_governs(site):
+    for page in BOOK_PAGES:
+        text = (site / f"{page}.html").read_text("utf-8")
+        rules = text.index("Content-Security-Policy")
+        assert rules < text.index("<script")
+        assert rules < text.index("<link")
+
+
+@pytest.mark.parametrize("page", BOOK_PAGES)
+def test_scripts_do_not_hold_up_the_page(page, soups):
+    scripts = soups[page].find_all("script", src=True)
+    assert scripts
+    assert all(script.has_attr("defer") for script in scripts)
+
+
+@pytest.mark.parametrize("page", toc_entries())
+def test_page_is_described(page, soups):
+    head = soups[page].head
+    text = head.find("meta", {"name": "description"})["content"]
+    assert 30 <= len(text) <= 160, text
+    title = soups[page].find("h1").find(string=True).strip()
+    assert head.find("meta", {"property": "og:title"})["content"].startswith(title)
+    data = json.loads(head.find("script", type="application/ld+json").string)
+    assert data["@type"] == "LearningResource"
+    assert data["description"] == text
+    assert len(head.find_all("meta", {"name": "viewport"})) == 1
+
+
+def test_descriptions_differ(soups):
+    texts = [
+        soups[page].find("meta", {"name": "description"})["content"]
+        for page in toc_entries()
+    ]
+    assert len(set(texts)) == len(texts)
+
+
+def test_every_formula_has_its_source(soups):
+    formulas = [m for page in BOOK_PAGES for m in soups[page].find_all("math")]
+    assert len(formulas) >= 10
+    for formula in formulas:
+        assert formula["alttext"].strip()
+        assert formula.find("annotation").string == formula["alttext"]
+        assert "\\" not in "".join(
+            part.get_text() for part in formula.find_all(["mi", "mo", "mn", "mtext"])
+        )
+    assert not [p for p in BOOK_PAGES if soups[p].select("span.math, div.math")]
+
+
+def test_unused_files_are_not_published(site):
+    static = site / "_static"
+    assert not (static / "vendor").exists()
+    assert not [f.name for f in static.rglob("*") if "thebe" in f.name]
+    assert not [f.name for f in static.rglob("*") if f.suffix in {".woff2", ".ttf"}]
+
+
+def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
+    sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
+    assert len(sheets["bootstrap.css"]) < 60_000, "most of Bootstrap is not used here"
+    assert "Licensed under MIT" in sheets["bootstrap.css"]
+    assert "Font Awesome Free" in sheets["icons.css"]
+    page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
+    for name, sheet in (("navbar-brand", "bootstrap"), ("bd-header", "pydata")):
+        assert re.search(rf'class="[^"]*{name}', page)
+        assert any(f".{name}" in css for n, css in sheets.items() if sheet in n)
+    assert ".accordion-item" not in sheets["bootstrap.css"]
+
+
+def test_entry_and_missing_page(site):
+    entry = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
+    target = entry.find("a")["href"]
+    assert (site / target).is_file()
+    assert target in entry.find("meta", {"http-equiv": "refresh"})["content"]
+    missing = BeautifulSoup((site / "404.html").read_text("utf-8"), "html.parser")
+    # It is served below any path, so its one link must start at the root.
+    assert missing.find("a")["href"].startswith("/")
+    style = policy.source_hash(missing.find("style").string)
+    assert style in missing.find("meta", {"http-equiv": True})["content"]
+
+
+# The functions
+
+
+def test_a_change_that_finds_nothing_stops_the_build():
+    with pytest.raises(ThemeError, match="no icon"):
+        change.replace("<p>", "icon", "<i>", "")
+    assert change.replace("<p>", "icon", "<i>", "", required=False) == "<p>"
+
+
+def test_an_unknown_inline_script_stops_the_build():
+    with pytest.raises(ThemeError, match=r"inline script.*track"):
+        list(assets._take([("", "track()")], "", "body"))
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "loaded"),
+    [
+        ("sphinx-thebe.js", "", False),
+        ("design-tabs.js", '<p class="x">', False),
+        ("design-tabs.js", '<div class="sd-tab-set">', True),
+        ("togglebutton.js", '<button class="dropdown-toggle">', False),
+        ("togglebutton.js", '<div class="admonition dropdown">', True),
+        ("togglebutton.js", '<div class="toggle">', True),
+        ("doctools.js", "", True),
+    ],
+)
+def test_files_are_loaded_where_they_are_needed(name, body, loaded):
+    assert assets._needed(name, body) is loaded
+
+
+def test_formula_becomes_mathml():
+    text = maths.to_mathml(r"\frac{\omega}{\sqrt{d_k}}")
+    assert 'alttext="\\frac{\\omega}{\\sqrt{d_k}}"' in text
+    assert {"mfrac", "msqrt", "msub"} <= set(re.findall(r"<(m\w+)", text))
+    assert "ω" in text
+    assert 'display="block"' in maths.to_mathml("x", "block")
+
+
+def test_unknown_formula_command_is_refused():
+    with pytest.raises(ExtensionError, match="nosuchcommand"):
+        maths.to_mathml(r"\nosuchcommand{x}")
+
+
+def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
+    text = icons.inline("bars", "kept", ' data-mode="x"')
+    assert text.startswith(
+        '<svg class="site-icon kept" data-mode="x" aria-hidden="true"'
+    )
+    assert "currentColor" in text
+    assert icons.shape("file")[2].startswith("M0 64C0 28.7")  # not the outlined file
+    with pytest.raises(ThemeError, match="no-such-icon"):
+        icons.inline("no-such-icon")
+
+
+def test_selectors_go_that_ask_for_an_unknown_class():
+    css = (
+        "/*! MIT */ /* License: ours */ /* note */ a{b:c} .on , .off p{d:e} .off{f:g}"
+        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} "
+        "@media screen{.on{n:o}} @font-face{p:q}"
+    )
+    assert styles.lean(css, {"on"}) == (
+        "/*! MIT *//* License: ours */a{b:c}.on{d:e}.on:not(.off){h:i}"
+        "@media screen{.on{n:o}}@font-face{p:q}"
+    )
+
+
+def test_style_sheet_draws_every_icon_of_the_admonitions():
+    text = icons.style_sheet()
+    for kind in ("note", "tip", "warning", "hint", "danger", "important"):
+        assert f".admonition.{kind}>.admonition-title:after" in text
+    assert "Font Awesome Free" in text.splitlines()[0]
+    assert not re.search("[\ue000-\uf8ff]", text)
+
+
+def test_description_is_cut_at_a_word():
+    from docutils import nodes
+
+    page = nodes.section("", nodes.paragraph("", "word " * 50))
+    text = describe.description(page, "fallback")
+    assert len(text) <= 160
+    assert text.endswith("word …")
+    assert describe.description(None, "fallback") == "fallback"
+
+
+def test_buttons_are_chosen():
+    menu = [{"text": ".ipynb", "url": "a"}, {"text": ".pdf", "url": "b"}]
+    header = [
+        {"label": "download-buttons", "buttons": menu},
+        {"label": "launch-buttons"},
+        {"label": "fullscreen-button"},
+    ]
+    chosen = launch.buttons(header, is_notebook=True)
+    assert [b.get("url", b.get("label")) for b in chosen] == ["a", "launch-buttons"]
+    assert launch.buttons(header, is_notebook=False) == []
+
+
+def test_static_folder_holds_no_script():
+    """Jupyter Book would put it on every page."""
+    static = Path(__file__).resolve().parents[2] / "theme" / "static"
+    assert not list(static.rglob("*.js"))
+
+
+def test_data_of_widgets_is_kept():
+    """Scripts of another type hold data: nothing runs, and labs read them."""
+    data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
+    page = (
+        '<head><meta name="viewport" content="x"><link rel="stylesheet" href="a.css">'
+        f"{data}<script src='x'></script></head><body>"
+        f"<script>document.write(`<b>`);</script>{data}</body>"
+    )
+    changed = assets.change(page, app=None)
+    assert changed.count(data) == 2
+    assert changed.index(data) < changed.index("</head>")

@@ -1,0 +1,171 @@
+"""Scripts and style sheets: only what the page needs, and none that blocks it.
+
+Replaces: Font Awesome and Thebe (loaded on every page, never used); style sheets and
+scripts of extensions on pages that do not use them; scripts that hold up the first
+paint; inline scripts, which a strict policy forbids. One inline script stays: it sets
+the color theme before anything is painted.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.errors import ThemeError
+
+from lean_site.change import replace
+
+# Sets what the theme's own script would set only after the first paint.
+THEME_SCRIPT = (
+    'let mode="auto";try{mode=localStorage.getItem("mode")||mode}catch{}'
+    "document.documentElement.dataset.mode=mode;"
+    'document.documentElement.dataset.theme=mode!=="auto"?mode:'
+    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light"'
+)
+NEVER = {"sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css"}
+FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
+# File -> what must stand in the page's body for the file to be loaded.
+NEEDED_FOR = {
+    "togglebutton.js": FOLDED,
+    "togglebutton.css": FOLDED,
+    "sphinx-design.min.css": r'class="[^"]*\bsd-',
+    "design-tabs.js": r'class="[^"]*\bsd-tab',
+    "copybutton.js": r'class="highlight"',
+    "copybutton.css": r'class="highlight"',
+    "clipboard.min.js": r'class="highlight"',
+}
+# Inline scripts that set a constant; `site.js` sets those that are needed.
+CONSTANTS = (
+    "let toggleHint",
+    "let toggleOpenOnPrint",
+    "var togglebuttonSelector",
+    "const THEBE_JS_URL",
+    "kernelName =",
+    "DOCUMENTATION_OPTIONS.pagename",
+)
+DATA = r'type="application/(?:vnd\.jupyter|ld\+json)'
+SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
+
+
+def change(text, app):
+    """Rewrite the page's head, and take the inline scripts out of its body."""
+    head, mark, body = text.partition("</head>")
+    head = _drop_duplicates(head)
+    head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
+                   lambda match: _link(match, body))  # fmt: skip
+    body = _written_buttons(body)
+    scripts = [
+        *_take(re.findall(SCRIPT, head, re.DOTALL), body, "head"),
+        *_take(re.findall(SCRIPT, body, re.DOTALL), body, "body"),
+    ]
+    head = re.sub(SCRIPT, _keep_data, head, flags=re.DOTALL)
+    body = re.sub(SCRIPT, _keep_data, body, flags=re.DOTALL)
+    # What the theme runs last is run first by its other scripts' expectations:
+    # Bootstrap must be there when they start.
+    scripts.sort(key=lambda tag: "scripts/bootstrap.js" not in tag)
+    head += f"    <script>{THEME_SCRIPT}</script>\n" + "".join(scripts)
+    return head + mark + body
+
+
+def _name(address):
+    return address.partition("?")[0].rpartition("/")[2]
+
+
+def _needed(name, body):
+    return name not in NEVER and (
+        name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
+    )
+
+
+def _link(match, body):
+    attributes = match[1]
+    if "preload" in attributes:  # of fonts we drop, of scripts that start at once
+        return ""
+    address = re.search(r'href="([^"]*)"', attributes)
+    if "stylesheet" in attributes and not _needed(_name(address[1]), body):
+        return ""
+    return match[0]
+
+
+def _drop_duplicates(head):
+    first, mark, rest = head.partition('<meta name="viewport"')
+    rest = re.sub(r'\s*<meta name="viewport"[^>]*>', "", rest)
+    rest = re.sub(r"\s*<!--.*?-->", "", rest, flags=re.DOTALL)
+    return first + mark + rest
+
+
+def _written_buttons(body):
+    # The theme writes its buttons by script. As markup they need no exception from the
+    # policy and cause no shift; without scripts the style sheet hides them.
+    return replace(
+        body,
+        "button written by a script",
+        r"<script>\s*document\.write\(`(.*?)`\);\s*</script>",
+        lambda match: match[1],
+    )
+
+
+def _take(scripts, body, where):
+    for attributes, inline in scripts:
+        address = re.search(r'src="([^"]*)"', attributes)
+        if re.search(DATA, attributes) or "x-thebe-config" in attributes:
+            continue
+        if address and _needed(_name(address[1]), body):
+            yield f'    <script defer src="{address[1]}"></script>\n'
+        elif not address and not _known(inline):
+            raise ThemeError(
+                f"The page's {where} holds an inline script that "
+                "theme/lean_site/assets.py does not know, and that the page's "
+                f"policy would block: {inline.strip()[:120]!r}. Move it to a file."
+            )
+
+
+def _known(inline):
+    text = inline.strip()
+    return (
+        not text
+        or text.startswith(CONSTANTS)
+        or "document.documentElement.dataset.mode" in text  # replaced by ours
+        or 'document.querySelector("form.bd-search input")' in text  # in site.js
+    )
+
+
+def _keep_data(match):
+    return match[0] if re.search(DATA, match[1]) else ""
+
+
+def site_script(config):
+    """Write the constants of the theme's extensions, then the site's own script."""
+    constants = {
+        "toggleHintShow": str(config.togglebutton_hint),
+        "toggleHintHide": str(config.togglebutton_hint_hide),
+        "toggleOpenOnPrint": str(config.togglebutton_open_on_print).lower(),
+        "togglebuttonSelector": config.togglebutton_selector,
+    }
+    lines = [f"var {name} = {json.dumps(value)};" for name, value in constants.items()]
+    own = Path(__file__).with_name("site.js").read_text(encoding="utf-8")
+    return "\n".join([*lines, own])
+
+
+def _write(app, *_):
+    if app.builder.format == "html":
+        folder = Path(app.outdir) / "_static"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "site.js").write_text(site_script(app.config), encoding="utf-8")
+
+
+def _drop_unused(app, error):
+    # Not asked for by any page, and most of what would be uploaded.
+    if not error and app.builder.format == "html":
+        folder = Path(app.outdir) / "_static"
+        shutil.rmtree(folder / "vendor", ignore_errors=True)
+        for name in NEVER:
+            (folder / name).unlink(missing_ok=True)
+
+
+def setup(app):
+    app.connect("builder-inited", _write)
+    app.connect("build-finished", _write)
+    app.connect("build-finished", _drop_unused)
+    app.add_js_file("site.js", priority=400)
+    app.add_css_file("site.css", priority=860)
