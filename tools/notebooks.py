@@ -7,6 +7,7 @@
 
 A page is stale when its cells differ from those of its pair, or when a code cell of
 the pair was not executed in order. File times do not count: git does not keep them.
+It is executed only if its code differs: a change of words keeps the outputs.
 """
 
 import argparse
@@ -44,7 +45,18 @@ def read_source(page):
     counts = {}
     for cell in notebook.cells:
         cell.id = _cell_id(cell, counts)
+        _fold(cell)
     return notebook
+
+
+def _fold(cell):
+    # The tags fold a cell on the site; these fold it in Jupyter and in Colab.
+    tags = cell.metadata.get("tags", [])
+    if "hide-input" in tags:
+        cell.metadata["jupyter"] = {"source_hidden": True}
+        cell.metadata["cellView"] = "form"
+    if "hide-output" in tags:
+        cell.metadata["jupyter"] = {"outputs_hidden": True}
 
 
 def _cell_id(cell, counts):
@@ -62,13 +74,46 @@ def cells_of(notebook):
 
 def is_stale(page):
     """Tell whether the executed half is missing, differs, or was not run in order."""
+    stored = _stored(page)
+    return stored is None or cells_of(stored) != cells_of(read_source(page))
+
+
+def needs_execution(page):
+    """Tell whether the code of the page differs from the code that was run."""
+    stored = _stored(page)
+    return stored is None or _code_of(stored) != _code_of(read_source(page))
+
+
+def _stored(page):
+    # The executed half, or nothing where it is missing or was not run in order.
     pair = page.with_suffix(".ipynb")
     if not pair.exists():
-        return True
+        return None
     stored = nbformat.read(pair, as_version=4)
     counts = [c.execution_count for c in stored.cells if c.cell_type == "code"]
-    in_order = counts == list(range(1, len(counts) + 1))
-    return not in_order or cells_of(stored) != cells_of(read_source(page))
+    return stored if counts == list(range(1, len(counts) + 1)) else None
+
+
+def _code_of(notebook):
+    # A cell that is told to fail or to be skipped runs otherwise, so its tags count.
+    # The two that only fold it do not.
+    return [
+        (c.source, set(c.metadata.get("tags", [])) - {"hide-input", "hide-output"})
+        for c in notebook.cells
+        if c.cell_type == "code"
+    ]
+
+
+def reword(page):
+    """Write the executed half anew with the outputs that it has."""
+    notebook, stored = read_source(page), _stored(page)
+    notebook.metadata = stored.metadata
+    run = (cell for cell in stored.cells if cell.cell_type == "code")
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            old = next(run)
+            cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    nbformat.write(notebook, page.with_suffix(".ipynb"))
 
 
 def execute(page):
@@ -128,14 +173,20 @@ def main():
         for page in stale:
             print(f"stale: {page.name} (run: make notebooks)")
         sys.exit(1 if stale else 0)
-    for page in tqdm(stale, desc="executing pages", unit="page", disable=not stale):
+    changed = [p for p in stale if options.force or needs_execution(p)]
+    for page in set(stale) - set(changed):
+        reword(page)
+    for page in tqdm(changed, desc="executing pages", unit="page", disable=not changed):
         try:
             execute(page)
         except CellExecutionError as error:
             sys.exit(
                 f"\n{page.name} stopped at an error; its pair is unchanged.\n{error}"
             )
-    print(f"{len(stale)} of {len(pages)} pages executed, the rest were up to date.")
+    print(
+        f"{len(changed)} of {len(pages)} pages executed, {len(stale) - len(changed)} "
+        "reworded with their outputs kept, the rest were up to date."
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from attention.chapter.labs import MultiHeadLab, base, draws
 from attention.chapter.labs.head_split import HeadSplitLab
 
 HERE = Path(__file__).parent
-CORE = (HERE / "../../attention/chapter/labs/core.js").resolve()
+CORE = (HERE / "../../../attention/chapter/labs/core.js").resolve()
 F64 = torch.float64
 
 
@@ -237,11 +237,11 @@ def test_node_sees_a_wrong_core(node, tmp_path):
     """The same test fails for a core.js that divides by one too many."""
     text = CORE.read_text(encoding="utf-8")
     assert text.count("(row.length - 1)") == 1
-    lab_folder = tmp_path / "attention" / "labs"
+    lab_folder = tmp_path / "attention" / "chapter" / "labs"
     lab_folder.mkdir(parents=True)
     planted = text.replace("(row.length - 1)", "row.length")
     (lab_folder / "core.js").write_text(planted, encoding="utf-8")
-    folder = tmp_path / "tests" / "labs"
+    folder = tmp_path / "tests" / "chapter" / "labs"
     folder.mkdir(parents=True)
     (folder / "core.test.js").write_text((HERE / "core.test.js").read_text("utf-8"))
     path = tmp_path / "cases.json"
