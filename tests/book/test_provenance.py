@@ -1,16 +1,14 @@
 """The page "Where every number comes from" and the errata, as readers get them."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tests.book.pages import Page
 from tools.printed_values import errata, flatten, numbers, reference, text_of
 
 
 @pytest.fixture(scope="module")
-def tables(site):
-    page = (site / "book" / "provenance.html").read_text(encoding="utf-8")
-    return BeautifulSoup(page, "html.parser").select("table.provenance")
+def tables(soup):
+    return soup("book/provenance").select("table.provenance")
 
 
 def rows(table):
