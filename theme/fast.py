@@ -20,7 +20,17 @@ def _exclude(app, config):
     config.exclude_patterns += environments(app.srcdir)
 
 
+def _allow_processes(app, config):
+    # These say nothing of it, and do nothing while pages are read: the one numbers
+    # sections once all are read, the other writes LaTeX.
+    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+            app.extensions[name].parallel_write_safe = True
+
+
 def setup(app):
     app.parallel = max(app.parallel, os.cpu_count() or 1)
     app.connect("config-inited", _exclude)
+    app.connect("config-inited", _allow_processes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
