@@ -7,7 +7,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from tests.book.pages import BOOK, ROOT, pages, toc_entries
-from tests.theme.conftest import build
+from tests.theme.conftest import build, shorten
 from tools import repository
 
 URL = "https://github.com/some-org/some-name"
@@ -16,6 +16,7 @@ KERNEL = [page.name for page in pages()]
 
 @pytest.fixture(scope="module")
 def set_site(copy_of_book):
+    shorten(copy_of_book)
     config = copy_of_book / "_config.yml"
     text = repository.set_key(config.read_text("utf-8"), "repository", "url", URL)
     base = "https://some-org.github.io/some-name"
