@@ -56,7 +56,8 @@ CITED_SECTIONS = [
     re.compile(rf"\((?P<all>{LISTED})\)"),
     re.compile(r"(?<![\w.])(?P<all>3\.\d\.\d)(?!\w)"),
 ]
-CITED_YEAR = re.compile(r"\((?:[^()]*\s)?(?P<year>(?:19|20)\d\d)\)")
+# In round brackets, or as the text of a link.
+CITED_YEAR = re.compile(r"[(\[](?:[^()\[\]]*\s)?(?P<year>(?:19|20)\d\d)[)\]]")
 
 
 @dataclass
@@ -122,8 +123,8 @@ def found(text, code=None):
             are free if they stand there as they do in the span; None for a page
             without cells, whose spans are free.
     """
-    text = _blank(text, *(span for p in FREE for span in _spans(p, text)))
     text = _blank(text, *_cited(text))
+    text = _blank(text, *(span for p in FREE for span in _spans(p, text)))
     spans = [m.span() for m in CODE.finditer(text)]
     for start, end in spans:
         text = _blank(text, *_in_code(text, start, end, code))
