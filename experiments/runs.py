@@ -123,7 +123,7 @@ def run_parts(function, config, parts, code):
 
     Returns:
         The results, in the order of ``parts``, and a description of the run: versions,
-        and seconds and peak memory of each part.
+        and processor time and peak memory of each part.
     """
     folder = CHECKPOINTS / code
     # Processes of their own, so that the peak memory of each part is its own.
@@ -140,7 +140,7 @@ def run_parts(function, config, parts, code):
             bar.update()
     ordered = [results[part] for part in parts]
     cost = {
-        "-".join(map(str, part)): {"seconds": round(s), "peak_mib": round(m)}
+        "-".join(map(str, part)): {"cpu_seconds": round(s), "peak_mib": round(m)}
         for part, (_, s, m) in zip(parts, ordered, strict=True)
     }
     made_with = {
@@ -154,11 +154,11 @@ def run_parts(function, config, parts, code):
 def _run(function, config, part, folder):
     torch.set_num_threads(1)  # the workers share the cores already
     checkpoint = folder / f"{'-'.join(map(str, part))}.pt"
-    started = time.perf_counter() - _seconds(checkpoint)
+    started = time.process_time() - _seconds(checkpoint)
     result = function(config, *part, checkpoint=checkpoint)
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB on Linux
     # Pickled here: tensors would be handed over in memory that ends with this process.
-    return pickle.dumps(result), time.perf_counter() - started, kib / 1024
+    return pickle.dumps(result), time.process_time() - started, kib / 1024
 
 
 def _seconds(checkpoint):
