@@ -51,9 +51,9 @@ class Config:
     d_embed: int = 16
     d_hidden: int = 32
     batch_size: int = 32
-    few_steps: int = 800
-    most_steps: int = 4000
-    check_every: int = 200
+    few_steps: int = 500
+    most_steps: int = 2500
+    check_every: int = 100
     patience: int = 5
     least: float = 0.005
     rate: float = 0.004
@@ -202,7 +202,7 @@ def fit(config, task, kind, seed, checkpoint=None):
 
 def parts(config):
     """Give the arguments of each model: task, kind and seed."""
-    return [(task, kind, s) for s in config.seeds for task in TASKS for kind in KINDS]
+    return [(task, kind, s) for task in TASKS for s in config.seeds for kind in KINDS]
 
 
 def file_name(result):
