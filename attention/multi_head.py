@@ -111,8 +111,7 @@ class MultiHeadAttention(nn.Module):
         """
         validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
         b, num_tokens, _ = x.shape
-        # Dividing the queries divides the scores, and touches fewer numbers.
-        queries = self.W_query(x) / self.head_dim**0.5  # (b, t, d_in) -> (b, t, d_out)
+        queries = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
         keys = self.W_key(x)
         values = self.W_value(x)
 
@@ -125,9 +124,8 @@ class MultiHeadAttention(nn.Module):
 
         attn_scores = queries @ keys.transpose(2, 3)  # (b, h, t, t)
         hidden = self.mask[:num_tokens, :num_tokens].bool()  # (t, t), True = future
-        # -inf on the future, 0 on the rest: filling would cost one more pass backward.
-        attn_scores += torch.where(hidden, -torch.inf, 0.0)
-        attn_weights = torch.softmax(attn_scores, dim=-1)
+        attn_scores.masked_fill_(hidden, -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
         attn_weights = self.dropout(attn_weights)
 
         context = (attn_weights @ values).transpose(1, 2)  # (b, t, h, d_head)

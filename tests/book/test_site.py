@@ -4,7 +4,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Comment
 
 from tests.book.pages import ROOT, pages, toc_entries
 from tools.printed_values import shows
@@ -24,6 +24,19 @@ def soups(site):
 def test_builds_without_warnings(site_log):
     assert "build succeeded." in site_log
     assert "WARNING" not in site_log
+
+
+def test_no_proof_reaches_the_site(site, soups):
+    """The proofs of the digits are for editors: no page and no search holds them."""
+    for entry in toc_entries():
+        comments = soups[site / f"{entry}.html"].article.find_all(string=_is_comment)
+        assert comments == [], entry
+    search = (site / "searchindex.js").read_text(encoding="utf-8")
+    assert "<!--" not in search
+
+
+def _is_comment(string):
+    return isinstance(string, Comment)
 
 
 def test_every_page_of_the_contents_is_reachable(site, soups):

@@ -11,6 +11,7 @@ from attention.chapter.figures.causal import cropped_mask, dropped, sight, steps
 from attention.chapter.figures.heads import circuit, curves, pattern
 from attention.chapter.figures.multi_head import lanes, memory, tagged
 from attention.chapter.figures.overview import look, mechanisms
+from attention.chapter.figures.ring import ring
 from attention.chapter.figures.simple import arrows, bars, weighted_sum
 from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
 from attention.chapter.figures.trainable import flow, growth, histogram, one_query
@@ -51,6 +52,7 @@ __all__ = [
     "one_query",
     "pattern",
     "product",
+    "ring",
     "running_mean",
     "shards",
     "show",
