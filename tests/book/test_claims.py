@@ -107,7 +107,7 @@ def page(monkeypatch):
         ),
         "sizes": Cell(numerals.outputs("1,024 tokens, 124439808, 12.5%, 0.1667"), ""),
     }
-    code = "layer.transpose(1, 2) float99 diagonal=1 torch.Size([2, 6])"
+    code = "layer.transpose(1, 2) float99 diagonal=1 torch.Size([2, 6]) sizes:1"
     monkeypatch.setattr(claims, "cells", lambda name: cells)
     monkeypatch.setattr(claims, "code_of", lambda name: numerals.tokens(code))
 
@@ -138,6 +138,7 @@ PROVEN = [
     "| a | b |\n|---|---|\n| 0.44 <!-- = row:1 --> | 0.65 <!-- = row:2 --> |",
     "```\nrun 7\n\nrun 8\n```\n<!-- fact 2: a program -->",
     "<!-- a note of ours -->",
+    "Write `<!-- = sizes:1 -->` for 0.44, <!-- = row:1 --> the code `sizes`.",
     "It is 0.44\nand 0.65. <!-- = row:1, 2 -->",
 ]
 

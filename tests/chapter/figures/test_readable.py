@@ -4,6 +4,7 @@ import inspect
 import itertools
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -71,6 +72,26 @@ CASES = {
     "dropped": lambda: figures.dropped(CAUSAL, KEEP, TOKENS, 0.5, "after dropout"),
     "flow": lambda: figures.flow(
         random(6, 3), random(3, 2), random(3, 2), random(3, 2)
+    ),
+    "flow, causal": lambda: figures.flow(
+        random(6, 3), random(3, 2), random(3, 2), random(3, 2), causal=True
+    ),
+    "one_path": lambda: figures.one_path(random(6, 3).abs(), TOKENS, 1),
+    "stacked_projection": lambda: figures.stacked_projection(
+        random(6, 3), [random(3, 2), random(3, 2, seed=1)]
+    ),
+    "online_softmax_tiles": lambda: figures.online_softmax_tiles(
+        random(6, 6, scale=2), 2, query=3
+    ),
+    "plane": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), CAUSAL @ INPUTS, focus=["journey"]
+    ),
+    "plane, words that stay": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), title="before"
+    ),
+    "runs": lambda: figures.runs(
+        [0, 10, 20], {s: [3.0, 1.0 + s, 0.1 * s] for s in range(9)}, "step", "loss",
+        highlight=[0], failed=[8], level=("guessing", 2.6),
     ),
     "growth": lambda: figures.growth(
         [2, 8, 32], {"plain": [2.0, 8.1, 31.5], "divided": [1.0, 1.0, 1.0]}, "variance"
@@ -144,6 +165,8 @@ CASES = {
         4,
     ),
 }  # fmt: skip
+# Drawn once for all tests, which only read.
+CASES = {name: cache(draw) for name, draw in CASES.items()}
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
