@@ -14,12 +14,12 @@ NAMES = ("bottleneck", "induction", "text")
 
 
 def run(name):
-    """Train all models of one experiment; store results, and weights that pages load.
+    """Train all models of one experiment; store results, and the first seed's weights.
 
     Args:
         name: of a module that holds ``Config``, ``CODE`` (the modules whose code made
             the results), ``parts`` (the arguments of each model), ``fit`` (trains one)
-            and ``file_name`` (where the weights of a result go, ``None``: nowhere).
+            and ``file_name`` (where the weights of a result go; ``None``: nowhere).
     """
     module = importlib.import_module(f"attention.chapter.models.{name}")
     config = module.Config()
@@ -27,7 +27,7 @@ def run(name):
     results, made_with = runs.run_parts(module.fit, config, module.parts(config), code)
     for result in results:
         weights = result.pop("weights")
-        if module.file_name(result):
+        if result["seed"] == config.seeds[0] and module.file_name(result):
             runs.save_weights(module.file_name(result), weights)
     runs.save_results(
         name,

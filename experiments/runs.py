@@ -156,7 +156,7 @@ def _run(function, config, part, folder):
 
 
 def _seconds(checkpoint):
-    # What was spent before the run was stopped counts too.
+    # What was spent before the run was stopped counts too, if only by the clock.
     if not checkpoint.exists():
         return 0.0
     return torch.load(checkpoint, weights_only=True)["seconds"]

@@ -5,7 +5,14 @@ import dataclasses
 import pytest
 import torch
 
-from attention.chapter.models import bottleneck, induction, stored, text, training
+from attention.chapter.models import (
+    bottleneck,
+    induction,
+    stored,
+    text,
+    training,
+    until,
+)
 from experiments import runs
 
 SMALL = dataclasses.replace(
@@ -109,7 +116,7 @@ def test_open_rate_rises_holds_and_falls_whatever_the_number_of_steps():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
     rates = []
     for index in range(400):
-        training.set_open_rate(optimizer, index, 1.0, hold=100, warmup=10)
+        until.set_open_rate(optimizer, index, 1.0, hold=100, warmup=10)
         rates.append(optimizer.param_groups[0]["lr"])
     assert rates[0] == pytest.approx(0.1)
     assert set(rates[9:100]) == {1.0}
@@ -128,36 +135,40 @@ def test_open_rate_rises_holds_and_falls_whatever_the_number_of_steps():
     ],
 )
 def test_a_loss_that_hardly_falls_ends_training(losses, stop):
-    assert training.no_longer_falls(losses, patience=2, least=0.1) is stop
+    assert until.no_longer_falls(losses, patience=2, least=0.1) is stop
 
 
-def count_to(target, steps, checkpoint):
-    """Train a single weight until ``watch`` has seen ``target``; count the steps."""
+def count_to(target, most, checkpoint):
+    """Train a single weight until ``watch`` has seen ``target``; note the steps."""
     torch.manual_seed(0)
     model = torch.nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters())
     done = []
 
     def step(index):
         done.append(index)
         return model(torch.ones(1)).pow(2).sum()
 
-    seen = training.train(
-        model, optimizer, torch.Generator(), steps, step, checkpoint=checkpoint,
-        every=4, watch=lambda n: n, stop=lambda found: found[-1] >= target,
+    seen = until.train_until(
+        model, optimizer, torch.Generator(), most, step, lambda n: n[-1] >= target,
+        checkpoint=checkpoint, every=2, watch=lambda n: n,
     )  # fmt: skip
-    return seen, done
+    return seen, done, model.weight.item()
 
 
-def test_training_ends_early_when_told_to(tmp_path):
-    seen, done = count_to(6, 20, None)
-    assert (seen[-1], done[-1]) == (6, 5)
-    seen, done = count_to(6, 20, tmp_path / "c.pt")
-    assert (seen[-1], done[-1]) == (6, 5)
-    again, done = count_to(6, 20, tmp_path / "c.pt")  # and stays ended
-    assert (again, done) == (seen, [])
-    seen, _ = count_to(99, 3, None)
-    assert seen[-1] == 3
+def test_training_ends_when_told_to_and_stays_ended(tmp_path):
+    seen, done, weight = count_to(6, 20, None)
+    assert (seen, done) == (list(range(7)), list(range(6)))
+    assert count_to(6, 20, tmp_path / "c.pt") == (seen, done, weight)
+    assert count_to(6, 20, tmp_path / "c.pt") == (seen, [], weight)
+    assert count_to(99, 4, None)[0] == [0, 1, 2, 3, 4]
+
+
+def test_training_in_stretches_is_training_in_one(tmp_path):
+    _, done, weight = count_to(8, 8, None)
+    count_to(4, 8, tmp_path / "c.pt")  # stopped half way
+    _, rest, resumed = count_to(8, 8, tmp_path / "c.pt")
+    assert (rest, resumed) == (done[4:], weight)
 
 
 # ---- fingerprints and files ----

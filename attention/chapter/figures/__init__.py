@@ -8,6 +8,7 @@ Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
 from attention.chapter.figures.averaging import product, running_mean, spread
 from attention.chapter.figures.base import matrix, new_axes, number
 from attention.chapter.figures.causal import cropped_mask, dropped, sight, steps
+from attention.chapter.figures.future import writing
 from attention.chapter.figures.flow import flow
 from attention.chapter.figures.heads import circuit, curves, pattern
 from attention.chapter.figures.multi_head import lanes, memory, tagged
@@ -74,4 +75,5 @@ __all__ = [
     "steps",
     "tagged",
     "weighted_sum",
+    "writing",
 ]

@@ -157,5 +157,5 @@ def parts(config):
 
 
 def file_name(result):
-    """Name the file of a model's weights; ``None`` for those that no page loads."""
-    return "text" if result["seed"] == 0 else None
+    """Name the file of a model's weights."""
+    return "text"

@@ -8,9 +8,8 @@ from tqdm import tqdm
 
 
 def train(
-    model, optimizer, generator, steps, step, *,
-    checkpoint, every=100, watch=None, stop=None,
-):  # fmt: skip
+    model, optimizer, generator, steps, step, *, checkpoint, every=100, watch=None
+):
     """Train, going on from the checkpoint if there is one.
 
     Args:
@@ -23,28 +22,21 @@ def train(
         every: steps between two checkpoints.
         watch: a function of the number of steps done, called before the first step
             and after each one. What it returns is kept, unless it is ``None``.
-        stop: a function of what ``watch`` returned so far. Training ends before
-            ``steps`` when it says so.
 
     Returns:
         What ``watch`` returned, in order.
     """
     state = _load(checkpoint, model, optimizer, generator)
     seen, before, first = state["seen"], state["seconds"], state["step"]
-    started = time.process_time()
+    started = time.perf_counter()
 
     def look(done):
         found = watch(done) if watch is not None else None
         if found is not None:
             seen.append(found)
 
-    def finished():
-        return stop is not None and stop(seen)
-
     if first == 0:
         look(0)
-    if finished():  # the run that this checkpoint is of had ended
-        return seen
     label = checkpoint.stem if checkpoint is not None else None
     quiet = checkpoint is None
     for index in tqdm(
@@ -57,12 +49,9 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         look(index + 1)
-        last = index + 1 == steps or finished()
-        if checkpoint is not None and ((index + 1) % every == 0 or last):
-            seconds = before + time.process_time() - started
+        if checkpoint is not None and ((index + 1) % every == 0 or index + 1 == steps):
+            seconds = before + time.perf_counter() - started
             _save(checkpoint, model, optimizer, generator, index + 1, seen, seconds)
-        if last:
-            break
     return seen
 
 
@@ -71,30 +60,6 @@ def set_rate(optimizer, index, steps, highest, warmup=50):
     rate = highest * min(1, (index + 1) / warmup) * (1 - 0.9 * index / steps)
     for group in optimizer.param_groups:
         group["lr"] = rate
-
-
-def set_open_rate(optimizer, index, highest, hold, warmup=50):
-    """Set the learning rate where nobody knows how many steps there will be.
-
-    Up in ``warmup`` steps, level up to step ``hold``, then down with one over the root
-    of the step. So a run looks the same up to any step, however long it goes on.
-    """
-    rate = highest * min((index + 1) / warmup, 1, (hold / (index + 1)) ** 0.5)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def no_longer_falls(losses, patience, least):
-    """Tell whether the lowest of the last losses is hardly below the lowest before.
-
-    Args:
-        losses: validation losses, in order.
-        patience: how many of them are the last ones.
-        least: what the loss must have fallen by to go on.
-    """
-    if len(losses) <= patience:
-        return False
-    return min(losses[:-patience]) - min(losses[-patience:]) < least
 
 
 def _save(path, model, optimizer, generator, step, seen, seconds):
