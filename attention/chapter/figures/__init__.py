@@ -8,12 +8,14 @@ Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
 from attention.chapter.figures.averaging import product, running_mean, spread
 from attention.chapter.figures.base import matrix, new_axes, number
 from attention.chapter.figures.causal import cropped_mask, dropped, sight, steps
+from attention.chapter.figures.future import writing
 from attention.chapter.figures.flow import flow
 from attention.chapter.figures.heads import circuit, curves, pattern
 from attention.chapter.figures.multi_head import lanes, memory, tagged
 from attention.chapter.figures.one_path import one_path
 from attention.chapter.figures.overview import look, mechanisms
 from attention.chapter.figures.plane import plane
+from attention.chapter.figures.ring import ring
 from attention.chapter.figures.runs import runs
 from attention.chapter.figures.shown import show
 from attention.chapter.figures.simple import arrows, bars, weighted_sum
@@ -61,6 +63,7 @@ __all__ = [
     "pattern",
     "plane",
     "product",
+    "ring",
     "running_mean",
     "runs",
     "shards",
@@ -72,4 +75,5 @@ __all__ = [
     "steps",
     "tagged",
     "weighted_sum",
+    "writing",
 ]

@@ -153,6 +153,12 @@ CASES = {
         ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
     ),
     "weighted_sum": lambda: figures.weighted_sum(CAUSAL[5], random(6, 3), TOKENS),
+    "writing": lambda: figures.writing(
+        {
+            "right": [("your", True), ("journey", True), (".", True)] * 4,
+            "wrong": [("your", True), ("journey", False), (".", False)] * 4,
+        }
+    ),
     "amounts": lambda: figures.amounts(
         {"queries, keys and values": 0.45, "softmax": 0.3, "joining the heads": 0.0},
         "share of the time",
