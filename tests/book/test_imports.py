@@ -59,6 +59,7 @@ def own_requirements(extras):
     return [*project["dependencies"], *(line for lines in more for line in lines)]
 
 
+@cache
 def installed_with(extra):
     """The distributions that pip installs with an extra of this project."""
     found, waiting = set(), [Requirement(f"coding-attention[{extra}]")]
@@ -79,6 +80,12 @@ def installed_with(extra):
     return {name for name, _ in found}
 
 
+@cache
+def brought_by():
+    """The distributions that hold a module, by its name."""
+    return packages_distributions()
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_a_reader_has_what_the_page_imports(page):
     # A cell that installs the package has a line that is not Python.
@@ -89,7 +96,6 @@ def test_a_reader_has_what_the_page_imports(page):
     foreign = tops - here - sys.stdlib_module_names
     assert "torch" in foreign
     there = installed_with("notebooks")
-    brought_by = packages_distributions()
     for name in foreign:
-        names = {canonicalize_name(owner) for owner in brought_by[name]}
+        names = {canonicalize_name(owner) for owner in brought_by()[name]}
         assert names & there, f"{name} is not installed with [notebooks]"

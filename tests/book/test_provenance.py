@@ -4,7 +4,6 @@ import re
 
 import pytest
 import torch
-from bs4 import BeautifulSoup
 
 from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
@@ -12,9 +11,8 @@ from tools.printed_values import errata, flatten, numbers, reference, text_of
 
 
 @pytest.fixture(scope="module")
-def tables(site):
-    page = (site / "book" / "provenance.html").read_text(encoding="utf-8")
-    return BeautifulSoup(page, "html.parser").select("table.provenance")
+def tables(soup):
+    return soup("book/provenance").select("table.provenance")
 
 
 def rows(table):

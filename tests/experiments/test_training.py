@@ -5,7 +5,14 @@ import dataclasses
 import pytest
 import torch
 
-from attention.chapter.models import bottleneck, induction, stored, text, training
+from attention.chapter.models import (
+    bottleneck,
+    induction,
+    stored,
+    text,
+    training,
+    until,
+)
 from experiments import runs
 
 SMALL = dataclasses.replace(
@@ -30,12 +37,15 @@ def test_the_loss_falls():
 
 def test_the_loss_falls_for_both_kinds_of_translator():
     config = dataclasses.replace(
-        bottleneck.Config(), steps=60, batch_size=32, test_count=50,
-        lengths=(("reversal", (3,)),), tested=(("reversal", (3,)),),
+        bottleneck.Config(), few_steps=50, most_steps=100, check_every=50,
+        test_count=50, lengths=(("reversal", (2,)),), tested=(("reversal", (2,)),),
     )  # fmt: skip
     for kind in bottleneck.KINDS:
-        right = bottleneck.fit(config, "reversal", kind, 0)["accuracy"]
-        assert right[0] > 0.4, kind  # guessing among 16 letters: 0.06
+        result = bottleneck.fit(config, "reversal", kind, 0)
+        assert result["steps"] == [0, 50, 100]
+        assert result["loss"][0] > result["loss"][1] > result["loss"][2], kind
+        (few,), (full,) = (result[b]["accuracy"] for b in ("few", "full"))
+        assert 0.15 < few < full, kind  # guessing among 16 letters: 0.06
 
 
 class StoppedError(Exception):
@@ -58,7 +68,7 @@ def run(folder, monkeypatch, stop_at=None, every=5):
     monkeypatch.setattr(
         training, "train", lambda *args, **kw: train(*args, every=every, **kw)
     )
-    result = induction.fit(SMALL, seed=0, checkpoint=folder / "0.pt")
+    result = induction.fit(SMALL, 2, seed=0, checkpoint=folder / "0.pt")
     monkeypatch.undo()
     return result, counted[0]
 
@@ -100,6 +110,65 @@ def test_learning_rate_rises_and_falls():
     assert rates[0] == pytest.approx(0.1)
     assert rates.index(max(rates)) in (9, 10)
     assert rates[-1] == pytest.approx(0.109)
+
+
+def test_open_rate_rises_holds_and_falls_whatever_the_number_of_steps():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    rates = []
+    for index in range(400):
+        until.set_open_rate(optimizer, index, 1.0, hold=100, warmup=10)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates[0] == pytest.approx(0.1)
+    assert set(rates[9:100]) == {1.0}
+    assert rates[399] == pytest.approx(0.5)  # one over the root of 400 / 100
+
+
+@pytest.mark.parametrize(
+    ("losses", "stop"),
+    [
+        ([3, 2, 1], False),  # too few to tell
+        ([3, 2, 1, 0.9], False),
+        ([3, 1, 2, 1.5], True),
+        ([3, 1, 0.95, 0.96], True),  # it fell, by less than a tenth
+        ([3, 1, 2, 0.5], False),  # a rise in between does not matter
+        ([3, 2, 1, 1, 1], True),
+    ],
+)
+def test_a_loss_that_hardly_falls_ends_training(losses, stop):
+    assert until.no_longer_falls(losses, patience=2, least=0.1) is stop
+
+
+def count_to(target, most, checkpoint):
+    """Train a single weight until ``watch`` has seen ``target``; note the steps."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    done = []
+
+    def step(index):
+        done.append(index)
+        return model(torch.ones(1)).pow(2).sum()
+
+    seen = until.train_until(
+        model, optimizer, torch.Generator(), most, step, lambda n: n[-1] >= target,
+        checkpoint=checkpoint, every=2, watch=lambda n: n,
+    )  # fmt: skip
+    return seen, done, model.weight.item()
+
+
+def test_training_ends_when_told_to_and_stays_ended(tmp_path):
+    seen, done, weight = count_to(6, 20, None)
+    assert (seen, done) == (list(range(7)), list(range(6)))
+    assert count_to(6, 20, tmp_path / "c.pt") == (seen, done, weight)
+    assert count_to(6, 20, tmp_path / "c.pt") == (seen, [], weight)
+    assert count_to(99, 4, None)[0] == [0, 1, 2, 3, 4]
+
+
+def test_training_in_stretches_is_training_in_one(tmp_path):
+    _, done, weight = count_to(8, 8, None)
+    count_to(4, 8, tmp_path / "c.pt")  # stopped half way
+    _, rest, resumed = count_to(8, 8, tmp_path / "c.pt")
+    assert (rest, resumed) == (done[4:], weight)
 
 
 # ---- fingerprints and files ----

@@ -4,6 +4,7 @@ import inspect
 import itertools
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -72,6 +73,26 @@ CASES = {
     "flow": lambda: figures.flow(
         random(6, 3), random(3, 2), random(3, 2), random(3, 2)
     ),
+    "flow, causal": lambda: figures.flow(
+        random(6, 3), random(3, 2), random(3, 2), random(3, 2), causal=True
+    ),
+    "one_path": lambda: figures.one_path(random(6, 3).abs(), TOKENS, 1),
+    "stacked_projection": lambda: figures.stacked_projection(
+        random(6, 3), [random(3, 2), random(3, 2, seed=1)]
+    ),
+    "online_softmax_tiles": lambda: figures.online_softmax_tiles(
+        random(6, 6, scale=2), 2, query=3
+    ),
+    "plane": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), CAUSAL @ INPUTS, focus=["journey"]
+    ),
+    "plane, words that stay": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), title="before"
+    ),
+    "runs": lambda: figures.runs(
+        [0, 10, 20], {s: [3.0, 1.0 + s, 0.1 * s] for s in range(9)}, "step", "loss",
+        highlight=[0], failed=[8], level=("guessing", 2.6),
+    ),
     "growth": lambda: figures.growth(
         [2, 8, 32], {"plain": [2.0, 8.1, 31.5], "divided": [1.0, 1.0, 1.0]}, "variance"
     ),
@@ -130,6 +151,12 @@ CASES = {
         ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
     ),
     "weighted_sum": lambda: figures.weighted_sum(CAUSAL[5], random(6, 3), TOKENS),
+    "writing": lambda: figures.writing(
+        {
+            "right": [("your", True), ("journey", True), (".", True)] * 4,
+            "wrong": [("your", True), ("journey", False), (".", False)] * 4,
+        }
+    ),
     "amounts": lambda: figures.amounts(
         {"queries, keys and values": 0.45, "softmax": 0.3, "joining the heads": 0.0},
         "share of the time",
@@ -144,6 +171,8 @@ CASES = {
         4,
     ),
 }  # fmt: skip
+# Drawn once for all tests, which only read.
+CASES = {name: cache(draw) for name, draw in CASES.items()}
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
