@@ -4,7 +4,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from attention.checker.collector import SkipTest
-from attention.checker.probes.basics import changed
+from attention.checker.numbers import changed
 from attention.checker.subject import CallFailed
 
 
