@@ -39,7 +39,7 @@ def load(target, time_limit=10.0, notes=None):
     worker = Worker(time_limit)
     try:
         module = _run(place, time_limit, worker)
-    except _RunFailed as failure:
+    except _RunFailedError as failure:
         module = _definitions_of(place, name, failure)
         if notes is not None:
             notes.append(f"{failure} Its definitions alone were read.")
@@ -63,7 +63,7 @@ def parts(target):
     return place, name
 
 
-class _RunFailed(UnusableError):
+class _RunFailedError(UnusableError):
     """Running the file did not end well; its definitions may do."""
 
 
@@ -73,7 +73,7 @@ def _run(place, time_limit, worker):
     except UnusableError:
         raise
     except TimedOutError:
-        raise _RunFailed(
+        raise _RunFailedError(
             f"running {place} did not end within {time_limit:g} s. Put training loops "
             f'under `if __name__ == "__main__":`.'
         ) from None
@@ -83,7 +83,7 @@ def _run(place, time_limit, worker):
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise _RunFailed(
+        raise _RunFailedError(
             f"running {place} raised {type(error).__name__}: {first_line(error)}."
         ) from None
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import attention
+from attention.chapter.exercises import check_exercise
 from attention.chapter.gallery import planted_bugs
 from attention.checker.commandline import main
 
@@ -235,7 +236,10 @@ def test_heads_that_share_their_weights_are_found():
 
 def test_a_key_tied_to_its_query_is_found():
     line = "        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)\n"
-    for tied in ("self.W_key = self.W_query", "self.W_key.weight = self.W_query.weight"):
+    for tied in (
+        "self.W_key = self.W_query",
+        "self.W_key.weight = self.W_query.weight",
+    ):
         made = line if "weight" in tied else ""
         cls = changed(BASE, (line, f"{made}        {tied}\n"))
         assert errors(attention.check(cls))[0] == "projections_tied"
@@ -271,12 +275,11 @@ def test_it_says_whether_positions_matter():
 
 
 def test_the_exercise_on_the_causal_class_wants_dropout_on_the_weights():
-    from attention.chapter import exercises
-
-    cls = changed(BASE, *ELSEWHERE["on the outputs"])
-    shown = exercises.check("causal-class", cls)
-    assert "dropout" in str(shown).lower()
-    assert "right" not in str(shown).lower().split(".")[0]
+    verdict = check_exercise(
+        "causal-class", changed(BASE, *ELSEWHERE["on the outputs"])
+    )
+    assert verdict.outcome == "not right"
+    assert "another place than on the attention weights" in verdict.text
 
 
 def test_main_gives_the_status_of_the_report(tmp_path, capsys):
