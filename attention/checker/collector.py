@@ -142,7 +142,13 @@ FOLLOWS = {
     "mask_only_in_eval": _TRAINING,
     "samples_mixed_in_training": _TRAINING,
     "training_differs": _TRAINING[1:],
-    "dropout_rate_ignored": ("dropout_elsewhere", "dropout_not_rescaled"),
+    "dropout_rate_ignored": (
+        "dropout_elsewhere",
+        "dropout_not_rescaled",
+        "training_differs",
+        "gradient_missing",
+        "init_dead",
+    ),
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
     "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
     "random_in_eval": (*_TRAINING, "differs", "samples_mixed", "keeps_state"),
@@ -156,4 +162,8 @@ FOLLOWS = {
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),
     "samples_mixed": ("samples_mixed_in_training",),
+    "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
+    "padding_batch": ("padding_leaks",),
+    "padding_inverted": ("padding_leaks", "padding_future"),
+    "batch_first": ("samples_mixed_in_training", "training_differs"),
 }

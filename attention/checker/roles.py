@@ -36,6 +36,9 @@ def find_roles(subject):
             found = _roles_of(subject, x, number, product, y)
         except (Failure, RuntimeError, IndexError):
             return [], seen
+        if set(found) > {"none"}:
+            return [], seen  # weights that never act: no reading may leave them out
+        found.pop("none", None)
         for role, columns in found.items():
             pair = (product.weight[columns], _cut(product.bias, columns))
             parts[role].append(pair)
@@ -66,7 +69,6 @@ def _roles_of(subject, x, number, product, y):
     for column in range(width):
         kind = _kind(column, plain.seen, moved.seen, still, after, width)
         found.setdefault(kind, []).append(column)
-    found.pop("none", None)
     return found
 
 

@@ -18,7 +18,7 @@ def check_padding(
     call=None,
     hidden=True,
     causal=True,
-    left=False,
+    left=None,
     time_limit=10.0,
     strict=False,
     **arguments,
@@ -31,7 +31,8 @@ def check_padding(
             is taken that is called like a mask of padding.
         hidden: whether True in the mask means padding; False: it means a real token.
         causal: whether tokens may not see the future.
-        left: padding comes first.
+        left: whether padding comes first; None: both are tried. At the end a causal
+            mask hides it from all real tokens anyway.
         time_limit: seconds that one call may take.
         strict: whether warnings fail too.
         **arguments: for the constructor.
@@ -39,11 +40,14 @@ def check_padding(
     Returns:
         :class:`attention.checker.Report`.
     """
+    sides = (False, True) if left is None else (left,)
 
     def test(function):
-        return lambda layer, found: function(
-            Padded(layer, call, hidden, left), found, causal
-        )
+        def on_each_side(layer, found):
+            for side in sides:
+                function(Padded(layer, call, hidden, side), found, causal)
+
+        return on_each_side
 
     tests = [
         ("junk in padded places", test(junk)),
@@ -134,10 +138,7 @@ def alone(padded, found, causal):
 def finite(padded, found, causal):
     """Look for NaN, also where a sequence is padding throughout."""
     x = padded.tokens()
-    for lengths, words in (
-        (LENGTHS, "lengths"),
-        ((4, 6, 0), "one sequence all padded"),
-    ):
+    for lengths in (LENGTHS, (4, 6, 0)):
         padding = padded.padding(lengths)
         y = padded(x, padding)
         if not y.isfinite().all():
@@ -149,14 +150,18 @@ def finite(padded, found, causal):
 
 
 def own_lengths(padded, found, causal):
-    """Give the sequences of a batch other lengths, and look at the first alone."""
+    """Give the other sequences of a batch other lengths, and look at each alone."""
     x = padded.tokens()
-    y = padded(x, padded.padding((4, 6, 2)))
-    z = padded(x, padded.padding((4, 2, 6)))
-    real = ~padded.padding()[0]
-    if changed(y[0, real], z[0, real], 1e-4):
-        done = "Other lengths for sequences 1 and 2."
-        found.add("padding_batch", done, "The output for sequence 0 changed.")
+    for place in range(3):
+        one, other = [5, 5, 5], [2, 2, 2]
+        one[place] = other[place] = 4
+        real = ~padded.padding(one)[place]
+        y, z = (padded(x, padded.padding(lengths)) for lengths in (one, other))
+        if changed(y[place, real], z[place, real], 1e-4):
+            done = "Other lengths for all sequences but one."
+            seen = f"The output for sequence {place} changed."
+            found.add("padding_batch", done, seen)
+            return
 
 
 def future(padded, found, causal):

@@ -74,4 +74,13 @@ STORAGE = [
         CAUSAL,
         "warning",
     ),
+    Mistake(
+        "low_precision",
+        "ATT809",
+        "Part of it is computed with fewer digits than its input has",
+        "The output moves in steps, as it does with the few digits of float16.",
+        "`.half()` or `.bfloat16()` in forward; a layer keeps the dtype of "
+        "its input, and `torch.autocast` lowers it where that is wanted",
+        CAUSAL,
+    ),
 ]

@@ -8,7 +8,7 @@ from attention.checker.probes.basics import (
     too_many_tokens,
 )
 from attention.checker.probes.comparing import compare
-from attention.checker.probes.first_weights import first_weights, shared
+from attention.checker.probes.first_weights import first_weights, shared, written
 from attention.checker.probes.meaning import (
     batch,
     dependence,
@@ -18,10 +18,11 @@ from attention.checker.probes.meaning import (
     prefix,
 )
 from attention.checker.probes.modes import dropout_place, order, same_in_training
-from attention.checker.probes.storage import devices, dtypes, saved
+from attention.checker.probes.storage import devices, dtypes, precision, saved
 from attention.checker.probes.training import dropout, gradients
 
 PROBES = [
+    ("first weights are written", written),
     ("state between calls", state),
     ("output shape", shapes),
     ("input unchanged", input_kept),
@@ -42,6 +43,7 @@ PROBES = [
     ("weights are saved", saved),
     (".to(device)", devices),
     ("float64, bfloat16, float16", dtypes),
+    ("precision", precision),
     ("too many tokens", too_many_tokens),
     ("whether order matters", order),
 ]

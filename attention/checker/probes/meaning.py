@@ -51,6 +51,11 @@ def dependence(subject, found):
     known = subject(subject.tokens()).isfinite().flatten(2).all(dim=-1).all(dim=0)
     if t < 2 or not known.any():
         raise SkipTest("no position is finite")
+    window = subject.layer.window
+    if window:
+        # What lies behind the window is not to be seen; that it is, comparing tells.
+        matrix = matrix | ((i - j).abs() >= window)
+        behind = matrix & (j < i)
     if subject.causal:
         _tell_causal(ahead, behind, itself, known, found)
     else:

@@ -35,6 +35,18 @@ def _random(subject, one, found):
 
 def _tell_difference(one, x, found):
     done = "The same tokens in train() and eval(), with dropout 0."
+    if _same_for_all(one(x, train=True)) and not _same_for_all(one(x)):
+        seen = "In training the output is the same for all tokens: all is dropped."
+        found.add("dropout_rate_ignored", done, seen)
+        return
+    other = x.clone()
+    other[1] = one.tokens(seed=3)[1]
+    if changed(y[0], one(other, train=True)[0]) and not changed(
+        one(x)[0], one(other)[0]
+    ):
+        seen = "In training the output for sequence 0 changes with sequence 1."
+        found.add("samples_mixed_in_training", done, seen)
+        return
     ahead = x.clone()
     ahead[:, -1] = one.tokens(seed=5)[:, -1]
     y, z = one(x, train=True), one(ahead, train=True)
@@ -44,15 +56,11 @@ def _tell_difference(one, x, found):
             seen = "In training earlier positions change with the last token."
             found.add("mask_only_in_eval", done, seen)
             return
-    other = x.clone()
-    other[1] = one.tokens(seed=3)[1]
-    if changed(y[0], one(other, train=True)[0]) and not changed(
-        one(x)[0], one(other)[0]
-    ):
-        seen = "In training the output for sequence 0 changes with sequence 1."
-        found.add("samples_mixed_in_training", done, seen)
-        return
     found.add("training_differs", done, "The two outputs differ.")
+
+
+def _same_for_all(y):
+    return not changed(y, y[:1, :1].expand_as(y))
 
 
 def dropout_place(subject, found):
