@@ -23,13 +23,20 @@ d_k      width of a key, whose root divides the scores
 ω (omega) is an attention score, α (alpha) an attention weight, z a context vector.
 """
 
+from typing import TYPE_CHECKING
+
 from attention.cache import KeyValueCache
 from attention.causal import CausalAttention
-from attention.checker import check
 from attention.fused import FusedMultiHeadAttention
+from attention.installation import refuse_mixed
 from attention.multi_head import MultiHeadAttention, MultiHeadAttentionWrapper
 from attention.simple import simple_self_attention, softmax_naive
 from attention.trainable import SelfAttention_v1, SelfAttention_v2
+
+if TYPE_CHECKING:
+    from attention.checker import check
+
+refuse_mixed(__file__)
 
 __version__ = "0.1.0"
 
@@ -45,3 +52,16 @@ __all__ = [
     "simple_self_attention",
     "softmax_naive",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load the checker when it is first asked for: most programs never do."""
+    if name == "check":
+        from attention.checker import check
+
+        return check
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

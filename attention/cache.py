@@ -1,8 +1,16 @@
 """The key-value cache: what generation need not compute twice."""
 
+from __future__ import annotations
+
 import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from attention import validate
+
+if TYPE_CHECKING:
+    from attention.fused import FusedMultiHeadAttention
 
 
 class KeyValueCache:
@@ -16,21 +24,40 @@ class KeyValueCache:
     batch size, dtype, device and room; from then on it belongs to that layer. A
     model with several layers needs one cache for each.
 
+    A cache can be copied and pickled. A pickle holds the tokens and not the layer, so
+    what is read back belongs to the next layer that it is passed to.
+
     Attributes:
         length: tokens kept so far, the position of the next one.
+
+    Example:
+        >>> import attention, torch
+        >>> layer = attention.FusedMultiHeadAttention(3, 4, 8, 0.0, num_heads=2)
+        >>> x, cache = torch.randn(1, 6, 3), attention.KeyValueCache()
+        >>> with torch.no_grad():
+        ...     steps = [layer(x[:, i : i + 1], cache=cache) for i in range(6)]
+        >>> torch.allclose(torch.cat(steps, dim=1), layer(x), atol=1e-6)
+        True
+        >>> cache.length
+        6
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.clear()
 
-    def clear(self):
+    def clear(self) -> None:
         """Forget every token, so that another prompt, batch or layer can start."""
         self.length = 0
-        self._layer = None
-        self._keys = None  # (b, h_kv, context_length, d_head), filled up to length
-        self._values = None
+        self._layer: weakref.ref[FusedMultiHeadAttention] | None = None
+        # (b, h_kv, context_length, d_head), filled up to length; without room at first
+        self._keys = self._values = torch.empty(0, 0, 0, 0)
 
-    def append(self, layer, keys, values):
+    def append(
+        self,
+        layer: FusedMultiHeadAttention,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep the keys and values of new tokens. Layers call this.
 
         Args:
@@ -48,44 +75,64 @@ class KeyValueCache:
                 batch size, dtype or device than in the first call.
         """
         validate.cache_fits(self, layer, keys, values)
-        if self._keys is None:
-            # All the room at once: growing by torch.cat would copy every earlier
-            # token in each step.
-            b, num_kv_heads, _, head_dim = keys.shape
-            room = (b, num_kv_heads, layer.context_length, head_dim)
-            self._keys = keys.new_empty(room)
-            self._values = values.new_empty(room)
-            # A cache that outlives its model must not keep the model alive.
-            self._layer = weakref.ref(layer)
         start, stop = self.length, self.length + keys.shape[2]
+        if stop > self._keys.shape[2]:
+            self._keys = self._with_room(self._keys, keys, layer.context_length)
+            self._values = self._with_room(self._values, values, layer.context_length)
+        # A cache that outlives its model must not keep the model alive.
+        self._layer = weakref.ref(layer)
         self._keys[:, :, start:stop] = keys
         self._values[:, :, start:stop] = values
         self.length = stop
         return self._keys[:, :, :stop], self._values[:, :, :stop]
 
+    def _with_room(
+        self, kept: torch.Tensor, new: torch.Tensor, context_length: int
+    ) -> torch.Tensor:
+        # All the room at once: growing by torch.cat would copy every earlier token in
+        # each step.
+        b, num_kv_heads, _, head_dim = new.shape
+        grown = new.new_empty(b, num_kv_heads, context_length, head_dim)
+        if self.length > 0:
+            grown[:, :, : self.length] = kept[:, :, : self.length]
+        return grown
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = slice(None), slice(None), slice(self.length)
+        keys, values = self._keys[kept].clone(), self._values[kept].clone()
+        return {"length": self.length, "_keys": keys, "_values": values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.clear()
+        vars(self).update(state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeyValueCache:
+        copied = KeyValueCache()
+        copied.__setstate__(self.__getstate__())
+        copied._layer = self._layer  # the copy goes on with the same layer
+        return copied
+
     @property
-    def layer(self):
+    def layer(self) -> FusedMultiHeadAttention | None:
         """The layer that filled the cache, ``None`` while it is empty."""
         return None if self._layer is None else self._layer()
 
     @property
-    def batch_size(self):
+    def batch_size(self) -> int:
         """Sequences side by side, b. Only once something is kept."""
         return self._keys.shape[0]
 
     @property
-    def dtype(self):
+    def dtype(self) -> torch.dtype:
         """Type of the kept numbers. Only once something is kept."""
         return self._keys.dtype
 
     @property
-    def device(self):
+    def device(self) -> torch.device:
         """Where the kept numbers lie. Only once something is kept."""
         return self._keys.device
 
     @property
-    def num_bytes(self):
+    def num_bytes(self) -> int:
         """Bytes of all keys and values kept, without the room still free."""
-        if self._keys is None:
-            return 0
         return 2 * self._keys[:, :, : self.length].numel() * self.dtype.itemsize

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from attention import validate
+from attention.types import Call
 
 
 class CausalAttention(nn.Module):
@@ -25,9 +26,28 @@ class CausalAttention(nn.Module):
     Raises:
         TypeError, ValueError: a size is no positive integer, or ``dropout`` is
             outside [0, 1).
+
+    Example:
+        What comes later changes nothing before it.
+
+        >>> import attention, torch
+        >>> layer = attention.CausalAttention(3, 2, context_length=6, dropout=0.0)
+        >>> x = torch.randn(1, 6, 3)
+        >>> torch.allclose(layer(x)[:, :4], layer(x[:, :4]), atol=1e-6)
+        True
     """
 
-    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+    mask: torch.Tensor
+    __call__: Call
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        qkv_bias: bool = False,
+    ) -> None:
         super().__init__()
         validate.sizes(d_in=d_in, d_out=d_out, context_length=context_length)
         validate.dropout_rate(dropout)
@@ -38,8 +58,9 @@ class CausalAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
         self.register_buffer("mask", mask)
+        validate.mask_on_load(self)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token the context vector of its past and itself.
 
         Args:
@@ -53,13 +74,15 @@ class CausalAttention(nn.Module):
             ValueError: ``x`` has another shape, no token, or too many.
         """
         validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
+        validate.mask_is_there(self.mask, x)
         num_tokens = x.shape[1]
-        queries = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
-        keys = self.W_key(x)
-        values = self.W_value(x)
+        queries: torch.Tensor = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
+        keys: torch.Tensor = self.W_key(x)
+        values: torch.Tensor = self.W_value(x)
         attn_scores = queries @ keys.transpose(1, 2)  # (b, t, t)
         hidden = self.mask[:num_tokens, :num_tokens].bool()  # (t, t), True = future
         attn_scores.masked_fill_(hidden, -torch.inf)
         attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
         attn_weights = self.dropout(attn_weights)
-        return attn_weights @ values  # (b, t, t) @ (b, t, d_out) -> (b, t, d_out)
+        # (b, t, t) @ (b, t, d_out) -> (b, t, d_out)
+        return attn_weights @ values  # type: ignore[no-any-return]

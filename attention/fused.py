@@ -1,5 +1,9 @@
 """Section 3.6 at full speed: fused attention, a key-value cache, grouped heads."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -25,6 +29,13 @@ class FusedMultiHeadAttention(nn.Module):
     In training on a processor without a kernel for dropout, such as a CPU, PyTorch
     stores the weights after all when ``dropout`` is above 0.
 
+    The fused kernels have no forward-mode derivative (``torch.func.jvp``) and no
+    second one. Where either is needed, choose the kernel that is written in single
+    steps: ``with torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` around the forward
+    and the backward pass.
+
+    There are no rotary positions: what tells places apart is added to ``x`` before.
+
     Args:
         d_in: width of a token on the way in.
         d_out: width of the result, divisible by ``num_heads``.
@@ -34,29 +45,45 @@ class FusedMultiHeadAttention(nn.Module):
         qkv_bias: whether the query, key and value projections add a bias.
         num_kv_heads: h_kv, the number of key and value heads, a divisor of
             ``num_heads``; ``None`` means as many as query heads.
+        causal: ``False`` lets every token see all others, as an encoder does; the
+            state dict then holds no mask.
 
     Attributes:
         W_query: ``nn.Linear(d_in, d_out)``, made first.
         W_key, W_value: ``nn.Linear(d_in, h_kv · d_head)``, made in this order.
         out_proj: ``nn.Linear(d_out, d_out)`` with bias, made last.
         d_out, num_heads, num_kv_heads, head_dim, context_length: integers.
+        causal: whether the future is hidden.
 
     Raises:
         TypeError, ValueError: a size is no positive integer, ``num_heads`` does not
             divide ``d_out``, ``num_kv_heads`` does not divide ``num_heads``, or
             ``dropout`` is outside [0, 1).
+
+    Example:
+        The same state dict, and the same result.
+
+        >>> import attention, torch
+        >>> listing = attention.MultiHeadAttention(3, 6, 8, 0.0, num_heads=3)
+        >>> fused = attention.FusedMultiHeadAttention(3, 6, 8, 0.0, num_heads=3)
+        >>> fused.load_state_dict(listing.state_dict())
+        <All keys matched successfully>
+        >>> x = torch.randn(1, 8, 3)
+        >>> torch.allclose(fused(x), listing(x), atol=1e-6)
+        True
     """
 
     def __init__(
         self,
-        d_in,
-        d_out,
-        context_length,
-        dropout,
-        num_heads,
-        qkv_bias=False,
-        num_kv_heads=None,
-    ):
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+        num_kv_heads: int | None = None,
+        causal: bool = True,
+    ) -> None:
         super().__init__()
         if num_kv_heads is None:
             num_kv_heads = num_heads
@@ -70,6 +97,7 @@ class FusedMultiHeadAttention(nn.Module):
         self.num_kv_heads = num_kv_heads
         self.head_dim = d_out // num_heads
         self.context_length = context_length
+        self.causal = causal
         d_kv = num_kv_heads * self.head_dim
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias)
@@ -77,7 +105,25 @@ class FusedMultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(d_out, d_out)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, cache=None, memory=None):
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            x: torch.Tensor,
+            cache: KeyValueCache | None = None,
+            memory: torch.Tensor | None = None,
+            key_padding_mask: torch.Tensor | None = None,
+        ) -> torch.Tensor:
+            """As :meth:`forward`; ``nn.Module`` itself says ``Any``."""
+            ...
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        cache: KeyValueCache | None = None,
+        memory: torch.Tensor | None = None,
+        key_padding_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Give each token a context vector that all heads have contributed to.
 
         Args:
@@ -87,15 +133,20 @@ class FusedMultiHeadAttention(nn.Module):
                 a time. For generation, under ``torch.no_grad()``.
             memory: token vectors (b, t_k, d_in) to take keys and values from instead
                 of ``x``: cross-attention. All of them are seen; nothing is masked.
+            key_padding_mask: booleans (b, t_k), True where a key is padding that no
+                query may see, as in ``nn.MultiheadAttention``. A query that is left
+                with nothing to see gets zeros from every head (PyTorch 2.5 or later).
 
         Returns:
             Context vectors (b, t_q, d_out).
 
         Raises:
-            TypeError: ``x`` or ``memory`` is no floating-point tensor, or ``cache``
-                no :class:`~attention.KeyValueCache`.
-            ValueError: ``x`` or ``memory`` has another shape, no token, or too many;
-                ``cache`` does not fit or has no room; or both are given.
+            TypeError: ``x`` or ``memory`` is no floating-point tensor,
+                ``key_padding_mask`` no boolean one, or ``cache`` no
+                :class:`~attention.KeyValueCache`.
+            ValueError: a tensor has another shape, no token, or too many; ``cache``
+                does not fit or has no room; both ``cache`` and ``memory`` are given,
+                or a ``cache`` to a layer with ``causal=False``.
             RuntimeError: ``cache`` is given while gradients are on.
         """
         validate.tokens(x, self.W_query.in_features, context_length=self.context_length)
@@ -107,7 +158,8 @@ class FusedMultiHeadAttention(nn.Module):
         if cache is not None:
             keys, values = cache.append(self, keys, values)  # (b, h_kv, t_k, d_head)
 
-        options = {} if memory is not None else _hide_future(queries, keys)
+        causal = self.causal and memory is None
+        options = _what_is_seen(queries, keys, causal, key_padding_mask)
         if self.num_kv_heads != self.num_heads and SHARES_HEADS:
             options["enable_gqa"] = True
         elif self.num_kv_heads != self.num_heads:
@@ -119,9 +171,16 @@ class FusedMultiHeadAttention(nn.Module):
             queries, keys, values, dropout_p=dropout, **options
         )  # (b, h, t_q, d_head)
         # (b, h, t_q, d_head) -> (b, t_q, h, d_head) -> (b, t_q, d_out)
-        return self.out_proj(context.transpose(1, 2).reshape(*x.shape[:2], self.d_out))
+        joined = context.transpose(1, 2).reshape(*x.shape[:2], self.d_out)
+        mixed: torch.Tensor = self.out_proj(joined)
+        return mixed
 
-    def _check_source(self, x, cache, memory):
+    def _check_source(
+        self,
+        x: torch.Tensor,
+        cache: KeyValueCache | None,
+        memory: torch.Tensor | None,
+    ) -> None:
         if cache is not None:
             advice = "Pass cache=KeyValueCache(), one for each layer."
             validate.instance("cache", cache, KeyValueCache, advice)
@@ -132,8 +191,14 @@ class FusedMultiHeadAttention(nn.Module):
                 "cache and memory cannot be given together: a cache keeps the tokens "
                 "of x, but memory takes their place. Pass one of the two."
             )
+        if cache is not None and not self.causal:
+            raise ValueError(
+                "this layer has causal=False, so every new token changes what the "
+                "earlier ones see, and nothing can be cached. Leave cache out, or "
+                "build the layer with causal=True."
+            )
 
-    def _split(self, x, num_heads):
+    def _split(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
         # (b, t, n · d_head) -> (b, t, n, d_head) -> (b, n, t, d_head)
         b, num_tokens, _ = x.shape
         return x.view(b, num_tokens, num_heads, self.head_dim).transpose(1, 2)
@@ -143,28 +208,33 @@ class FusedMultiHeadAttention(nn.Module):
     # what it sets out to avoid. So it writes the mask on saving, and on loading
     # checks it and lets it go: either class loads what the other has saved.
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.causal:
+            return
         weight = self.W_query.weight
         mask = _causal_mask(self.context_length, weight.device)
         destination[prefix + "mask"] = mask.to(weight.dtype)
 
     def _load_from_state_dict(
         self,
-        state_dict,
-        prefix,
-        local_metadata,
-        strict,
-        missing_keys,
-        unexpected_keys,
-        error_msgs,
-    ):
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         # The caller hands over a dict of its own, so popping changes no checkpoint.
         key = prefix + "mask"
         mask = state_dict.pop(key, None)
         if mask is not None:
-            error_msgs += validate.saved_mask(key, mask, self.context_length)
-        elif strict:
+            expected = self.context_length
+            error_msgs += validate.saved_mask(key, mask, expected, self.causal)
+        elif strict and self.causal:
             missing_keys.append(key)
         super()._load_from_state_dict(
             state_dict,
@@ -177,19 +247,32 @@ class FusedMultiHeadAttention(nn.Module):
         )
 
 
-def _causal_mask(num_tokens, device):
+def _causal_mask(num_tokens: int, device: torch.device) -> torch.Tensor:
     # (t, t), True = future
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).triu(1)
 
 
-def _hide_future(queries, keys):
-    """Say to ``scaled_dot_product_attention`` what each query must not see."""
-    t_q, t_k = queries.shape[2], keys.shape[2]
-    if t_q == t_k:
+def _what_is_seen(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    causal: bool,
+    key_padding_mask: torch.Tensor | None,
+) -> dict[str, Any]:
+    """Say to ``scaled_dot_product_attention`` what each query may see.
+
+    In its masks True means seen, the opposite of ours.
+    """
+    b, t_q, t_k = queries.shape[0], queries.shape[2], keys.shape[2]
+    if key_padding_mask is None and causal and t_q == t_k:
         return {"is_causal": True}
-    if t_q == 1:
-        return {}  # the newest token sees everything
-    # Several tokens after a cache. is_causal would align query 0 with key 0, but
-    # query 0 stands at position t_k - t_q. True = seen, the opposite of our mask.
-    seen = torch.ones(t_q, t_k, dtype=torch.bool, device=queries.device)
-    return {"attn_mask": seen.tril(t_k - t_q)}
+    seen = None
+    if causal and t_q > 1:  # a single token after a cache is the newest: it sees all
+        # is_causal would align query 0 with key 0, but after a cache query 0 is at
+        # position t_k - t_q.
+        seen = torch.ones(t_q, t_k, dtype=torch.bool, device=queries.device)
+        seen = seen.tril(t_k - t_q)
+    if key_padding_mask is not None:
+        validate.key_padding(key_padding_mask, b, t_k)
+        real = ~key_padding_mask[:, None, None]  # (b, 1, 1, t_k)
+        seen = real if seen is None else seen & real
+    return {"attn_mask": seen}

@@ -5,6 +5,7 @@ from torch import nn
 
 from attention import validate
 from attention.causal import CausalAttention
+from attention.types import Call
 
 
 class MultiHeadAttentionWrapper(nn.Module):
@@ -28,9 +29,27 @@ class MultiHeadAttentionWrapper(nn.Module):
     Raises:
         TypeError, ValueError: a size is no positive integer, or ``dropout`` is
             outside [0, 1).
+
+    Example:
+        Three heads, each 2 wide, give a result 6 wide.
+
+        >>> import attention, torch
+        >>> layer = attention.MultiHeadAttentionWrapper(3, 2, 8, 0.0, num_heads=3)
+        >>> layer(torch.randn(1, 8, 3)).shape
+        torch.Size([1, 8, 6])
     """
 
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+    __call__: Call
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+    ) -> None:
         super().__init__()
         validate.sizes(num_heads=num_heads)
         self.heads = nn.ModuleList(
@@ -38,7 +57,7 @@ class MultiHeadAttentionWrapper(nn.Module):
             for _ in range(num_heads)
         )
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token the context vectors of all heads, side by side.
 
         Args:
@@ -77,9 +96,28 @@ class MultiHeadAttention(nn.Module):
     Raises:
         TypeError, ValueError: a size is no positive integer, ``num_heads`` does not
             divide ``d_out``, or ``dropout`` is outside [0, 1).
+
+    Example:
+        >>> import attention, torch
+        >>> layer = attention.MultiHeadAttention(3, 6, 8, 0.0, num_heads=3)
+        >>> layer.head_dim
+        2
+        >>> layer(torch.randn(1, 8, 3)).shape
+        torch.Size([1, 8, 6])
     """
 
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+    mask: torch.Tensor
+    __call__: Call
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+    ) -> None:
         super().__init__()
         validate.sizes(d_in=d_in, d_out=d_out, context_length=context_length)
         validate.sizes(num_heads=num_heads)
@@ -95,8 +133,9 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
         self.register_buffer("mask", mask)
+        validate.mask_on_load(self)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token a context vector that all heads have contributed to.
 
         Args:
@@ -110,10 +149,11 @@ class MultiHeadAttention(nn.Module):
             ValueError: ``x`` has another shape, no token, or too many.
         """
         validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
+        validate.mask_is_there(self.mask, x)
         b, num_tokens, _ = x.shape
-        queries = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
-        keys = self.W_key(x)
-        values = self.W_value(x)
+        queries: torch.Tensor = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)
+        keys: torch.Tensor = self.W_key(x)
+        values: torch.Tensor = self.W_value(x)
 
         # Split the last axis into heads, then bring the heads before the tokens:
         # (b, t, d_out) -> (b, t, h, d_head) -> (b, h, t, d_head)
@@ -131,4 +171,4 @@ class MultiHeadAttention(nn.Module):
         context = (attn_weights @ values).transpose(1, 2)  # (b, t, h, d_head)
         # Join the heads again; view needs each token's numbers side by side in memory.
         context = context.contiguous().view(b, num_tokens, self.d_out)
-        return self.out_proj(context)
+        return self.out_proj(context)  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ import torch
 from attention import validate
 
 
-def softmax_naive(x):
+def softmax_naive(x: torch.Tensor) -> torch.Tensor:
     """Turn scores into positive weights that sum to 1 along dimension 0.
 
     Section 3.3.1, as the formula says: exp(x_i) / Σ_j exp(x_j). It overflows to
@@ -21,12 +21,19 @@ def softmax_naive(x):
     Raises:
         TypeError: ``x`` is no tensor or holds no floating-point numbers.
         ValueError: ``x`` has no dimension, or no entry in it.
+
+    Example:
+        >>> import attention, torch
+        >>> attention.softmax_naive(torch.tensor([0.0, 0.0, 100.0]))
+        tensor([0., 0., nan])
+        >>> attention.softmax_naive(torch.tensor([1.0, 1.0]))
+        tensor([0.5000, 0.5000])
     """
     validate.scores(x)
     return torch.exp(x) / torch.exp(x).sum(dim=0)
 
 
-def simple_self_attention(x):
+def simple_self_attention(x: torch.Tensor) -> torch.Tensor:
     """Replace each token by an average of all tokens, weighted by similarity.
 
     Section 3.3.2: scores ω = x xᵀ, weights α = softmax(ω) by row, context z = α x.
@@ -42,6 +49,14 @@ def simple_self_attention(x):
     Raises:
         TypeError: ``x`` is no tensor or holds no floating-point numbers.
         ValueError: ``x`` has another number of dimensions, or no token.
+
+    Example:
+        Two tokens that share nothing each keep most of themselves.
+
+        >>> import attention, torch
+        >>> attention.simple_self_attention(torch.tensor([[2.0, 0.0], [0.0, 2.0]]))
+        tensor([[1.9640, 0.0360],
+                [0.0360, 1.9640]])
     """
     validate.tokens(x, dims=(2, 3))
     attn_scores = x @ x.transpose(-2, -1)  # (…, t, d_in) @ (…, d_in, t) -> (…, t, t)

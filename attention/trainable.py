@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from attention import validate
+from attention.types import Call
 
 
 class SelfAttention_v1(nn.Module):
@@ -21,16 +22,24 @@ class SelfAttention_v1(nn.Module):
 
     Raises:
         TypeError, ValueError: a size is no positive integer.
+
+    Example:
+        >>> import attention, torch
+        >>> layer = attention.SelfAttention_v1(d_in=3, d_out=2)
+        >>> layer(torch.randn(6, 3)).shape
+        torch.Size([6, 2])
     """
 
-    def __init__(self, d_in, d_out):
+    __call__: Call
+
+    def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
         validate.sizes(d_in=d_in, d_out=d_out)
         self.W_query = nn.Parameter(torch.rand(d_in, d_out))
         self.W_key = nn.Parameter(torch.rand(d_in, d_out))
         self.W_value = nn.Parameter(torch.rand(d_in, d_out))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token its context vector.
 
         Args:
@@ -69,16 +78,30 @@ class SelfAttention_v2(nn.Module):
 
     Raises:
         TypeError, ValueError: a size is no positive integer.
+
+    Example:
+        The weights of one class, transposed, are those of the other.
+
+        >>> import attention, torch
+        >>> v1, v2 = attention.SelfAttention_v1(3, 2), attention.SelfAttention_v2(3, 2)
+        >>> state = v1.state_dict()
+        >>> v2.load_state_dict({f"{name}.weight": w.T for name, w in state.items()})
+        <All keys matched successfully>
+        >>> x = torch.randn(6, 3)
+        >>> torch.allclose(v1(x), v2(x), atol=1e-6)
+        True
     """
 
-    def __init__(self, d_in, d_out, qkv_bias=False):
+    __call__: Call
+
+    def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False) -> None:
         super().__init__()
         validate.sizes(d_in=d_in, d_out=d_out)
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token its context vector.
 
         Args:
@@ -92,9 +115,9 @@ class SelfAttention_v2(nn.Module):
             ValueError: ``x`` has another shape, or no token.
         """
         validate.tokens(x, d_in=self.W_query.in_features, dims=(2, 3))
-        queries = self.W_query(x)  # (…, t, d_in) -> (…, t, d_out)
-        keys = self.W_key(x)
-        values = self.W_value(x)
+        queries: torch.Tensor = self.W_query(x)  # (…, t, d_in) -> (…, t, d_out)
+        keys: torch.Tensor = self.W_key(x)
+        values: torch.Tensor = self.W_value(x)
         attn_scores = queries @ keys.transpose(-2, -1)  # (…, t, t)
         attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
         return attn_weights @ values  # (…, t, t) @ (…, t, d_out) -> (…, t, d_out)

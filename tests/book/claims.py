@@ -153,9 +153,12 @@ def problems(page, text=None):
 
 
 def _in_block(page, block):
-    comments = list(COMMENT.finditer(block))
+    comments = [m for m in COMMENT.finditer(block) if not _is_code(block, m.start())]
+    told = block
+    for comment in comments:
+        told = told.replace(comment[0], _spaces(comment))
     code = code_of(page) if cells(page) else None
-    numbers = numerals.found(COMMENT.sub(_spaces, block), code)
+    numbers = numerals.found(told, code)
     waiting = []
     for thing in sorted([*numbers, *comments], key=_start):
         if isinstance(thing, Number):
@@ -186,6 +189,10 @@ def _proven(page, comment, waiting):
             claim.check(number)
         except ValueError as error:
             yield number.start, number.text, f"{error} ({comment[0]})"
+
+
+def _is_code(block, position):
+    return any(m.start() < position < m.end() for m in numerals.CODE.finditer(block))
 
 
 def _spaces(match):

@@ -82,5 +82,6 @@ def is_figure(cell):
 
 def slug(heading):
     """The anchor that MyST gives a heading."""
-    text = re.sub(r"[^\w\- ]", "", heading.strip().lower().replace("`", ""))
+    text = re.sub(r"<!--.*?-->", "", heading)
+    text = re.sub(r"[^\w\- ]", "", text.strip().lower().replace("`", ""))
     return text.replace(" ", "-")

@@ -17,8 +17,7 @@ NAMES = claims.names()
 # Their figure cells still write digits into captions. Take a page out once its
 # captions are computed.
 WRITTEN_CAPTIONS = {
-    "index", "02_simple_self_attention", "03_trainable_self_attention",
-    "04_causal_attention", "05_multi_head_attention", "08_past_one_device",
+    "04_causal_attention", "05_multi_head_attention",
 }  # fmt: skip
 
 
@@ -107,7 +106,7 @@ def page(monkeypatch):
         ),
         "sizes": Cell(numerals.outputs("1,024 tokens, 124439808, 12.5%, 0.1667"), ""),
     }
-    code = "layer.transpose(1, 2) float99 diagonal=1 torch.Size([2, 6])"
+    code = "layer.transpose(1, 2) float99 diagonal=1 torch.Size([2, 6]) sizes:1"
     monkeypatch.setattr(claims, "cells", lambda name: cells)
     monkeypatch.setattr(claims, "code_of", lambda name: numerals.tokens(code))
 
@@ -132,12 +131,14 @@ PROVEN = [
     "Six tokens, the second row, half of them.",
     "It covers section 3.5 with 3.5.1, and sections 3.3, 3.4 and 3.6 of chapter 3.",
     "## Hiding (3.5.1)\n\nsee (Vaswani et al., 2017), GPT-2 in float16",
+    "### Exercise 3.3: sizes, by [Vaswani et al. 2017](https://arxiv.org/abs/1706.1)",
     "See [there](page.ipynb#row-2) and <https://example.org/12>.",
     "1. Use `transpose(1, 2)`, `diagonal=1`, `float99` or `[2, 6]`.",
     "With $W_2$, $x_{31}$, $\\frac{1}{2}$ and $x^2$.",
     "| a | b |\n|---|---|\n| 0.44 <!-- = row:1 --> | 0.65 <!-- = row:2 --> |",
     "```\nrun 7\n\nrun 8\n```\n<!-- fact 2: a program -->",
     "<!-- a note of ours -->",
+    "Write `<!-- = sizes:1 -->` for 0.44, <!-- = row:1 --> the code `sizes`.",
     "It is 0.44\nand 0.65. <!-- = row:1, 2 -->",
 ]
 
@@ -175,6 +176,7 @@ WRONG = [
     ("It is 0.44\n<!-- = row:1 --> there.", ["<!-- = row:1 -->"]),
     ("It is 0.44 <!-- = row:1 -->.", ["<!-- = row:1 -->"]),
     ("It covers section 3.7 and 3.5.4.", ["3.7", "3.5.4"]),
+    ("Exercise 3.4 and (3.9)", ["3.4", "3.9"]),
     ("A factor of 3.4 of chapter 4.", ["3.4", "4"]),
     ("(Vaswani et al., 1917)", ["1917"]),
     ("Use `transpose(1, 3)`.", ["3"]),

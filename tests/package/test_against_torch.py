@@ -7,6 +7,7 @@ with the same weights are the same function.
 """
 
 import random
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -15,6 +16,8 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 import attention
+from tests.package import public
+from tests.package.public import CAUSAL, LAYERS
 
 pytestmark = pytest.mark.package
 
@@ -82,31 +85,18 @@ def project(layer, x):
     return layer.W_query(x), layer.W_key(x), layer.W_value(x)
 
 
-def causal_layer(sizes, dtype, bias):
-    layer = attention.CausalAttention(
-        sizes.d_in, sizes.d_head, sizes.t + sizes.spare, 0.0, bias
+def layer_of(name, sizes, dtype, bias):
+    context_length = sizes.t + sizes.spare
+    layer = public.build(
+        name, sizes.d_in, sizes.d_head, context_length, 0.0, sizes.h, bias
     )
     return spread(layer, dtype)
 
 
-def wrapper_layer(sizes, dtype, bias):
-    layer = attention.MultiHeadAttentionWrapper(
-        sizes.d_in, sizes.d_head, sizes.t + sizes.spare, 0.0, sizes.h, bias
-    )
-    return spread(layer, dtype)
-
-
-def multi_head_layer(sizes, dtype, bias):
-    d_out = sizes.h * sizes.d_head
-    layer = attention.MultiHeadAttention(
-        sizes.d_in, d_out, sizes.t + sizes.spare, 0.0, sizes.h, bias
-    )
-    return spread(layer, dtype)
-
-
-CAUSAL = pytest.mark.parametrize(
-    "build", [causal_layer, wrapper_layer, multi_head_layer]
-)
+causal_layer = partial(layer_of, "CausalAttention")
+wrapper_layer = partial(layer_of, "MultiHeadAttentionWrapper")
+multi_head_layer = partial(layer_of, "MultiHeadAttention")
+EVERY_CAUSAL = pytest.mark.parametrize("name", CAUSAL)
 
 
 # References ---------------------------------------------------------------------
@@ -244,9 +234,9 @@ SEVEN = Sizes(b=2, t=7, d_in=4, h=2, d_head=3, spare=2)
 
 
 @DTYPES
-@CAUSAL
-def test_no_output_moves_before_the_token_that_changed(build, dtype):
-    layer = build(SEVEN, dtype, bias=True)
+@EVERY_CAUSAL
+def test_no_output_moves_before_the_token_that_changed(name, dtype):
+    layer = layer_of(name, SEVEN, dtype, bias=True)
     x = tokens(SEVEN, dtype)
     before = layer(x)
     for j in range(SEVEN.t):
@@ -258,10 +248,10 @@ def test_no_output_moves_before_the_token_that_changed(build, dtype):
 
 
 @DTYPES
-@CAUSAL
-def test_no_score_is_low_enough_to_let_the_future_in(build, dtype):
-    layer = build(SEVEN, dtype, bias=True)
-    for part in getattr(layer, "heads", [layer]):
+@EVERY_CAUSAL
+def test_no_score_is_low_enough_to_let_the_future_in(name, dtype):
+    layer = layer_of(name, SEVEN, dtype, bias=True)
+    for part in public.parts_of(layer):
         # Keys against queries: each token's score with itself is far below -1e9, so
         # that a large finite number in place of -inf would win the softmax.
         part.W_key.weight.data = -part.W_query.weight.data
@@ -276,10 +266,13 @@ def test_no_score_is_low_enough_to_let_the_future_in(build, dtype):
     "layer",
     [
         attention.simple_self_attention,
-        spread(attention.SelfAttention_v1(4, 3), torch.float64),
-        spread(attention.SelfAttention_v2(4, 3), torch.float64),
+        *(
+            layer_of(name, SEVEN, torch.float64, bias=False)
+            for name in LAYERS
+            if name not in CAUSAL
+        ),
     ],
-    ids=["simple", "v1", "v2"],
+    ids=["simple_self_attention", *(name for name in LAYERS if name not in CAUSAL)],
 )
 def test_without_a_mask_every_output_moves(layer):
     x = tokens(SEVEN, torch.float64)
@@ -289,9 +282,9 @@ def test_without_a_mask_every_output_moves(layer):
         assert (layer(changed) != layer(x)).any(dim=-1).all()
 
 
-@CAUSAL
-def test_a_sequence_does_not_feel_the_others_of_its_batch(build):
-    layer = build(SEVEN, torch.float64, bias=True)
+@EVERY_CAUSAL
+def test_a_sequence_does_not_feel_the_others_of_its_batch(name):
+    layer = layer_of(name, SEVEN, torch.float64, bias=True)
     x = tokens(SEVEN, torch.float64)
     changed = x.clone()
     changed[0] += 1
@@ -299,17 +292,17 @@ def test_a_sequence_does_not_feel_the_others_of_its_batch(build):
     close(layer(x[1:]), layer(x)[1:])
 
 
-@CAUSAL
-def test_a_longer_sequence_begins_with_the_outputs_of_a_shorter(build):
-    layer = build(SEVEN, torch.float64, bias=True)
+@EVERY_CAUSAL
+def test_a_longer_sequence_begins_with_the_outputs_of_a_shorter(name):
+    layer = layer_of(name, SEVEN, torch.float64, bias=True)
     x = tokens(SEVEN, torch.float64)
     for t in range(1, SEVEN.t + 1):
         close(layer(x[:, :t]), layer(x)[:, :t])
 
 
-@CAUSAL
-def test_first_token_gets_its_own_value(build):
-    layer = build(SEVEN, torch.float64, bias=False)
+@EVERY_CAUSAL
+def test_first_token_gets_its_own_value(name):
+    layer = layer_of(name, SEVEN, torch.float64, bias=False)
     x = tokens(SEVEN, torch.float64)
     if isinstance(layer, attention.MultiHeadAttentionWrapper):
         value = torch.cat([head.W_value(x[:, 0]) for head in layer.heads], dim=-1)

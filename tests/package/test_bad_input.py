@@ -10,7 +10,6 @@ from typing import NamedTuple
 import pytest
 import torch
 
-import attention
 from attention import (
     CausalAttention,
     MultiHeadAttention,
@@ -20,6 +19,8 @@ from attention import (
     simple_self_attention,
     softmax_naive,
 )
+from tests.package import test_fused
+from tests.package.public import FUNCTIONS, LAYERS, PUBLIC, arguments
 
 pytestmark = pytest.mark.package
 
@@ -573,47 +574,40 @@ def test_message_names_what_was_given_and_what_to_do(row):
     assert "\n" not in message
 
 
+# What the first word of a row's name stands for.
+PREFIXES = {
+    "softmax_naive": "softmax_naive",
+    "simple": "simple_self_attention",
+    "v1": "SelfAttention_v1",
+    "v2": "SelfAttention_v2",
+    "causal": "CausalAttention",
+    "wrapper": "MultiHeadAttentionWrapper",
+    "multi-head": "MultiHeadAttention",
+}
+IN_A_TABLE_OF_ITS_OWN = {"FusedMultiHeadAttention": test_fused.REFUSED}
+
+
 def test_the_table_covers_the_package():
     assert len(TABLE) >= 45
     assert len({row.name for row in TABLE}) == len(TABLE)
-    prefixes = {
-        "softmax_naive": softmax_naive,
-        "simple": simple_self_attention,
-        "v1": SelfAttention_v1,
-        "v2": SelfAttention_v2,
-        "causal": CausalAttention,
-        "wrapper": MultiHeadAttentionWrapper,
-        "multi-head": MultiHeadAttention,
-    }
-    assert {row.name.split()[0] for row in TABLE} == set(prefixes)
-    assert {each.__name__ for each in prefixes.values()} <= set(attention.__all__)
+    assert {row.name.split()[0] for row in TABLE} == set(PREFIXES)
+    held = {*PREFIXES.values(), *IN_A_TABLE_OF_ITS_OWN}
+    assert held == {*FUNCTIONS, *LAYERS}, "every public name has rows of bad input"
+    assert all(len(table) >= 10 for table in IN_A_TABLE_OF_ITS_OWN.values())
 
 
 # Every size of every class, so that no argument goes unchecked.
-SIZES_OF = {
-    SelfAttention_v1: {"d_in": 3, "d_out": 4},
-    SelfAttention_v2: {"d_in": 3, "d_out": 4},
-    CausalAttention: {"d_in": 3, "d_out": 4, "context_length": 6},
-    MultiHeadAttentionWrapper: {
-        "d_in": 3,
-        "d_out": 4,
-        "context_length": 6,
-        "num_heads": 2,
-    },
-    MultiHeadAttention: {"d_in": 3, "d_out": 4, "context_length": 6, "num_heads": 2},
-}
-SIZE_ARGUMENTS = [(each, name) for each, sizes in SIZES_OF.items() for name in sizes]
+SIZES = {"d_in": 3, "d_out": 4, "context_length": 6, "num_heads": 2}
+SIZE_ARGUMENTS = [(n, size) for n in LAYERS for size in SIZES if size in arguments(n)]
 
 
-@pytest.mark.parametrize(("build", "name"), SIZE_ARGUMENTS)
+@pytest.mark.parametrize(("layer", "name"), SIZE_ARGUMENTS)
 @pytest.mark.parametrize("value", [0, -1, 2.0, "2", True, None])
-def test_every_size_is_checked(build, name, value):
-    arguments = {**SIZES_OF[build], name: value}
-    if "context_length" in arguments:
-        arguments["dropout"] = 0.0
+def test_every_size_is_checked(layer, name, value):
+    given = {**SIZES, "dropout": 0.0, name: value}
     error = ValueError if value in (0, -1) else TypeError
     with pytest.raises(error) as caught:
-        build(**arguments)
+        PUBLIC[layer](**{n: v for n, v in given.items() if n in arguments(layer)})
     assert str(caught.value).startswith(f"{name} {SIZE}, but got {value!r}")
 
 

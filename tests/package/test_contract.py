@@ -17,6 +17,8 @@ import torch
 from torch import nn
 
 import attention
+from tests.package import public
+from tests.package.public import FUNCTIONS, LAYERS, WITH_BIAS, WITH_DROPOUT, arguments
 
 pytestmark = pytest.mark.package
 
@@ -50,26 +52,27 @@ SIGNATURES = {
         "num_heads": REQUIRED,
         "qkv_bias": False,
     },
+    "FusedMultiHeadAttention": {
+        "d_in": REQUIRED,
+        "d_out": REQUIRED,
+        "context_length": REQUIRED,
+        "dropout": REQUIRED,
+        "num_heads": REQUIRED,
+        "qkv_bias": False,
+        "num_kv_heads": None,
+        "causal": True,
+    },
 }
-FUNCTIONS = ("softmax_naive", "simple_self_attention")
-CLASSES = tuple(name for name in SIGNATURES if name not in FUNCTIONS)
-WITH_DROPOUT = CLASSES[2:]
-ALL = pytest.mark.parametrize("name", SIGNATURES)
-LAYERS = pytest.mark.parametrize("name", CLASSES)
+ALL = pytest.mark.parametrize("name", [*FUNCTIONS, *LAYERS])
+EVERY_LAYER = pytest.mark.parametrize("name", LAYERS)
 BIASES = pytest.mark.parametrize("bias", [False, True], ids=["no-bias", "bias"])
 
 
 def build(name, dropout=0.0, bias=False):
-    """Build a class with the small sizes of this file, arguments by position."""
-    given = {
-        "d_in": D_IN,
-        "d_out": D_OUT,
-        "context_length": CONTEXT,
-        "dropout": dropout,
-        "num_heads": H,
-        "qkv_bias": bias,
-    }
-    return getattr(attention, name)(*(given[each] for each in SIGNATURES[name]))
+    """Build a layer with the small sizes of this file."""
+    heads = 1 if name.startswith("MultiHeadAttentionWrapper") else H
+    d_head = D_OUT // heads if "num_heads" in arguments(name) else D_OUT
+    return public.build(name, D_IN, d_head, CONTEXT, dropout, H, bias)
 
 
 def seeded(name, **options):
@@ -99,12 +102,28 @@ def test_arguments_keep_their_names_order_and_defaults(name):
     }
 
 
-def test_everything_is_public_and_importable_by_name():
-    assert set(SIGNATURES) <= set(attention.__all__)
+def test_everything_public_is_importable_and_its_facts_are_written_down():
     assert list(attention.__all__) == sorted(attention.__all__)
-    for name in CLASSES:
-        assert issubclass(getattr(attention, name), nn.Module)
-        assert list(inspect.signature(build(name).forward).parameters) == ["x"]
+    assert set(SIGNATURES) == {*FUNCTIONS, *LAYERS}, "arguments are a promise"
+    assert {name for name, _ in KEYS} == set(WITH_BIAS), "so are the names of weights"
+    for name in LAYERS:
+        taken = inspect.signature(build(name).forward).parameters
+        assert next(iter(taken)) == "x"
+        assert {p.default for p in list(taken.values())[1:]} <= {None}
+
+
+# Neither a layer nor a function of x: the tests that hold what they promise.
+HELD_ELSEWHERE = {
+    "KeyValueCache": "tests/package/test_fused.py",
+    "check": "tests/checker/test_module_call.py",
+}
+
+
+def test_whatever_is_no_layer_has_tests_of_its_own():
+    assert set(public.REST) == set(HELD_ELSEWHERE)
+    root = Path(attention.__file__).parents[1]
+    for name, where in HELD_ELSEWHERE.items():
+        assert re.search(rf"\b{name}\b", (root / where).read_text(encoding="utf-8"))
 
 
 MASK = {"mask": (CONTEXT, CONTEXT)}
@@ -131,6 +150,8 @@ KEYS = {
     ("MultiHeadAttentionWrapper", True): in_heads(MASK | BOTH),
     ("MultiHeadAttention", False): MASK | WEIGHTS | OUT_PROJ,
     ("MultiHeadAttention", True): MASK | BOTH | OUT_PROJ,
+    ("FusedMultiHeadAttention", False): MASK | WEIGHTS | OUT_PROJ,
+    ("FusedMultiHeadAttention", True): MASK | BOTH | OUT_PROJ,
 }
 
 
@@ -149,16 +170,18 @@ def test_state_dict_of_v1():
     assert {tuple(value.shape) for value in state.values()} == {(D_IN, D_OUT)}
 
 
-@LAYERS
+@EVERY_LAYER
 def test_masks_are_buffers_and_the_rest_learns(name):
     layer = build(name)
+    masks = {k: v for k, v in layer.state_dict().items() if k.endswith("mask")}
     buffers = dict(layer.named_buffers())
-    assert set(buffers) == {key for key in layer.state_dict() if key.endswith("mask")}
+    # A layer may do without a buffer and still write the mask that others load.
+    assert set(buffers) in (set(masks), set())
     assert all(parameter.requires_grad for parameter in layer.parameters())
     # 1 hides: row i has zeros up to its own token and ones after it.
     expected = [[float(j > i) for j in range(CONTEXT)] for i in range(CONTEXT)]
-    assert all(mask.tolist() == expected for mask in buffers.values())
-    assert bool(buffers) == (name in WITH_DROPOUT)
+    assert all(mask.tolist() == expected for mask in masks.values())
+    assert bool(masks) == (name in WITH_DROPOUT)
 
 
 def test_attributes():
@@ -186,18 +209,19 @@ def draws_of(name, bias):
         made = [nn.Linear(D_IN, D_OUT, bias=bias) for _ in range(3)]
         return [p for layer in made for p in layer.parameters()]
 
+    mixes = hasattr(build(name), "out_proj")
     torch.manual_seed(7)
     if name == "SelfAttention_v1":
         return [torch.rand(D_IN, D_OUT) for _ in range(3)]
     if name == "MultiHeadAttentionWrapper":
         return [p for _ in range(H) for p in projections()]
-    if name == "MultiHeadAttention":
+    if mixes:
         return [*projections(), *nn.Linear(D_OUT, D_OUT).parameters()]
     return projections()
 
 
 @BIASES
-@LAYERS
+@EVERY_LAYER
 def test_random_draws_come_in_order_and_there_are_no_others(name, bias):
     ours = [p.detach() for p in seeded(name, bias=bias).parameters()]
     after = torch.get_rng_state()
@@ -321,7 +345,7 @@ def test_checkpoint_of_multi_head_attention_loads():
     )
 
 
-@LAYERS
+@EVERY_LAYER
 def test_a_key_too_many_or_too_few_is_refused(name):
     good = build(name).state_dict()
     first = next(iter(good))
@@ -334,7 +358,7 @@ def test_a_key_too_many_or_too_few_is_refused(name):
 # Copies and modes ---------------------------------------------------------------
 
 
-@LAYERS
+@EVERY_LAYER
 @pytest.mark.parametrize(
     "duplicate",
     [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))],
@@ -371,7 +395,7 @@ def test_neither_input_nor_weights_are_changed(name, dropout):
         layer = seeded(name, dropout=dropout)
     x = tokens()
     before, version = x.clone(), x._version
-    kept = copy.deepcopy(layer.state_dict()) if name in CLASSES else {}
+    kept = copy.deepcopy(layer.state_dict()) if name in LAYERS else {}
     layer(x)
     assert torch.equal(x, before)
     assert x._version == version  # nothing was written, not even the same numbers
@@ -406,7 +430,7 @@ def test_without_gradients_the_numbers_are_the_same(name):
 def test_dtypes(name, dtype, tolerance):
     expected = callable_named(name)(tokens())
     layer = callable_named(name)
-    if name in CLASSES:
+    if name in LAYERS:
         layer = layer.to(dtype)
         assert {value.dtype for value in layer.state_dict().values()} == {dtype}
     out = layer(tokens(dtype))
@@ -421,7 +445,7 @@ def test_inputs_may_be_shorter_than_context_length(name, t):
     torch.testing.assert_close(layer(tokens()[:, :t]), layer(tokens())[:, :t])
 
 
-@pytest.mark.parametrize("name", ["simple_self_attention", *CLASSES])
+@pytest.mark.parametrize("name", ["simple_self_attention", *LAYERS])
 def test_an_empty_batch_gives_an_empty_batch(name):
     out = callable_named(name)(torch.empty(0, CONTEXT, D_IN))
     assert out.shape[:2] == (0, CONTEXT)
@@ -432,10 +456,10 @@ def test_an_empty_batch_gives_an_empty_batch(name):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_cuda(name, dtype):
     layer, x = callable_named(name), tokens(dtype)
-    if name in CLASSES:
+    if name in LAYERS:
         layer = layer.to(dtype)
     expected = layer(x)
-    if name in CLASSES:
+    if name in LAYERS:
         layer = layer.to("cuda")
         assert all(value.is_cuda for value in layer.state_dict().values())
     x = x.to("cuda").requires_grad_()
@@ -467,7 +491,9 @@ def test_compiled_whole_it_computes_the_same(name):
 def test_import_needs_torch_alone():
     code = (
         "import sys, attention; "
-        "print(sorted({'matplotlib', 'anywidget', 'IPython'} & set(sys.modules)))"
+        "names = 'matplotlib anywidget IPython attention.chapter attention.checker "
+        "attention.check attention.convert attention.parallel'.split(); "
+        "print([m for m in sys.modules if m.startswith(tuple(names))])"
     )
     root = Path(attention.__file__).parents[1]
     ran = subprocess.run(
@@ -495,7 +521,7 @@ def test_docstrings_name_section_arguments_results_and_errors(name):
     for argument in SIGNATURES[name]:
         assert re.search(rf"^ +{argument}: \S", section(docstring, "Args"), re.M)
     assert re.search(r"(Type|Value)Error", section(docstring, "Raises"))
-    if name in CLASSES:
+    if name in LAYERS:
         for attribute, _ in build(name).named_children():
             if attribute != "dropout":
                 assert attribute in section(docstring, "Attributes")

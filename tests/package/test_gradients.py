@@ -6,6 +6,8 @@ from torch import nn
 from torch.func import functional_call
 
 import attention
+from tests.package import public
+from tests.package.public import LAYERS, WITH_BIAS, WITH_DROPOUT
 
 pytestmark = pytest.mark.package
 
@@ -14,34 +16,16 @@ SEEN = torch.ones(T, T).tril().bool()  # (t, t), True = present or past
 BIASES = pytest.mark.parametrize("bias", [False, True], ids=["no-bias", "bias"])
 
 
-def causal(dropout=0.0, bias=False):
-    return attention.CausalAttention(D_IN, D_HEAD, T + 1, dropout, bias)
+DROPS = pytest.mark.parametrize("name", WITH_DROPOUT)
 
 
-def wrapper(dropout=0.0, bias=False):
-    return attention.MultiHeadAttentionWrapper(D_IN, D_HEAD, T + 1, dropout, H, bias)
-
-
-def multi_head(dropout=0.0, bias=False):
-    return attention.MultiHeadAttention(D_IN, H * D_HEAD, T + 1, dropout, H, bias)
-
-
-def v2(bias=False):
-    return attention.SelfAttention_v2(D_IN, D_HEAD, bias)
-
-
-WITH_DROPOUT = pytest.mark.parametrize("build", [causal, wrapper, multi_head])
-WITH_BIAS = pytest.mark.parametrize("build", [v2, causal, wrapper, multi_head])
+def build(name, dropout=0.0, bias=False, t=T + 1, d_head=D_HEAD):
+    torch.manual_seed(5)
+    return public.build(name, D_IN, d_head, t, dropout, H, bias).double()
 
 
 def tokens(batch=2, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(batch, T, D_IN, generator=generator, dtype=torch.float64)
-
-
-def seeded(build, *args, **kwargs):
-    torch.manual_seed(5)
-    return build(*args, **kwargs).double()
+    return public.tokens(batch, T, D_IN, seed=seed)
 
 
 # Gradients ----------------------------------------------------------------------
@@ -69,41 +53,36 @@ def gradients_are_right(layer, x):
     return torch.autograd.gradcheck(compute, (x.clone().requires_grad_(), *start))
 
 
-def test_gradients_of_v1():
-    layer = seeded(attention.SelfAttention_v1, D_IN, D_HEAD)
-    assert gradients_are_right(layer, tokens())
-    assert gradients_are_right(layer, tokens()[0])
+def test_gradients_of_one_sequence():
+    assert gradients_are_right(build("SelfAttention_v1"), tokens()[0])
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients(name):
+    assert gradients_are_right(build(name), tokens())
+
+
+@pytest.mark.parametrize("name", WITH_BIAS)
+def test_gradients_with_biases(name):
+    assert gradients_are_right(build(name, bias=True), tokens())
+
+
+@pytest.mark.parametrize("name", LAYERS)
 @BIASES
-@WITH_BIAS
-def test_gradients(build, bias):
-    assert gradients_are_right(seeded(build, bias=bias), tokens())
-
-
-def test_gradients_of_v1_reach_all_parameters():
-    layer = seeded(attention.SelfAttention_v1, D_IN, D_HEAD)
+def test_gradients_reach_all_parameters(name, bias):
+    layer = build(name, bias=bias)
     layer(tokens()).square().sum().backward()
-    for name, parameter in layer.named_parameters():
-        assert (parameter.grad != 0).all(), name
-
-
-@BIASES
-@WITH_BIAS
-def test_gradients_reach_all_parameters(build, bias):
-    layer = seeded(build, bias=bias)
-    layer(tokens()).square().sum().backward()
-    for name, parameter in layer.named_parameters():
-        if name.endswith("W_key.bias"):
+    for weight, parameter in layer.named_parameters():
+        if weight.endswith("W_key.bias"):
             # A key bias adds the same to all scores of a row; softmax ignores that.
-            assert parameter.grad.abs().max() < 1e-12, name
+            assert parameter.grad.abs().max() < 1e-12, weight
         else:
-            assert (parameter.grad.abs() > 1e-9).all(), name
+            assert (parameter.grad.abs() > 1e-9).all(), weight
 
 
-@WITH_DROPOUT
-def test_no_gradient_comes_from_the_future(build):
-    layer = seeded(build)
+@DROPS
+def test_no_gradient_comes_from_the_future(name):
+    layer = build(name)
     for i in range(T):
         x = tokens().requires_grad_()
         layer(x)[:, i].sum().backward()
@@ -131,20 +110,18 @@ class Fixed(nn.Module):
         return self.values.expand(len(x), *self.values.shape)
 
 
-def showing_weights(dropout):
-    """Build layers whose output is their attention weights: values = identity."""
-    one = torch.eye(T, dtype=torch.float64)
-    single = seeded(attention.CausalAttention, D_IN, T, T, dropout)
-    single.W_value = Fixed(one)
-    concatenated = seeded(
-        attention.MultiHeadAttentionWrapper, D_IN, T, T, dropout, num_heads=H
-    )
-    for head in concatenated.heads:
-        head.W_value = Fixed(one)
-    split = seeded(attention.MultiHeadAttention, D_IN, H * T, T, dropout, num_heads=H)
-    split.W_value = Fixed(one.repeat(1, H))
-    split.out_proj = nn.Identity()
-    return {"causal": single, "wrapper": concatenated, "multi-head": split}
+def showing_weights(name, dropout):
+    """Build a layer whose output is its attention weights: values = identity."""
+    layer = build(name, dropout, t=T, d_head=T)
+    give_values(layer, torch.eye(T, dtype=torch.float64))
+    if hasattr(layer, "out_proj"):
+        layer.out_proj = nn.Identity()
+    return layer
+
+
+def give_values(layer, values):
+    for part in public.parts_of(layer):
+        part.W_value = Fixed(values.repeat(1, getattr(part, "num_heads", 1)))
 
 
 def weights_of(layer, x):
@@ -152,21 +129,18 @@ def weights_of(layer, x):
     return layer(x).unflatten(-1, (-1, T)).transpose(1, 2)
 
 
-NAMES = pytest.mark.parametrize("name", ["causal", "wrapper", "multi-head"])
-
-
 @pytest.fixture
 def pair(name):
     """Weights without dropout, and with it in DRAWS independent draws."""
     x = tokens(batch=1).expand(DRAWS, -1, -1)
     with torch.no_grad():
-        exact = weights_of(showing_weights(0.0)[name], x[:1])[0]  # (heads, t, t)
+        exact = weights_of(showing_weights(name, 0.0), x[:1])[0]  # (heads, t, t)
         torch.manual_seed(11)
-        dropped = weights_of(showing_weights(RATE)[name], x)  # (DRAWS, heads, t, t)
+        dropped = weights_of(showing_weights(name, RATE), x)  # (DRAWS, heads, t, t)
     return exact, dropped
 
 
-@NAMES
+@DROPS
 def test_dropout_keeps_its_share_of_the_weights(pair):
     _, dropped = pair
     kept = (dropped[..., SEEN] != 0).double()
@@ -177,7 +151,7 @@ def test_dropout_keeps_its_share_of_the_weights(pair):
     assert ((kept.mean(dim=0) - (1 - RATE)).abs() < Z * per_weight).all()
 
 
-@NAMES
+@DROPS
 def test_dropout_rescales_what_it_keeps(pair):
     exact, dropped = pair
     # Dropping scores instead would give rows that sum to 1 and no zero at all.
@@ -187,14 +161,14 @@ def test_dropout_rescales_what_it_keeps(pair):
     assert (exact[..., SEEN] > 0).all()
 
 
-@NAMES
+@DROPS
 def test_dropout_keeps_the_expectation(pair):
     exact, dropped = pair
     standard_error = exact * (RATE / (1 - RATE) / DRAWS) ** 0.5
     assert ((dropped.mean(dim=0) - exact).abs() <= Z * standard_error).all()
 
 
-@NAMES
+@DROPS
 def test_dropout_draws_for_each_weight_by_itself(pair):
     _, dropped = pair
     # Shared draws (one for a row, a column, all heads) would show as correlation.
@@ -205,13 +179,10 @@ def test_dropout_draws_for_each_weight_by_itself(pair):
     assert len(kept.unique(dim=0)) > 200
 
 
-@NAMES
+@DROPS
 def test_dropout_is_on_the_weights_not_on_the_output(name):
-    layer = showing_weights(RATE)[name]
-    ones = torch.ones(T, T, dtype=torch.float64)
-    parts = getattr(layer, "heads", [layer])
-    for part in parts:
-        part.W_value = Fixed(ones.repeat(1, layer.num_heads if name[0] == "m" else 1))
+    layer = showing_weights(name, RATE)
+    give_values(layer, torch.ones(T, T, dtype=torch.float64))
     torch.manual_seed(2)
     # With equal values, all numbers of one context vector are the same row sum.
     sums = weights_of(layer, tokens(batch=50))
@@ -219,19 +190,19 @@ def test_dropout_is_on_the_weights_not_on_the_output(name):
     assert ((sums - 1).abs() > 1e-6).any()
 
 
-@WITH_DROPOUT
-def test_dropout_is_off_in_eval(build):
-    with_dropout, without = seeded(build, 0.5), seeded(build, 0.0)
+@DROPS
+def test_dropout_is_off_in_eval(name):
+    with_dropout, without = build(name, 0.5), build(name, 0.0)
     x = tokens()
     assert not torch.allclose(with_dropout(x), without(x))
     with_dropout.eval()
     assert torch.equal(with_dropout(x), without(x))
-    assert torch.equal(without.eval()(x), seeded(build, 0.0).train()(x))
+    assert torch.equal(without.eval()(x), build(name, 0.0).train()(x))
 
 
-@WITH_DROPOUT
-def test_dropout_repeats_after_a_seed(build):
-    layer, x = seeded(build, 0.5), tokens()
+@DROPS
+def test_dropout_repeats_after_a_seed(name):
+    layer, x = build(name, 0.5), tokens()
     torch.manual_seed(3)
     first, second = layer(x), layer(x)
     torch.manual_seed(3)
@@ -239,9 +210,9 @@ def test_dropout_repeats_after_a_seed(build):
     assert not torch.equal(first, second)
 
 
-@WITH_DROPOUT
-def test_gradients_through_dropout_are_those_of_the_kept_weights(build):
-    layer = seeded(build, 0.5)
+@DROPS
+def test_gradients_through_dropout_are_those_of_the_kept_weights(name):
+    layer = build(name, 0.5)
     x = tokens(batch=1)
 
     def same_draw(x):

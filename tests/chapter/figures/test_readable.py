@@ -4,6 +4,7 @@ import inspect
 import itertools
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,6 +22,8 @@ from tests.chapter.figures.test_artists import (
     random,
     random_weights,
     rectangles,
+    strokes,
+    struck,
     texts,
 )
 
@@ -71,6 +74,26 @@ CASES = {
     "dropped": lambda: figures.dropped(CAUSAL, KEEP, TOKENS, 0.5, "after dropout"),
     "flow": lambda: figures.flow(
         random(6, 3), random(3, 2), random(3, 2), random(3, 2)
+    ),
+    "flow, causal": lambda: figures.flow(
+        random(6, 3), random(3, 2), random(3, 2), random(3, 2), causal=True
+    ),
+    "one_path": lambda: figures.one_path(random(6, 3).abs(), TOKENS, 1),
+    "stacked_projection": lambda: figures.stacked_projection(
+        random(6, 3), [random(3, 2), random(3, 2, seed=1)]
+    ),
+    "online_softmax_tiles": lambda: figures.online_softmax_tiles(
+        random(6, 6, scale=2), 2, query=3
+    ),
+    "plane": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), CAUSAL @ INPUTS, focus=["journey"]
+    ),
+    "plane, words that stay": lambda: figures.plane(
+        INPUTS, TOKENS, ("nature", "money"), title="before"
+    ),
+    "runs": lambda: figures.runs(
+        [0, 10, 20], {s: [3.0, 1.0 + s, 0.1 * s] for s in range(9)}, "step", "loss",
+        highlight=[0], failed=[8], level=("guessing", 2.6),
     ),
     "growth": lambda: figures.growth(
         [2, 8, 32], {"plain": [2.0, 8.1, 31.5], "divided": [1.0, 1.0, 1.0]}, "variance"
@@ -130,6 +153,12 @@ CASES = {
         ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
     ),
     "weighted_sum": lambda: figures.weighted_sum(CAUSAL[5], random(6, 3), TOKENS),
+    "writing": lambda: figures.writing(
+        {
+            "right": [("your", True), ("journey", True), (".", True)] * 4,
+            "wrong": [("your", True), ("journey", False), (".", False)] * 4,
+        }
+    ),
     "amounts": lambda: figures.amounts(
         {"queries, keys and values": 0.45, "softmax": 0.3, "joining the heads": 0.0},
         "share of the time",
@@ -144,6 +173,8 @@ CASES = {
         4,
     ),
 }  # fmt: skip
+# Drawn once for all tests, which only read.
+CASES = {name: cache(draw) for name, draw in CASES.items()}
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
@@ -170,7 +201,9 @@ def test_figure_fits_a_phone(draw):
 def test_no_text_is_too_small(draw):
     ax = draw()
     small = {
-        t.get_text(): t.get_fontsize() for t in texts(ax) if t.get_fontsize() < 6.5
+        t.get_text(): t.get_fontsize()
+        for t in texts(ax)
+        if t.get_fontsize() < base.SMALL
     }
     assert not small
 
@@ -188,6 +221,22 @@ def test_text_stays_inside_the_figure(draw):
 def test_no_text_lies_on_another(draw):
     for (one, a), (other, b) in itertools.combinations(boxes(draw()), 2):
         assert not overlap(a, b), f"{one.get_text()!r} lies on {other.get_text()!r}"
+
+
+@every_figure
+def test_no_line_goes_through_a_text(draw):
+    ax = draw()
+    grounds = [
+        (patch.get_window_extent(), patch.get_zorder())
+        for patch in rectangles(ax)
+        if patch.get_fill()
+    ]
+    for text, box in boxes(ax):
+        # What stands on a cell is struck through only by what is drawn above the cell.
+        below = [z for area, z in grounds if overlap(area, box)]
+        for points, z in strokes(ax):
+            if not below or z > max(below):
+                assert not struck(box, points), f"{text.get_text()!r} is struck through"
 
 
 @every_figure
