@@ -47,7 +47,7 @@ class Finding:
     page: str
     severity: str = "error"
 
-    def rows(self):
+    def rows(self) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""
         return [
             ("Test", self.test),
@@ -91,20 +91,20 @@ class Report:
     """
 
     subject: str
-    findings: list = field(default_factory=list)
-    results: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     usable: bool = True
     problem: str = ""
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether the class could be tested and nothing was found."""
         broken = any(result.outcome == "broken" for result in self.results)
         return self.usable and not self.findings and not broken
 
     @property
-    def exit_status(self):
+    def exit_status(self) -> int:
         """What the command line exits with.
 
         0 if nothing was found, 1 if something was, 2 if nothing could be tested.
@@ -113,12 +113,12 @@ class Report:
             return 2
         return 0 if self.ok else 1
 
-    def raise_for_failures(self):
+    def raise_for_failures(self) -> None:
         """Raise :class:`CheckFailed` with the report unless :attr:`ok`."""
         if not self.ok:
             raise CheckFailed("\n" + str(self))
 
-    def headline(self):
+    def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
             return f"{self.subject}: could not be tested"
