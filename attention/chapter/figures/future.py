@@ -1,15 +1,13 @@
 """Figures of what a model wrote: each word, and whether it may stand there."""
 
-from matplotlib.patches import Rectangle
-
-from attention import validate
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
-    DARK,
+    EDGE,
     INK,
-    SKY,
+    TITLE,
+    TOKEN,
     VERMILION,
-    new_axes,
+    canvas,
+    cell,
     styled,
 )
 
@@ -27,44 +25,26 @@ def writing(texts):
     Returns:
         Axes with a name above each text, and its words in lines. A word that may not
         follow has a red frame and a line through it; the others are plain.
-
-    Raises:
-        TypeError, ValueError: no text, or one that is no list of such pairs.
     """
-    checks.named("texts", texts)
-    for name, words in texts.items():
-        checks.entries(f"texts[{name!r}]", words)
-        for entry in words:
-            _check_word(f"texts[{name!r}]", entry)
     lines = {name: _lines(words) for name, words in texts.items()}
-    height = sum(LINE * (len(found) + 1) for found in lines.values()) + 0.05
-    ax = new_axes(3.6, height)
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(0, 3.6)
-    ax.set_ylim(height, 0)
+    ax = canvas(3.6, sum(LINE * (len(found) + 1) for found in lines.values()) + 0.05)
     top = 0.0
     for name, found in lines.items():
-        ax.text(0.05, top + 0.17, name, color=INK, va="center", fontsize=9)
+        ax.text(0.05, top + 0.17, name, color=INK, va="center", fontsize=TITLE)
         for line in found:
             top += LINE
-            _draw(ax, top, line)
+            for left, word, allowed in line:
+                edge = EDGE if allowed else VERMILION
+                cell(ax, 0.05 + left, top + 0.03, _width(word), 0.23, TOKEN, word, edge)
+                if not allowed:
+                    ends = (0.09 + left, 0.01 + left + _width(word))
+                    ax.plot(ends, (top + 0.145, top + 0.145), color=VERMILION, lw=1.4)
         top += LINE
     return ax
 
 
-def _check_word(name, entry):
-    advice = "Pass pairs such as ('journey', True)."
-    validate.instance(f"an entry of {name}", entry, tuple, advice)
-    if len(entry) != 2 or not isinstance(entry[0], str) or entry[1] not in (0, 1):
-        raise ValueError(
-            f"{name} must hold pairs of a word and True or False, but got {entry!r}. "
-            f"{advice}"
-        )
-
-
 def _width(word):
-    return 0.1 + 0.075 * len(word)
+    return 0.1 + 0.08 * len(word)
 
 
 def _lines(words):
@@ -77,20 +57,3 @@ def _lines(words):
         lines[-1].append((left, word, bool(allowed)))
         left += _width(word) + 0.04
     return lines
-
-
-def _draw(ax, top, line):
-    for left, word, allowed in line:
-        corner, width = (0.05 + left, top + 0.03), _width(word)
-        edge = SKY if allowed else VERMILION
-        ax.add_patch(
-            Rectangle(corner, width, 0.23, facecolor=SKY, edgecolor=edge, lw=1.4)
-        )
-        middle = top + 0.145
-        ax.text(
-            corner[0] + width / 2, middle, word, color=DARK, fontsize=8, ha="center",
-            va="center",
-        )  # fmt: skip
-        if not allowed:
-            ends = (corner[0] + 0.04, corner[0] + width - 0.04)
-            ax.plot(ends, (middle, middle), color=VERMILION, lw=1.1)

@@ -1,11 +1,10 @@
 """The figure of what a model wrote."""
 
-import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from attention.chapter import figures
-from attention.chapter.figures.base import SKY, VERMILION
+from attention.chapter.figures.base import EDGE, VERMILION
 from tests.chapter.figures.test_artists import texts
 
 WORDS = [("your", True), ("journey", False), ("starts", True)] * 5
@@ -25,7 +24,7 @@ def test_only_what_may_not_follow_is_framed_and_crossed_out():
     boxes = [p for p in ax.patches if isinstance(p, Rectangle)]
     framed = [p.get_edgecolor() for p in boxes]
     wanted = [allowed for _, allowed in WORDS] + [False, True]
-    colors = {True: SKY, False: VERMILION}
+    colors = {True: EDGE, False: VERMILION}
     assert framed == [to_rgba(colors[allowed]) for allowed in wanted]
     assert len(ax.lines) == wanted.count(False)
 
@@ -35,19 +34,3 @@ def test_lines_break_before_they_leave_the_figure():
     rights = [p.get_x() + p.get_width() for p in ax.patches]
     assert max(rights) <= 3.6
     assert len({round(p.get_y(), 3) for p in ax.patches}) > 5
-
-
-@pytest.mark.parametrize(
-    ("texts", "error"),
-    [
-        ({}, ValueError),
-        (["your"], TypeError),
-        ({"one": []}, ValueError),
-        ({"one": ["your"]}, TypeError),
-        ({"one": [("your", "yes")]}, ValueError),
-        ({"one": [(3, True)]}, ValueError),
-    ],
-)
-def test_bad_input_is_refused(texts, error):
-    with pytest.raises(error, match="such as"):
-        figures.writing(texts)
