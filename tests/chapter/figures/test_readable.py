@@ -171,6 +171,7 @@ CASES = {
 }  # fmt: skip
 # Drawn once for all tests, which only read.
 CASES = {name: cache(draw) for name, draw in CASES.items()}
+boxes = cache(boxes)
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
