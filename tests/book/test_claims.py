@@ -17,7 +17,7 @@ NAMES = claims.names()
 # Their figure cells still write digits into captions. Take a page out once its
 # captions are computed.
 WRITTEN_CAPTIONS = {
-    "index", "04_causal_attention", "05_multi_head_attention", "08_past_one_device",
+    "04_causal_attention", "05_multi_head_attention",
 }  # fmt: skip
 
 

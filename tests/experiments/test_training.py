@@ -11,7 +11,6 @@ from attention.chapter.models import (
     stored,
     text,
     training,
-    until,
 )
 from experiments import runs
 
@@ -37,7 +36,7 @@ def test_the_loss_falls():
 
 def test_the_loss_falls_for_both_kinds_of_translator():
     config = dataclasses.replace(
-        bottleneck.Config(), few_steps=50, most_steps=100, check_every=50,
+        bottleneck.Config(), few_steps=50, steps=100, check_every=50,
         test_count=50, lengths=(("reversal", (2,)),), tested=(("reversal", (2,)),),
     )  # fmt: skip
     for kind in bottleneck.KINDS:
@@ -112,63 +111,16 @@ def test_learning_rate_rises_and_falls():
     assert rates[-1] == pytest.approx(0.109)
 
 
-def test_open_rate_rises_holds_and_falls_whatever_the_number_of_steps():
+def test_rate_of_the_translators_does_not_know_the_end():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    config = dataclasses.replace(bottleneck.Config(), few_steps=100, rate=1.0)
     rates = []
     for index in range(400):
-        until.set_open_rate(optimizer, index, 1.0, hold=100, warmup=10)
+        bottleneck.set_rate(optimizer, index, config, warmup=10)
         rates.append(optimizer.param_groups[0]["lr"])
     assert rates[0] == pytest.approx(0.1)
     assert set(rates[9:100]) == {1.0}
     assert rates[399] == pytest.approx(0.5)  # one over the root of 400 / 100
-
-
-@pytest.mark.parametrize(
-    ("losses", "stop"),
-    [
-        ([3, 2, 1], False),  # too few to tell
-        ([3, 2, 1, 0.9], False),
-        ([3, 1, 2, 1.5], True),
-        ([3, 1, 0.95, 0.96], True),  # it fell, by less than a tenth
-        ([3, 1, 2, 0.5], False),  # a rise in between does not matter
-        ([3, 2, 1, 1, 1], True),
-    ],
-)
-def test_a_loss_that_hardly_falls_ends_training(losses, stop):
-    assert until.no_longer_falls(losses, patience=2, least=0.1) is stop
-
-
-def count_to(target, most, checkpoint):
-    """Train a single weight until ``watch`` has seen ``target``; note the steps."""
-    torch.manual_seed(0)
-    model = torch.nn.Linear(1, 1)
-    optimizer = torch.optim.Adam(model.parameters())
-    done = []
-
-    def step(index):
-        done.append(index)
-        return model(torch.ones(1)).pow(2).sum()
-
-    seen = until.train_until(
-        model, optimizer, torch.Generator(), most, step, lambda n: n[-1] >= target,
-        checkpoint=checkpoint, every=2, watch=lambda n: n,
-    )  # fmt: skip
-    return seen, done, model.weight.item()
-
-
-def test_training_ends_when_told_to_and_stays_ended(tmp_path):
-    seen, done, weight = count_to(6, 20, None)
-    assert (seen, done) == (list(range(7)), list(range(6)))
-    assert count_to(6, 20, tmp_path / "c.pt") == (seen, done, weight)
-    assert count_to(6, 20, tmp_path / "c.pt") == (seen, [], weight)
-    assert count_to(99, 4, None)[0] == [0, 1, 2, 3, 4]
-
-
-def test_training_in_stretches_is_training_in_one(tmp_path):
-    _, done, weight = count_to(8, 8, None)
-    count_to(4, 8, tmp_path / "c.pt")  # stopped half way
-    _, rest, resumed = count_to(8, 8, tmp_path / "c.pt")
-    assert (rest, resumed) == (done[4:], weight)
 
 
 # ---- fingerprints and files ----

@@ -7,6 +7,7 @@ fills a phone; ``shown.py`` sets how wide it gets on a page.
 """
 
 import matplotlib as mpl
+import torch
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -244,9 +245,9 @@ def matrix(
     Returns:
         The Axes.
     """
+    values = torch.as_tensor(values).detach().double()
     if values.dim() == 1:
         values = values.unsqueeze(0)
-    values = values.detach().double()
     sizes = check(values=(values, "rows columns"))
     n_rows, n_columns = sizes.values()
     for name, given, layout in (

@@ -99,13 +99,14 @@ def dropped(weights, keep, tokens, rate, title=None):
     t = len(tokens)
     seen = torch.ones(t, t).tril().bool()
     result = weights * keep / (1 - rate)  # (t, t)
-    margin, width, height = 0.64, 3.6, 0.31 * t + 0.5
+    head = 0.09 * max(len(str(token)) for token in [*tokens, "sum"])
+    margin, width, height = 0.64, 3.6, 0.31 * t + 0.34 + head
     ax = new_axes(width, height)
     ax.set_position([margin / width, 0.05 / height, 0.815, 0.31 * t / height])
     hidden = ~(seen & keep)
     matrix(result, tokens, (), title, 3, blank=hidden, kind="weights", ax=ax)
     ax.set_xticks([*(j + 0.5 for j in range(t)), t + 0.62], [*tokens, "sum"])
-    ax.tick_params(axis="x", labelsize=SMALL)
+    ax.tick_params(axis="x", rotation=90)
     for i, j in (seen & ~keep).nonzero().tolist():
         cell(ax, j, i, 1, 1, LIGHT)
         for ends in ((i + 0.2, i + 0.8), (i + 0.8, i + 0.2)):

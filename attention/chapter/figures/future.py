@@ -1,19 +1,19 @@
 """Figures of what a model wrote: each word, and whether it may stand there."""
 
-from matplotlib.patches import Rectangle
-
-from attention import validate
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
-    DARK,
     INK,
-    SKY,
+    LIGHT,
+    SMALL,
+    TITLE,
+    TOKEN,
     VERMILION,
-    new_axes,
+    canvas,
+    cell,
+    check,
     styled,
 )
 
-LINE = 0.3  # inches from one line of words to the next
+LINE = 0.32  # inches from one line of words to the next
 ROOM = 3.5  # inches for the words of a line
 
 
@@ -27,25 +27,16 @@ def writing(texts):
     Returns:
         Axes with a name above each text, and its words in lines. A word that may not
         follow has a red frame and a line through it; the others are plain.
-
-    Raises:
-        TypeError, ValueError: no text, or one that is no list of such pairs.
     """
-    checks.named("texts", texts)
+    check(texts=(list(texts), "texts"))
     for name, words in texts.items():
-        checks.entries(f"texts[{name!r}]", words)
-        for entry in words:
-            _check_word(f"texts[{name!r}]", entry)
+        check(**{f"texts[{name!r}]": (words, "words")})
     lines = {name: _lines(words) for name, words in texts.items()}
     height = sum(LINE * (len(found) + 1) for found in lines.values()) + 0.05
-    ax = new_axes(3.6, height)
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(0, 3.6)
-    ax.set_ylim(height, 0)
+    ax = canvas(3.6, height)
     top = 0.0
     for name, found in lines.items():
-        ax.text(0.05, top + 0.17, name, color=INK, va="center", fontsize=9)
+        ax.text(0.05, top + 0.19, name, color=INK, va="center", fontsize=TITLE)
         for line in found:
             top += LINE
             _draw(ax, top, line)
@@ -53,18 +44,8 @@ def writing(texts):
     return ax
 
 
-def _check_word(name, entry):
-    advice = "Pass pairs such as ('journey', True)."
-    validate.instance(f"an entry of {name}", entry, tuple, advice)
-    if len(entry) != 2 or not isinstance(entry[0], str) or entry[1] not in (0, 1):
-        raise ValueError(
-            f"{name} must hold pairs of a word and True or False, but got {entry!r}. "
-            f"{advice}"
-        )
-
-
 def _width(word):
-    return 0.1 + 0.075 * len(word)
+    return 0.1 + 0.083 * len(word)
 
 
 def _lines(words):
@@ -75,22 +56,16 @@ def _lines(words):
             lines.append([])
             left = 0.0
         lines[-1].append((left, word, bool(allowed)))
-        left += _width(word) + 0.04
+        left += _width(word) + 0.05
     return lines
 
 
 def _draw(ax, top, line):
     for left, word, allowed in line:
-        corner, width = (0.05 + left, top + 0.03), _width(word)
-        edge = SKY if allowed else VERMILION
-        ax.add_patch(
-            Rectangle(corner, width, 0.23, facecolor=SKY, edgecolor=edge, lw=1.4)
-        )
-        middle = top + 0.145
-        ax.text(
-            corner[0] + width / 2, middle, word, color=DARK, fontsize=8, ha="center",
-            va="center",
-        )  # fmt: skip
-        if not allowed:
-            ends = (corner[0] + 0.04, corner[0] + width - 0.04)
-            ax.plot(ends, (middle, middle), color=VERMILION, lw=1.1)
+        x, y, width = 0.05 + left, top + 0.03, _width(word)
+        if allowed:
+            cell(ax, x, y, width, 0.25, TOKEN, word, size=SMALL)
+            continue
+        cell(ax, x, y, width, 0.25, LIGHT, word, edge=VERMILION, size=SMALL)
+        middle = y + 0.125
+        ax.plot((x + 0.04, x + width - 0.04), (middle, middle), color=VERMILION, lw=1.1)

@@ -1,9 +1,9 @@
 """Does looking back help? GRU encoder and decoder, with and without attention.
 
-Both kinds of model get the same number of parameters and the same batches. Each one is
-trained until its validation loss no longer falls, and tested on the way as well, after
-the steps of a smaller budget. Results: ``results/bottleneck.json``, and the weights of
-the models that a page loads in ``results/bottleneck_TASK_KIND.safetensors``.
+Both kinds of model get almost the same number of parameters, and the same batches. Each
+one is tested after two budgets of steps, and its validation loss is kept on the way.
+Results: ``results/bottleneck.json``, and the weights of the models that a page loads in
+``results/bottleneck_TASK_KIND.safetensors``.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from attention.chapter.models import until
+from attention.chapter.models import training
 from attention.chapter.models.seq2seq import Translator
 from attention.chapter.models.translation import TASKS
 
@@ -28,10 +28,8 @@ class Config:
         d_hidden: width of the hidden states of the model with attention.
         batch_size: sequences of one length in each step.
         few_steps: the smaller budget.
-        most_steps: nobody trains for longer.
+        steps: the larger one.
         check_every: steps between two validation losses.
-        patience: training ends when the loss has not fallen in so many checks.
-        least: what counts as a fall.
         rate: highest learning rate.
         test_seed: draws the test sequences.
         test_count: test sequences of each length.
@@ -52,10 +50,8 @@ class Config:
     d_hidden: int = 32
     batch_size: int = 32
     few_steps: int = 500
-    most_steps: int = 2500
+    steps: int = 2500
     check_every: int = 100
-    patience: int = 5
-    least: float = 0.005
     rate: float = 0.004
     test_seed: int = 1000
     test_count: int = 300
@@ -63,7 +59,7 @@ class Config:
     validation_count: int = 100
 
 
-CODE = ("training", "until", "bottleneck", "seq2seq", "translation")
+CODE = ("training", "bottleneck", "seq2seq", "translation")
 KINDS = ("without", "with")
 KEPT = ("bottleneck_reversal_without", "bottleneck_grammar_with")
 
@@ -150,8 +146,19 @@ def measure(model, task, config):
     return {"accuracy": [round(r, 4) for r in right], "aligned": aligned}
 
 
+def set_rate(optimizer, index, config, warmup=50):
+    """Set the learning rate, which does not know how many steps there will be.
+
+    Up in ``warmup`` steps, level up to the smaller budget, then down with one over the
+    root of the step. So a run up to the smaller budget is one that was made for it.
+    """
+    level = (config.few_steps / (index + 1)) ** 0.5
+    for group in optimizer.param_groups:
+        group["lr"] = config.rate * min((index + 1) / warmup, 1, level)
+
+
 def fit(config, task, kind, seed, checkpoint=None):
-    """Train one model until its validation loss no longer falls, and test it."""
+    """Train one model and test it after both budgets."""
     torch.manual_seed(seed)
     model = build(config, task, kind)
     optimizer = torch.optim.Adam(model.parameters())
@@ -159,7 +166,7 @@ def fit(config, task, kind, seed, checkpoint=None):
     lengths, draw = dict(config.lengths)[task], TASKS[task][0]
 
     def step(index):
-        until.set_open_rate(optimizer, index, config.rate, hold=config.few_steps)
+        set_rate(optimizer, index, config)
         choice = torch.randint(len(lengths), (1,), generator=generator).item()
         source, target, _ = draw(config.batch_size, lengths[choice], generator)
         scores, _ = model(source, lengths[choice], target)
@@ -176,14 +183,9 @@ def fit(config, task, kind, seed, checkpoint=None):
             found |= measure(model, task, config)
         return found
 
-    def stop(seen):
-        losses = [found["loss"] for found in seen]
-        after = seen[-1]["step"] >= config.few_steps
-        return after and until.no_longer_falls(losses, config.patience, config.least)
-
-    seen = until.train_until(
-        model, optimizer, generator, config.most_steps, step, stop,
-        checkpoint=checkpoint, every=config.check_every, watch=watch,
+    seen = training.train(
+        model, optimizer, generator, config.steps, step,
+        checkpoint=checkpoint, watch=watch,
     )  # fmt: skip
     (few,) = (found for found in seen if found["step"] == config.few_steps)
     return {

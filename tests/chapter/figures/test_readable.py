@@ -22,6 +22,8 @@ from tests.chapter.figures.test_artists import (
     random,
     random_weights,
     rectangles,
+    strokes,
+    struck,
     texts,
 )
 
@@ -199,7 +201,9 @@ def test_figure_fits_a_phone(draw):
 def test_no_text_is_too_small(draw):
     ax = draw()
     small = {
-        t.get_text(): t.get_fontsize() for t in texts(ax) if t.get_fontsize() < 6.5
+        t.get_text(): t.get_fontsize()
+        for t in texts(ax)
+        if t.get_fontsize() < base.SMALL
     }
     assert not small
 
@@ -217,6 +221,22 @@ def test_text_stays_inside_the_figure(draw):
 def test_no_text_lies_on_another(draw):
     for (one, a), (other, b) in itertools.combinations(boxes(draw()), 2):
         assert not overlap(a, b), f"{one.get_text()!r} lies on {other.get_text()!r}"
+
+
+@every_figure
+def test_no_line_goes_through_a_text(draw):
+    ax = draw()
+    grounds = [
+        (patch.get_window_extent(), patch.get_zorder())
+        for patch in rectangles(ax)
+        if patch.get_fill()
+    ]
+    for text, box in boxes(ax):
+        # What stands on a cell is struck through only by what is drawn above the cell.
+        below = [z for area, z in grounds if overlap(area, box)]
+        for points, z in strokes(ax):
+            if not below or z > max(below):
+                assert not struck(box, points), f"{text.get_text()!r} is struck through"
 
 
 @every_figure
