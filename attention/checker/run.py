@@ -271,10 +271,7 @@ def _mixes_tokens(subject):
 # Without the right to shorter inputs, these have nothing to say.
 _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
 # Where these are found, whatever else shows may follow from them.
-_STOP = {
-    "random_in_eval": "the layer is random in eval()",
-    "init_missing": "its weights are not initialized",
-}
+_STOP = {"init_missing": "its weights are not initialized"}
 
 
 def _probe(subject, collector):
