@@ -204,7 +204,7 @@ def test_every_attention_of_a_timm_vit_can_be_swapped():
 def test_normalized_queries_of_timm_are_refused():
     from timm.models.vision_transformer import Attention
 
-    layer = Attention(WIDTH, num_heads=HEADS, qk_norm=True)
+    layer = Attention(WIDTH, num_heads=HEADS, qk_norm=True, norm_layer=nn.LayerNorm)
     with pytest.raises(KeyError, match=r"Unknown: .*q_norm"):
         convert.from_combined(layer.state_dict(), names=("qkv", "proj"))
 
