@@ -15,9 +15,14 @@ program starts once for each device, with ``torchrun --nproc-per-node=4 program.
     layer(x)  # the same x, and the same result, on every rank
 """
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
 import torch.distributed as dist
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -28,8 +33,10 @@ from attention import validate
 from attention.fused import FusedMultiHeadAttention
 from attention.multi_head import MultiHeadAttention
 
+Layer = TypeVar("Layer", MultiHeadAttention, FusedMultiHeadAttention)
 
-def heads_mesh(device_type="cpu"):
+
+def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
     """Line up all processes that were started, each with one device.
 
     Args:
@@ -47,15 +54,16 @@ def heads_mesh(device_type="cpu"):
     )
 
 
-def split_heads(layer, mesh):
+def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
     """Leave on each rank only its share of the heads, in place.
 
     Afterwards ``num_heads``, ``num_kv_heads`` and ``d_out`` count what this rank
     computes, and the parameters are ``DTensor``: each rank keeps its part, and
     ``parameter.full_tensor()`` collects the whole. Every rank must pass the same
     weights before and the same input later; it gets the whole result, and gradients
-    as if it had computed alone. A training step with an optimizer made after the
-    split updates each part where it lies.
+    as if it had computed alone. The ranks talk once in each pass forward, and once in
+    each backward if ``x`` needs its gradient. A training step with an optimizer made
+    after the split updates each part where it lies.
 
     With dropout each rank must draw differently: seed each with its own number
     after the split.
@@ -91,12 +99,29 @@ def split_heads(layer, mesh):
     rows, columns = ColwiseParallel(), RowwiseParallel()
     plan = {"W_query": rows, "W_key": rows, "W_value": rows, "out_proj": columns}
     parallelize_module(layer, mesh, plan)
+    layer.register_forward_pre_hook(_replicated(mesh), with_kwargs=True)
     for name in (*counts, "d_out"):
         setattr(layer, name, getattr(layer, name) // mesh.size())
     return layer
 
 
-def parameters_here(module):
+def _replicated(mesh: DeviceMesh) -> Callable[..., tuple[Any, Any]]:
+    # Queries, keys and values read the same tokens. Marked as replicated before they
+    # branch, their gradients are added on each rank first, and summed over the ranks
+    # once; each projection by itself would ask for a sum of its own.
+    def mark(tokens: Any) -> Any:
+        if isinstance(tokens, torch.Tensor) and not isinstance(tokens, DTensor):
+            return DTensor.from_local(tokens, mesh, [Replicate()], run_check=False)
+        return tokens
+
+    def prepare(_: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        args = tuple(mark(a) for a in args)
+        return args, {name: mark(value) for name, value in kwargs.items()}
+
+    return prepare
+
+
+def parameters_here(module: nn.Module) -> int:
     """Count the parameters that this rank holds.
 
     Args:

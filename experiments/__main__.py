@@ -19,7 +19,7 @@ def run(name):
     Args:
         name: of a module that holds ``Config``, ``CODE`` (the modules whose code made
             the results), ``parts`` (the arguments of each model), ``fit`` (trains one)
-            and ``file_name`` (where the weights of a result go).
+            and ``file_name`` (where the weights of a result go; ``None``: nowhere).
     """
     module = importlib.import_module(f"attention.chapter.models.{name}")
     config = module.Config()
@@ -27,10 +27,8 @@ def run(name):
     results, made_with = runs.run_parts(module.fit, config, module.parts(config), code)
     for result in results:
         weights = result.pop("weights")
-        if result["seed"] == config.seeds[0]:
+        if result["seed"] == config.seeds[0] and module.file_name(result):
             runs.save_weights(module.file_name(result), weights)
-        else:
-            result.pop("patterns", None)  # one seed's are shown; they are large
     runs.save_results(
         name,
         {

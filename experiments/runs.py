@@ -11,7 +11,6 @@ import hashlib
 import json
 import pickle
 import platform
-import resource
 import shutil
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -123,13 +122,10 @@ def run_parts(function, config, parts, code):
 
     Returns:
         The results, in the order of ``parts``, and a description of the run: versions,
-        and seconds and peak memory of each part.
+        and the seconds that each part kept a processor busy.
     """
     folder = CHECKPOINTS / code
-    # Processes of their own, so that the peak memory of each part is its own.
-    pool = ProcessPoolExecutor(
-        WORKERS, mp_context=get_context("spawn"), max_tasks_per_child=1
-    )
+    pool = ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"))
     results = {}
     with pool, tqdm(total=len(parts), desc="parts", unit="part") as bar:
         jobs = {
@@ -139,30 +135,28 @@ def run_parts(function, config, parts, code):
             results[jobs[job]] = job.result()
             bar.update()
     ordered = [results[part] for part in parts]
-    cost = {
-        "-".join(map(str, part)): {"seconds": round(s), "peak_mib": round(m)}
-        for part, (_, s, m) in zip(parts, ordered, strict=True)
-    }
     made_with = {
         "python": platform.python_version(),
         "torch": torch.__version__.partition("+")[0],
-        "cost": cost,
+        "cpu_seconds": {
+            "-".join(map(str, part)): round(seconds)
+            for part, (_, seconds) in zip(parts, ordered, strict=True)
+        },
     }
-    return [pickle.loads(result) for result, _, _ in ordered], made_with
+    return [pickle.loads(result) for result, _ in ordered], made_with
 
 
 def _run(function, config, part, folder):
     torch.set_num_threads(1)  # the workers share the cores already
     checkpoint = folder / f"{'-'.join(map(str, part))}.pt"
-    started = time.perf_counter() - _seconds(checkpoint)
+    started = time.process_time() - _seconds(checkpoint)
     result = function(config, *part, checkpoint=checkpoint)
-    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB on Linux
     # Pickled here: tensors would be handed over in memory that ends with this process.
-    return pickle.dumps(result), time.perf_counter() - started, kib / 1024
+    return pickle.dumps(result), time.process_time() - started
 
 
 def _seconds(checkpoint):
-    # What was spent before the run was stopped counts too.
+    # What was spent before the run was stopped counts too, if only by the clock.
     if not checkpoint.exists():
         return 0.0
     return torch.load(checkpoint, weights_only=True)["seconds"]

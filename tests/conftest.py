@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,22 @@ def site_log(site):
     return (site.parents[2] / "site.log").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="session")
+def soup(site):
+    """A function from a page, such as "book/index", to its HTML, parsed once in a run.
+
+    All tests share what it gives, so none may change it.
+    """
+    from bs4 import BeautifulSoup
+
+    @cache
+    def parse(page):
+        text = (site / f"{page}.html").read_text(encoding="utf-8")
+        return BeautifulSoup(text, "html.parser")
+
+    return parse
+
+
 @pytest.fixture(scope="module")
 def browser():
     """An installed Chromium, or a skip that says what is missing.
@@ -52,6 +69,28 @@ def browser():
         pytest.skip("no Chromium or Chrome is installed: nothing was seen in a browser")
     with start_browser() as instance:
         yield instance
+
+
+def pytest_collection_modifyitems(items):
+    """Share the work among the workers: the tests of a file stay together (a browser
+    or a kernel is theirs), all that read the parsed site are one group, and what takes
+    long begins first, lest one worker is left alone with it in the end.
+    """
+    for item in items:
+        group = "site" if "soup" in _fixtures(item) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_comes_last)
+
+
+def _fixtures(item):
+    return getattr(item, "fixturenames", ())  # the cells of a notebook have none
+
+
+def _comes_last(item):
+    # The built site waits for Sphinx. Until it is there, the notebooks run.
+    ranks = ("jupyterlab" in _fixtures(item), "site" in _fixtures(item))
+    ranks += ("browser" in _fixtures(item), item.path.suffix == ".ipynb")
+    return ranks.index(True) if any(ranks) else len(ranks)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,113 +1,242 @@
-"""The second entry for every digit that a page tells in words.
+"""Every digit that a page tells has its proof beside it, in a comment that nobody sees.
 
-A number in the prose, in a caption or in a text alternative is written down twice:
-on the page, and in claims/PAGE.toml as a piece of the sentence, filed under the
-reason why it is right. A piece can name its proof, {cell:k}: the k-th number (from
-1) in the text output of that cell. The piece, its numbers put in, must stand on the
-page exactly once; and every digit on the page must lie inside a piece.
+    `<!-- = cell:3 -->`    the number before it is the 3rd number in that cell's output,
+                           or a rounding of it; `= a:3, 5, b:1-2` proves the last four
+    `<!-- in cell -->`     it stands in that cell's code
+    `<!-- fact: why -->`   no cell shows it; `fact 2: why` speaks of the last two
 
-A number that is spelled out ("six tokens", "the third row") has its second entry in
-the table "number words" of the same file: the word, the word after it, and how often
-the two stand on the page. Whoever adds one has counted it in the page's outputs.
+A proof speaks of the last numbers before it, in its own paragraph, that have no proof
+yet. A cell of another page is `page/cell`. CONTRIBUTING.md has more examples.
 
-    python -m tests.book.claims PAGE      print what has no second entry
+    python -m tests.book.claims PAGE      print what has no proof, and what to write
 """
 
 import re
 import sys
-import tomllib
-from collections import Counter
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cache
 
-from tests.book.pages import BOOK, Page, is_figure, toc_entries
-from tools.printed_values import numbers, text_of
+from tests.book import numerals
+from tests.book.numerals import Number
+from tests.book.pages import BOOK, Page, toc_entries
+from tools.printed_values import text_of
 
-CLAIMS = Path(__file__).with_name("claims")
-PROOF = re.compile(r"\{([\w-]+):(\d+)\}")
-INTERNAL_TARGET = re.compile(r"\]\((?!\w+://)[^)\s]*\)")
-WORDS = "number words"  # the table in a page's file
-# "One" is left out: it is nearly always a pronoun here ("the one that is hidden").
-NUMBER_WORD = re.compile(
-    r"""\b(
-        two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen
-        |fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty
-        |seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?
-        |first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth
-        |half|halves|halved|thirds|quarters?|twice|doubles?|doubled|tripled?
-    )\b(?:[\W_]*?([^\W_][\w'’]*))?""",
-    re.IGNORECASE | re.VERBOSE,
-)
-# Reasons that a test checks beyond the presence of the piece.
-RUN = "code that the page runs"
+COMMENT = re.compile(r"<!--(.*?)-->", re.S)
+PROOF = re.compile(r"\s*(=|in\b|fact\b)(.*)", re.S)
+ITEM = re.compile(r"(?:(?P<cell>[\w./-]+):)?(?P<first>\d+)(?:-(?P<last>\d+))?")
+FACT = re.compile(r"\s*(\d*)\s*:\s*(\S.*?)\s*", re.S)
+CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.M | re.S)
+HEADER = re.compile(r"\A---\n.*?^---$", re.M | re.S)
+SPACE_BEFORE_STOP = re.compile(r"\s<!--[^>]*-->[.,;:!?)]")
 
 
-def told(name):
-    """What a page tells in words, line by line."""
-    path = BOOK / f"{name}.md"
-    if path.with_suffix(".ipynb").exists():
-        page = Page(name)
-        figures = [text_of(cell) for cell in page.code_cells if is_figure(cell)]
-        text = "\n".join([*page.prose, *figures])
-    else:
-        text = path.read_text(encoding="utf-8")
-    return INTERNAL_TARGET.sub("]", text)  # test_links.py holds those
+@dataclass
+class Cell:
+    """What a proof can point at: the numbers of an output, and the code."""
+
+    outputs: list
+    source: str
 
 
-def load(name):
-    """The pieces of a page: (reason, piece) pairs."""
-    table = _table(name)
-    table.pop(WORDS, None)
-    return [(reason, piece) for reason, pieces in table.items() for piece in pieces]
-
-
-def _table(name):
-    path = CLAIMS / f"{name}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def number_words(text):
-    """Numbers that a text spells out, each with the word after it, and how often."""
-    found, position = Counter(), 0
-    while match := NUMBER_WORD.search(text, position):
-        found[" ".join(word for word in match.groups() if word).lower()] += 1
-        position = match.end(1)  # the word after it may be a number, too
-    return found
-
-
-def unequal_words(name):
-    """Number words whose count on the page is not the one in the page's file."""
-    here, there = number_words(told(name)), Counter(_table(name).get(WORDS, {}))
+@cache
+def cells(page):
+    """The named cells of a page; none where the page has no notebook."""
+    if not (BOOK / f"{page}.ipynb").exists():
+        return {}
     return {
-        phrase: (here[phrase], there[phrase])
-        for phrase in sorted(here | there)
-        if here[phrase] != there[phrase]
+        c.metadata.name: Cell(numerals.outputs(text_of(c)), c.source)
+        for c in Page(page).code_cells
     }
 
 
-def filled(name, piece):
-    """Put the numbers that the piece names as its proof into it."""
-    if not PROOF.search(piece):
-        return piece
-    outputs = {c.metadata.name: numbers(text_of(c)) for c in Page(name).code_cells}
-    return PROOF.sub(lambda m: outputs[m[1]][int(m[2]) - 1], piece)
+@cache
+def code_of(page):
+    """The tokens of a page's code and outputs, where its code spans must occur."""
+    known = [t for c in Page(page).code_cells for t in (c.source, text_of(c))]
+    return numerals.tokens("\n".join(known))
 
 
-def uncovered(name):
-    """Lines of the page with a digit that lies in no piece."""
-    text = told(name)
-    covered = bytearray(len(text))
-    for _, piece in load(name):
-        piece = filled(name, piece)
-        start = text.find(piece)
-        if start >= 0:
-            covered[start : start + len(piece)] = b"\1" * len(piece)
-    lines, position = [], 0
-    for line in text.splitlines(keepends=True):
-        digits = [i for i, c in enumerate(line) if c.isdigit()]
-        if any(not covered[position + i] for i in digits):
-            lines.append(line.rstrip("\n"))
-        position += len(line)
-    return lines
+def _find(page, reference):
+    other, _, name = reference.rpartition("/")
+    try:
+        return cells(other or page)[name]
+    except KeyError:
+        raise ValueError(f"the page {other or page} has no cell {name!r}") from None
+
+
+@dataclass
+class Claim:
+    """One thing that a proof says of one number."""
+
+    page: str
+    how: str  # "=", "in" or "fact"
+    cell: str = ""
+    place: int = 0
+
+    def check(self, number):
+        """Raise ValueError, with the reason, where the number is not proven."""
+        if self.how == "fact":
+            return
+        cell = _find(self.page, self.cell)
+        if self.how == "in":
+            shown = numerals.outputs(cell.source.replace("_", ""))
+            if not (
+                any(numerals.agrees(number, n) for n in shown)
+                or numerals.tokens(number.text) in numerals.tokens(cell.source)
+            ):
+                raise ValueError(f"no number in the code of {self.cell} is it")
+            return
+        if not 1 <= self.place <= len(cell.outputs):
+            raise ValueError(f"{self.cell} shows {len(cell.outputs)} numbers")
+        shown = cell.outputs[self.place - 1]
+        if not numerals.agrees(number, shown):
+            raise ValueError(f"{self.cell}:{self.place} is {shown.strip()}")
+
+
+def claims_of(page, comment):
+    """What a comment claims, in order; None if it is no proof."""
+    match = PROOF.fullmatch(comment)
+    if match is None:
+        return None
+    how, rest = match.groups()
+    if how == "fact":
+        reason = FACT.fullmatch(rest)
+        if reason is None:
+            raise ValueError("write it as fact: the reason")
+        return [Claim(page, how)] * int(reason[1] or 1)
+    names = [item.strip() for item in rest.split(",")]
+    if how == "in":
+        return [Claim(page, how, name) for name in names]
+    return list(_counted(page, names))
+
+
+def _counted(page, items):
+    cell = None
+    for item in items:
+        match = ITEM.fullmatch(item)
+        cell = (match and match["cell"]) or cell
+        if match is None or cell is None:
+            raise ValueError("write it as = cell:3 or = cell:3, 5, other:1-2")
+        first = int(match["first"])
+        for place in range(first, int(match["last"] or first) + 1):
+            yield Claim(page, "=", cell, place)
+
+
+def prose(page):
+    """The words of a page's Markdown half, each on the line where it stands there."""
+    text = (BOOK / f"{page}.md").read_text(encoding="utf-8")
+    blank = lambda match: "\n" * match[0].count("\n")  # noqa: E731
+    return CELL.sub(blank, HEADER.sub(blank, text))
+
+
+def blocks(text):
+    """The paragraphs of a text, with the lines where they begin; fences stay whole."""
+    block, start, fence = [], 1, False
+    for i, line in enumerate([*text.split("\n"), ""], start=1):
+        if line.strip() or fence:
+            start = start if block else i
+            block.append(line)
+            if line.lstrip().startswith("```"):
+                fence = not fence
+        elif block:
+            yield start, "\n".join(block)
+            block = []
+
+
+def problems(page, text=None):
+    """What is wrong with the numbers of a page: (line, number or comment, why)."""
+    found = []
+    for line, block in blocks(prose(page) if text is None else text):
+        for position, what, why in _in_block(page, block):
+            found.append((line + block[:position].count("\n"), what, why))
+    return found
+
+
+def _in_block(page, block):
+    comments = [m for m in COMMENT.finditer(block) if not _is_code(block, m.start())]
+    told = block
+    for comment in comments:
+        told = told.replace(comment[0], _spaces(comment))
+    code = code_of(page) if cells(page) else None
+    numbers = numerals.found(told, code)
+    waiting = []
+    for thing in sorted([*numbers, *comments], key=_start):
+        if isinstance(thing, Number):
+            waiting.append(thing)
+            continue
+        yield from _misplaced(block, thing)
+        yield from _proven(page, thing, waiting)
+    for number in waiting:
+        yield number.start, number.text, _what_to_write(page, number)
+
+
+def _proven(page, comment, waiting):
+    # Take the numbers that a comment speaks of off the list, and check each.
+    try:
+        claims = claims_of(page, comment[1])
+    except ValueError as error:
+        yield comment.start(), comment[0], str(error)
+        return
+    if claims is None:
+        return
+    if not 1 <= len(claims) <= len(waiting):
+        yield comment.start(), comment[0], "has too few unproven numbers before it"
+        return
+    numbers = waiting[-len(claims) :]
+    del waiting[-len(claims) :]
+    for number, claim in zip(numbers, claims, strict=True):
+        try:
+            claim.check(number)
+        except ValueError as error:
+            yield number.start, number.text, f"{error} ({comment[0]})"
+
+
+def _is_code(block, position):
+    return any(m.start() < position < m.end() for m in numerals.CODE.finditer(block))
+
+
+def _spaces(match):
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _start(thing):
+    return thing.start if isinstance(thing, Number) else thing.start()
+
+
+def _misplaced(block, comment):
+    # Markdown ends a paragraph where a line begins with a comment.
+    start, rest = comment.start(), block[comment.end() :]
+    first = not block[:start].rpartition("\n")[2].strip()
+    if first and rest.strip():
+        yield start, comment[0], "begins a line; put it behind a word"
+    if SPACE_BEFORE_STOP.match(block, start - 1):
+        yield start, comment[0], "leaves a space before the stop; take it away"
+
+
+def _what_to_write(page, number):
+    shown = [
+        f"<!-- = {name}:{k} -->"
+        for name, cell in cells(page).items()
+        for k, output in enumerate(cell.outputs, start=1)
+        if numerals.agrees(number, output)
+    ]
+    if shown:
+        return "has no proof; perhaps " + " or ".join(shown[:4])
+    return "has no proof, and no cell shows it: compute it, or <!-- fact: why -->"
+
+
+def report(page):
+    """The problems of a page as lines for people."""
+    lines = prose(page).split("\n")
+    for line, what, why in problems(page):
+        quoted = _around(lines[line - 1], what)
+        yield f"book/{page}.md:{line}: {what} {why}\n    {quoted}"
+
+
+def _around(line, what, width=70):
+    line = COMMENT.sub("", line).strip()
+    at = max(0, line.find(what) - width // 2)
+    return f"…{line[at : at + width]}…"
 
 
 def names():
@@ -116,8 +245,4 @@ def names():
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or names():
-        print(f"# {name}")
-        for line in uncovered(name):
-            print(f"    {line!r},")
-        for phrase, (here, there) in unequal_words(name).items():
-            print(f'    "{phrase}" = {here}  # the file has {there}')
+        print("\n".join([f"# {name}", *report(name)]))

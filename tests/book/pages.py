@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -21,13 +21,13 @@ class Page:
 
     name: str
 
-    @cached_property
+    @property
     def source(self):
-        return tool.read_source(BOOK / f"{self.name}.md")
+        return _source(self.name)
 
-    @cached_property
+    @property
     def notebook(self):
-        return nbformat.read(BOOK / f"{self.name}.ipynb", as_version=4)
+        return _notebook(self.name)
 
     @property
     def code_cells(self):
@@ -38,6 +38,18 @@ class Page:
         return [c.source for c in self.notebook.cells if c.cell_type == "markdown"]
 
 
+# Read once in a run, whoever asks: reading is the slowest part of these tests.
+@cache
+def _source(name):
+    return tool.read_source(BOOK / f"{name}.md")
+
+
+@cache
+def _notebook(name):
+    return nbformat.read(BOOK / f"{name}.ipynb", as_version=4)
+
+
+@cache
 def toc_entries():
     """Every page of _toc.yml, the root first."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
@@ -70,5 +82,6 @@ def is_figure(cell):
 
 def slug(heading):
     """The anchor that MyST gives a heading."""
-    text = re.sub(r"[^\w\- ]", "", heading.strip().lower().replace("`", ""))
+    text = re.sub(r"<!--.*?-->", "", heading)
+    text = re.sub(r"[^\w\- ]", "", text.strip().lower().replace("`", ""))
     return text.replace(" ", "-")

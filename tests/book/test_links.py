@@ -1,6 +1,7 @@
 """Links that can be checked without a build: files, anchors, the order of the pages."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,7 @@ def sources():
             yield path, path.read_text(encoding="utf-8")
 
 
+@cache
 def anchors(path):
     text = path.with_suffix(".md").read_text(encoding="utf-8")
     headings = {slug(h) for h in re.findall(r"^#+ (.+)$", text, re.M)}

@@ -1,16 +1,18 @@
 """The page "Where every number comes from" and the errata, as readers get them."""
 
-import pytest
-from bs4 import BeautifulSoup
+import re
 
+import pytest
+import torch
+
+from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
 from tools.printed_values import errata, flatten, numbers, reference, text_of
 
 
 @pytest.fixture(scope="module")
-def tables(site):
-    page = (site / "book" / "provenance.html").read_text(encoding="utf-8")
-    return BeautifulSoup(page, "html.parser").select("table.provenance")
+def tables(soup):
+    return soup("book/provenance").select("table.provenance")
 
 
 def rows(table):
@@ -54,7 +56,8 @@ def test_outputs_contradict_what_the_errata_say():
     """Each cell's printed verdict is the opposite of what the source claims."""
     cells = {c.metadata["name"]: text_of(c) for c in Page("errata").code_cells}
     assert "as published: False" in cells["mixed-difference"]
-    assert "the same scale: True" in cells["mixed-difference"]
+    same_scale = re.findall(r"both divided by .*: (\w+)", cells["mixed-difference"])
+    assert same_scale == ["True"] * 3
     assert "equal:      False" in cells["softmax-or-scores"]
     assert "the same as with the transpose: False" in cells["missing-transpose"]
     assert numbers(cells["width-of-one-head"]) == ["2", "4"]
@@ -62,13 +65,38 @@ def test_outputs_contradict_what_the_errata_say():
         float(line.split()[-1]) for line in cells["kaiming-bounds"].splitlines()
     ]
     assert drawn <= small < default <= large
+    assert numbers(cells["sum-from-zero"])[:2] == ["3", "4"]
+    assert "there is no such number" in cells["sum-from-zero"]
+    assert cells["smallest-gpt2"].startswith("124,439,808 ")
+    assert "dropped: 21 of 36" in cells["half-of-them"]
+    assert "Plain: parameters 0" in cells["plain-tensors"]
+    assert "above the diagonal: [0, 1, 2, 3, 4]" in cells["inverted-mask"]
+    assert "opposite:            [5]" in cells["inverted-mask"]
+    assert "d_in=3, d_out=4: no view" in cells["joined-by-input-width"]
 
 
-def test_errata_are_told_without_digits():
-    """Their figures stand in outputs, where the other checks hold them."""
+def test_numbers_that_are_called_right_are_computed():
+    cells = {c.metadata["name"]: c for c in Page("errata").code_cells}
     for erratum in errata():
-        text = erratum["source"] + erratum["says"] + erratum["is"]
-        assert not any(c.isdigit() for c in text), erratum["id"]
+        cell = cells[erratum["cell"]]
+        shown = re.findall(r"[\d,]*\d", text_of(cell) + cell.source)
+        for number in re.findall(r"[\d,]*\d", erratum["is"]):
+            assert number in shown, erratum["id"]
+
+
+def test_the_mask_in_question_is_the_published_one():
+    source = {c.metadata["name"]: c.source for c in Page("errata").code_cells}
+    typed = re.search(r'published = "([02 ]+)"', source["half-of-them"])[1]
+    rows = reference()["dropout_ones@b"]["values"]
+    assert typed.split() == ["".join(x.rstrip(".") for x in row) for row in rows]
+
+
+def test_the_smallest_gpt2_is_counted_right():
+    sizes = GPTConfig(50257, 1024, 768, 12, 12, qkv_bias=True)
+    with torch.device("meta"):
+        model = TinyGPT(sizes)
+    total = sum(p.numel() for p in model.parameters()) - model.out.weight.numel()
+    assert total == 124_439_808
 
 
 def test_the_two_dropout_results_differ():

@@ -1,10 +1,11 @@
 """The built HTML: no warnings, every page and link there, every value readable."""
 
+from functools import cache
 from urllib.parse import unquote, urlparse
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
+from bs4 import Comment
 
 from tests.book.pages import ROOT, pages, toc_entries
 from tools.printed_values import shows
@@ -13,17 +14,39 @@ LINKING = {"a": "href", "link": "href", "script": "src", "img": "src"}
 
 
 @pytest.fixture(scope="module")
-def soups(site):
+def soups(site, soup):
     return {
-        path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        path: soup(path.relative_to(site).with_suffix("").as_posix())
         for path in sorted(site.rglob("*.html"))
         if "_static" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def anchors(soups):
+    """The elements of each page that have an id, by that id."""
+    return {
+        path: {element["id"]: element for element in soup.find_all(id=True)}
+        for path, soup in soups.items()
     }
 
 
 def test_builds_without_warnings(site_log):
     assert "build succeeded." in site_log
     assert "WARNING" not in site_log
+
+
+def test_no_proof_reaches_the_site(site, soups):
+    """The proofs of the digits are for editors: no page and no search holds them."""
+    for entry in toc_entries():
+        comments = soups[site / f"{entry}.html"].article.find_all(string=_is_comment)
+        assert comments == [], entry
+    search = (site / "searchindex.js").read_text(encoding="utf-8")
+    assert "<!--" not in search
+
+
+def _is_comment(string):
+    return isinstance(string, Comment)
 
 
 def test_every_page_of_the_contents_is_reachable(site, soups):
@@ -37,36 +60,31 @@ def test_every_page_of_the_contents_is_reachable(site, soups):
         )
 
 
-def test_every_internal_link_and_anchor_resolves(soups):
+def test_every_internal_link_and_anchor_resolves(soups, anchors):
     broken = []
     for path, soup in soups.items():
         for target, anchor in _internal_links(path, soup):
             if not target.exists():
                 broken.append(f"{path.name} -> {target.name}")
-            elif anchor and target in soups and not soups[target].find(id=anchor):
+            elif anchor and target in anchors and anchor not in anchors[target]:
                 broken.append(f"{path.name} -> {target.name}#{anchor}")
     assert broken == []
 
 
 def _internal_links(path, soup):
-    for tag, attribute in (
-        ("a", "href"),
-        ("link", "href"),
-        ("script", "src"),
-        ("img", "src"),
-    ):
-        for element in soup.find_all(tag):
-            url = urlparse(element.get(attribute) or "")
-            if url.scheme or url.netloc or not (url.path or url.fragment):
-                continue
-            # The 404 page is shown at any address, so its links begin at the root,
-            # which is a folder of the host once the site has an address.
-            base = _root(path) if url.path.startswith("/") else path.parent
-            file = unquote(url.path).removeprefix(_published_below()).lstrip("/")
-            target = (base / file).resolve() if file else path
-            yield target, unquote(url.fragment)
+    for element in soup.find_all(list(LINKING)):
+        url = urlparse(element.get(LINKING[element.name]) or "")
+        if url.scheme or url.netloc or not (url.path or url.fragment):
+            continue
+        # The 404 page is shown at any address, so its links begin at the root,
+        # which is a folder of the host once the site has an address.
+        base = _root(path) if url.path.startswith("/") else path.parent
+        file = unquote(url.path).removeprefix(_published_below()).lstrip("/")
+        target = (base / file).resolve() if file else path
+        yield target, unquote(url.fragment)
 
 
+@cache
 def _published_below():
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     return urlparse(config["html"]["baseurl"]).path
@@ -77,13 +95,15 @@ def _root(path):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_every_value_stands_in_the_html(page, site, soups):
-    soup = soups[site / "book" / f"{page.name}.html"]
+def test_every_value_stands_in_the_html(page, site, anchors):
+    boxes = anchors[site / "book" / f"{page.name}.html"]
     for cell in page.code_cells:
-        box = soup.find(id=cell.metadata.name)
-        assert box is not None, f"{page.name}: no anchor for {cell.metadata.name}"
-        text = "\n".join(o.get_text() for o in box.select(".cell_output"))
-        for value_id in cell.metadata.get("shows", []):
+        name = cell.metadata.name
+        assert name in boxes, f"{page.name}: no anchor for {name}"
+        if "shows" not in cell.metadata:
+            continue
+        text = "\n".join(o.get_text() for o in boxes[name].select(".cell_output"))
+        for value_id in cell.metadata.shows:
             assert shows(text, value_id), f"{page.name}: {value_id}"
 
 
@@ -91,9 +111,7 @@ def test_every_value_stands_in_the_html(page, site, soups):
 def test_prose_reaches_the_reader(page, site, soups):
     """No markup is left raw, and no admonition lost its words."""
     article = soups[site / "book" / f"{page.name}.html"].find("article")
-    for code in article.find_all(["pre", "code"]):
-        code.extract()
-    text = article.get_text()
+    text = "".join(s for s in article.strings if not s.find_parent(["pre", "code"]))
     for raw in (":::", "```", "](", "$$"):
         assert raw not in text, f"{raw!r} shows in {page.name}"
     for box in article.select(".admonition"):

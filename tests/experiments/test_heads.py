@@ -6,6 +6,8 @@ import torch
 from attention.chapter.models import heads
 from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
 
+PARTS = ("key", "query", "value")
+
 
 @pytest.fixture
 def model():
@@ -92,6 +94,71 @@ def test_without_a_head_its_numbers_are_missing(model):
     torch.testing.assert_close(out, layer.out_proj(context))
     assert torch.equal(layer.out_proj.weight, kept)
     assert torch.equal(model(given), before)
+
+
+def test_sink_score_counts_what_new_tokens_give_to_the_first():
+    given = torch.tensor([[1, 2, 3, 4, 3, 1]])  # 3 and 4 at places 2 and 3 are new
+    weights = torch.zeros(1, 2, 6, 6)
+    weights[0, 0, :, 0] = torch.tensor([1.0, 1.0, 0.25, 0.75, 1.0, 1.0])
+    weights[0, 1, :, 1] = 1.0
+    assert heads.sink_score(weights, given).tolist() == pytest.approx([0.5, 0])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("block", "head"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_the_mean_output_speaks_in_place_of_a_head(model, block, head):
+    given = tokens()
+    layer = model.blocks[block].attention
+    seen = []
+    hook = layer.register_forward_hook(lambda *args: seen.append(args[1:]))
+    model(given)
+    hook.remove()
+    ((x,), _) = seen[0]
+    weights = heads.attention_weights(model, given)[:, block]
+    values = layer.W_value(x).view(4, 10, 2, 4).transpose(1, 2)
+    context = weights @ values  # (b, h, t, d_head)
+    mean = heads.mean_output(model, given, block, head)
+    torch.testing.assert_close(mean, context[:, head].mean(dim=(0, 1)))
+    context[:, head] = mean
+    expected = layer.out_proj(context.transpose(1, 2).flatten(2))
+    kept = layer.out_proj.bias.clone()
+    with heads.without_head(model, block, head, instead=mean):
+        torch.testing.assert_close(layer(x), expected)
+    assert torch.equal(layer.out_proj.bias, kept)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("parts", [(), ("key",), ("query", "value"), PARTS])
+@pytest.mark.parametrize("head", [0, 1])
+def test_a_cut_changes_what_its_parts_read_and_nothing_else(model, head, parts):
+    given = tokens()
+    layer = model.blocks[1].attention
+
+    def read():
+        """Give what each projection of block two reads, and the model's scores."""
+        seen = {}
+        hooks = [
+            layer.get_submodule(f"W_{part}").register_forward_hook(
+                lambda _, args, out, part=part: seen.update({part: out})
+            )
+            for part in PARTS
+        ]
+        scores = model(given)
+        for hook in hooks:
+            hook.remove()
+        return seen, scores
+
+    whole, before = read()
+    with heads.without_head(model, 0, head):
+        without, _ = read()
+    with heads.cut(model, given, head, parts):
+        mixed, during = read()
+    for part in PARTS:
+        expected = without if part in parts else whole
+        torch.testing.assert_close(mixed[part], expected[part])
+        assert not torch.allclose(without[part], whole[part])
+    assert torch.equal(during, before) == (parts == ())
+    assert torch.equal(model(given), before)  # and all is as it was
 
 
 def test_a_head_comes_back_after_an_error(model):

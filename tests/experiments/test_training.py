@@ -5,7 +5,13 @@ import dataclasses
 import pytest
 import torch
 
-from attention.chapter.models import bottleneck, induction, stored, text, training
+from attention.chapter.models import (
+    bottleneck,
+    induction,
+    stored,
+    text,
+    training,
+)
 from experiments import runs
 
 SMALL = dataclasses.replace(
@@ -30,12 +36,15 @@ def test_the_loss_falls():
 
 def test_the_loss_falls_for_both_kinds_of_translator():
     config = dataclasses.replace(
-        bottleneck.Config(), steps=60, batch_size=32, test_count=50,
-        lengths=(("reversal", (3,)),), tested=(("reversal", (3,)),),
+        bottleneck.Config(), few_steps=50, steps=100, check_every=50,
+        test_count=50, lengths=(("reversal", (2,)),), tested=(("reversal", (2,)),),
     )  # fmt: skip
     for kind in bottleneck.KINDS:
-        right = bottleneck.fit(config, "reversal", kind, 0)["accuracy"]
-        assert right[0] > 0.4, kind  # guessing among 16 letters: 0.06
+        result = bottleneck.fit(config, "reversal", kind, 0)
+        assert result["steps"] == [0, 50, 100]
+        assert result["loss"][0] > result["loss"][1] > result["loss"][2], kind
+        (few,), (full,) = (result[b]["accuracy"] for b in ("few", "full"))
+        assert 0.15 < few < full, kind  # guessing among 16 letters: 0.06
 
 
 class StoppedError(Exception):
@@ -58,7 +67,7 @@ def run(folder, monkeypatch, stop_at=None, every=5):
     monkeypatch.setattr(
         training, "train", lambda *args, **kw: train(*args, every=every, **kw)
     )
-    result = induction.fit(SMALL, seed=0, checkpoint=folder / "0.pt")
+    result = induction.fit(SMALL, 2, seed=0, checkpoint=folder / "0.pt")
     monkeypatch.undo()
     return result, counted[0]
 
@@ -100,6 +109,18 @@ def test_learning_rate_rises_and_falls():
     assert rates[0] == pytest.approx(0.1)
     assert rates.index(max(rates)) in (9, 10)
     assert rates[-1] == pytest.approx(0.109)
+
+
+def test_rate_of_the_translators_does_not_know_the_end():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    config = dataclasses.replace(bottleneck.Config(), few_steps=100, rate=1.0)
+    rates = []
+    for index in range(400):
+        bottleneck.set_rate(optimizer, index, config, warmup=10)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates[0] == pytest.approx(0.1)
+    assert set(rates[9:100]) == {1.0}
+    assert rates[399] == pytest.approx(0.5)  # one over the root of 400 / 100
 
 
 # ---- fingerprints and files ----

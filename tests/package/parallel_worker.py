@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn import functional as F
 
 from attention import FusedMultiHeadAttention, KeyValueCache, MultiHeadAttention
@@ -80,6 +81,17 @@ def compare(make_layer, mesh):
     return seen
 
 
+def collectives(make_layer, mesh, tokens):
+    """Count how often the ranks talk, forward and backward."""
+    split = split_heads(make_layer(), mesh)
+    x = torch.randn(2, tokens, D_IN, requires_grad=True)
+    with CommDebugMode() as forward:
+        loss = split(x).square().sum()
+    with CommDebugMode() as backward:
+        loss.backward()
+    return [forward.get_total_counts(), backward.get_total_counts()]
+
+
 def refuse(make_layer, mesh):
     """Return the message of the error that splitting raises."""
     try:
@@ -130,6 +142,11 @@ def main():
     mesh = heads_mesh()
     report = {name: compare(make, mesh) for name, make in LAYERS.items()}
     report["refusals"] = refusals(mesh)
+    report["collectives"] = [
+        collectives(make, mesh, tokens)
+        for make in LAYERS.values()
+        for tokens in (1, 3, TOKENS)
+    ]
     if Path("/proc/self/fd").exists():
         report["listening"] = listening_addresses()
     text = json.dumps(report, indent=2)

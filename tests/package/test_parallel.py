@@ -64,6 +64,13 @@ def test_split_heads_equal_one_process(reports, layer):
         assert seen["size of step"] > 1e-4
 
 
+def test_ranks_talk_once_forward_and_once_backward(reports):
+    """Queries, keys and values share one sum of their input's gradient."""
+    for report in reports:
+        assert len(report["collectives"]) == 9  # three layers, three lengths
+        assert all(counts == [1, 1] for counts in report["collectives"])
+
+
 @pytest.mark.parametrize("layer", ["fused", "grouped"])
 def test_split_heads_decode_with_a_cache(reports, layer):
     heads = {"fused": 8, "grouped": 4}[layer] // len(reports)

@@ -87,6 +87,7 @@ def _address(code):
     return f'url("data:image/svg+xml,{quote(svg, safe=" =:/,-")}")'.replace("%22", "'")
 
 
+@cache
 def style_sheet():
     """Write rules that draw as masks the icons which the theme draws as text."""
     rules = "\n".join(
@@ -106,8 +107,10 @@ def style_sheet():
 
 
 def _masks(rules):
-    pattern = r"([^{}]+)\{[^{}]*content:var\((--pst-icon-[a-z-]+)\)"
-    for selectors, variable in re.findall(pattern, rules):
+    for match in re.finditer(r"content:var\((--pst-icon-[a-z-]+)\)", rules):
+        # Backwards to the rule's brace, and from there to the end of the one before.
+        head = rules[: match.start()].rpartition("{")[0]
+        selectors, variable = re.split("[{}]", head)[-1], match[1]
         if "ablog" not in selectors:
             yield (
                 f'{selectors.strip()} {{ content: ""; display: inline-block; '

@@ -16,12 +16,9 @@ import yaml
 from tools.mutants import python_tokens
 
 DIGIT = re.compile(r"\d")
-CARDINALS = [
-    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
-    "twenty", "hundred",
-]  # fmt: skip
-ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth"]
-NUMBER_WORD = re.compile(rf"\b({'|'.join(CARDINALS + ORDINALS)})\b", re.IGNORECASE)
+# A number right before the comment that proves it from a cell.
+PROVEN = re.compile(r"\d(?=[\d.,]*[%.,;:)]?\s?<!-- (?:=|in) )")
+PROOF = re.compile(r"\s?<!-- (?:=|in |fact).*?-->")
 LINK = re.compile(r"\]\(((?!\w+://)[^)\s]+)\)")
 
 
@@ -68,13 +65,6 @@ def _entries(node):
 def other_digit(rng, digit):
     """Draw one of the nine other digits."""
     return rng.choice([d for d in "0123456789" if d != digit])
-
-
-def other_word(rng, word):
-    """Draw another number word of the same sort, and begin it as the old one did."""
-    sort = CARDINALS if word.lower() in CARDINALS else ORDINALS
-    new = rng.choice([w for w in sort if w != word.lower()])
-    return new.capitalize() if word[0].isupper() else new
 
 
 def replaced(text, start, end, new):
@@ -162,16 +152,17 @@ def svg_digit(rng, book):
 
 
 def prose_digit(rng, book):
-    """Change a digit of the prose, in both halves, or of a page without cells.
+    """Change a digit of the prose that a cell proves, in both halves.
 
-    Digits inside the target of an internal link belong to the kind `link`.
+    A digit whose proof is a reason in words can be checked by people only, and one
+    that needs no proof (a section's number) is not held.
     """
-    return _in_prose(rng, book, "digit in prose", DIGIT, other_digit)
+    return _in_prose(rng, book, "digit in prose", PROVEN, other_digit)
 
 
-def prose_number_word(rng, book):
-    """Change a number that the prose spells out, "six" into "seven", in both halves."""
-    return _in_prose(rng, book, "number word in prose", NUMBER_WORD, other_word)
+def proof(rng, book):
+    """Take a proof away, in both halves, or on a page without cells."""
+    return _in_prose(rng, book, "proof of a digit", PROOF, lambda rng, old: "")
 
 
 def _in_prose(rng, book, kind, pattern, other):
@@ -179,7 +170,7 @@ def _in_prose(rng, book, kind, pattern, other):
     if name not in book.pages:
         return _in_prose_file(rng, book, kind, pattern, other, name)
     cells = [c for c in book.notebook(name).cells if c.cell_type == "markdown"]
-    places = [(c, m) for c in cells for m in _outside_links(pattern, c.source)]
+    places = [(c, m) for c in cells for m in pattern.finditer(c.source)]
     if not places:
         return None
     cell, match = rng.choice(places)
@@ -187,18 +178,11 @@ def _in_prose(rng, book, kind, pattern, other):
     return _both_halves(book, kind, name, cell, new, match.start())
 
 
-def _outside_links(pattern, text):
-    hidden = [m.span(1) for m in LINK.finditer(text)]
-    for match in pattern.finditer(text):
-        if not any(a <= match.start() < b for a, b in hidden):
-            yield match
-
-
 def _in_prose_file(rng, book, kind, pattern, other, name):
     text = book.text(f"book/{name}.md")
     # The header of a file is no prose.
     body = text.index("\n---\n", 3) if text.startswith("---") else 0
-    places = [m for m in _outside_links(pattern, text) if m.start() > body]
+    places = [m for m in pattern.finditer(text) if m.start() > body]
     if not places:
         return None
     match = rng.choice(places)
@@ -228,39 +212,21 @@ def _both_halves(book, kind, page, cell, new, position, site=False):
 
 
 def words_digit(rng, book):
-    """Change a digit of a caption or a text alternative, in code and output alike."""
-    return _in_words(rng, book, "digit", DIGIT, other_digit)
+    """Change a digit of a stored caption or text alternative.
 
-
-def words_number_word(rng, book):
-    """Change a number that a caption or a text alternative spells out, likewise."""
-    return _in_words(rng, book, "number word", NUMBER_WORD, other_word)
-
-
-def _in_words(rng, book, what, pattern, other):
-    place = _output_place(rng, book, pattern, _is_figure)
+    The code that computes it is left as it is: no digit is written there.
+    """
+    place = _output_place(rng, book, DIGIT, _is_figure)
     if place is None:
         return None
-    page, notebook, cell, holder, _, match = place
-    old = holder["text/plain"]
-    # Enough of the sentence to find the same place in the HTML and in the code.
-    start = max(0, match.start() - 8)
-    piece = old[start : match.end() + 6]
-    new = replaced(
-        piece, match.start() - start, match.end() - start, other(rng, match[0])
+    page, notebook, cell, holder, key, match = place
+    text = holder[key]
+    kind = "digit in a text alternative"
+    if match.start() < text.find("\nShown: "):
+        kind = "digit in a caption"
+    return _changed_output(
+        rng, kind, page, notebook, cell, holder, key, match, other_digit(rng, match[0])
     )
-    kind = f"{what} in a text alternative"
-    if match.start() < old.find("\nShown: "):
-        kind = f"{what} in a caption"
-    holder["text/plain"] = old.replace(piece, new)
-    holder["text/html"] = holder["text/html"].replace(piece, new)
-    edits = {}
-    source = book.text(f"book/{page}.md")
-    if source.count(piece) == 1:
-        edits[f"book/{page}.md"] = source.replace(piece, new)
-        cell.source = cell.source.replace(piece, new)
-    edits |= _write(page, notebook)
-    return Mutant(kind, f"{page}, {cell.metadata.name}", piece, new, edits, (page,))
 
 
 def sign(rng, book):
@@ -505,10 +471,9 @@ def contents(rng, book):
 
 
 KINDS = [
-    output_digit, svg_digit, prose_digit, prose_number_word, words_digit,
-    words_number_word, sign, listing_token, package_token, reference_digit,
-    half_of_pair, dropped_output, never_executed, swapped_cells, link, contents,
-    erratum_digit,
+    output_digit, svg_digit, prose_digit, proof, words_digit, sign, listing_token,
+    package_token, reference_digit, half_of_pair, dropped_output, never_executed,
+    swapped_cells, link, contents, erratum_digit,
 ]  # fmt: skip
 
 

@@ -1,40 +1,61 @@
-"""The ground that all figures stand on: colors, the number matrix, and showing.
+"""The ground that all figures stand on: axes, cells, and the number matrix.
 
 Figures are drawn for two backgrounds at once. Ink (text, lines) takes the color of
-the surrounding page; filled cells bring their own light color and dark text.
+the surrounding page; a filled cell and the text on it change with the page together
+(``palette.py``). Sizes are in inches and points of a drawing 3.6 inches wide, which
+fills a phone; ``shown.py`` sets how wide it gets on a page.
 """
 
-import html
-import io
-import re
-import xml.etree.ElementTree as ET
-
 import matplotlib as mpl
-from matplotlib.colors import LinearSegmentedColormap
+import torch
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attention.chapter.figures import checks
+from attention.chapter.figures.palette import (
+    BLUE,
+    DARK,
+    EDGE,
+    GRAY,
+    GREEN,
+    HEADS,
+    INK,
+    KEY,
+    LIGHT,
+    ORANGE,
+    PURPLE,
+    QUERY,
+    SIGNED,
+    SKY,
+    TOKEN,
+    VALUE,
+    VERMILION,
+    WEIGHTS,
+)
+from attention.chapter.figures.shapes import check
 
-# Okabe and Ito's palette: its hues stay apart for color-blind readers.
-BLUE, ORANGE, GREEN = "#56b4e9", "#e69f00", "#009e73"
-SKY, VERMILION, PURPLE = "#cfe8f8", "#d55e00", "#cc79a7"
-LIGHT = "#f4f8fb"
-DARK = "#14202b"
-# Stands for the page's own text color; `show` swaps it for CSS's currentColor.
-INK = "#010203"
-WEIGHTS = LinearSegmentedColormap.from_list("weights", [LIGHT, BLUE])
-SIGNED = LinearSegmentedColormap.from_list("signed", ["#f2b8a0", LIGHT, BLUE])
+__all__ = [
+    "BLUE", "DARK", "EDGE", "GRAY", "GREEN", "HEADS", "INK", "KEY", "LIGHT", "ORANGE",
+    "PURPLE", "QUERY", "SIGNED", "SKY", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
+    "VERMILION", "WEIGHTS", "arrow", "block", "canvas", "cell", "check", "legend",
+    "matrix", "new_axes", "number", "shade", "styled", "told",
+]  # fmt: skip
 
+# In points. The smallest is 11 pixels on a phone and 12 on a desk (tested).
+SMALL, TEXT, TITLE = 8.5, 9, 10
 STYLE = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
-    "axes.titlesize": 9,
+    "axes.labelsize": TEXT,
+    "axes.titlesize": TITLE,
+    "xtick.labelsize": TEXT,
+    "ytick.labelsize": TEXT,
+    "legend.fontsize": TEXT,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "font.size": 8,
+    "font.size": TEXT,
     "svg.fonttype": "none",  # text stays text: searchable, readable aloud
     "svg.hashsalt": "attention",
     "text.color": INK,
@@ -45,8 +66,6 @@ STYLE = {
 }
 # Decorates what draws: everything made inside follows the book's style.
 styled = mpl.rc_context(STYLE)
-SVG = "{http://www.w3.org/2000/svg}"
-XLINK = "{http://www.w3.org/1999/xlink}href"
 
 
 @styled
@@ -63,17 +82,122 @@ def new_axes(width=3.6, height=2.4):
     return Figure(figsize=(width, height)).add_subplot()
 
 
-def shape_box(ax, x, y, width, name, shape, color, before=""):
-    """Draw a box around (x, y) that names a tensor and gives its shape below."""
-    corner = (x - width / 2, y - 0.2)
-    ax.add_patch(Rectangle(corner, width, 0.4, facecolor=color, edgecolor=INK))
-    text = f"{name}\n{before}({', '.join(str(size) for size in shape)})"
-    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=8)
+@styled
+def canvas(width, height):
+    """Make bare Axes measured in inches, from the upper left corner.
+
+    Args:
+        width: in inches; 3.6 fills a phone.
+        height: in inches.
+
+    Returns:
+        Axes without ticks and lines that fill their figure.
+    """
+    ax = new_axes(width, height)
+    ax.set_position([0, 0, 1, 1])
+    ax.set_axis_off()
+    ax.set_xlim(0, width)
+    ax.set_ylim(height, 0)
+    return ax
 
 
-def arrow(ax, start, end):
-    """Draw an arrow from start to end, both (x, y)."""
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK})
+def told(ax, caption, alt):
+    """Keep with Axes what they show in words, for `show` without words of its own."""
+    ax.figure.words = caption, alt
+    return ax
+
+
+def cell(ax, x, y, width, height, color, text="", edge=EDGE, size=SMALL):
+    """Draw a filled cell from its upper left corner on, with a text in its middle."""
+    ax.add_patch(
+        Rectangle((x, y), width, height, facecolor=color, edgecolor=edge, clip_on=False)
+    )
+    if text:
+        ax.text(
+            x + width / 2, y + height / 2, text, color=DARK, ha="center",
+            va="center_baseline", fontsize=size,
+        )  # fmt: skip
+
+
+def shade(values, kind=None):
+    """Give each number of a matrix its color.
+
+    Args:
+        values: tensor (rows, columns).
+        kind: ``"weights"`` for the one scale of attention weights, from 0 to 1;
+            ``"numbers"`` for any others, as shares of the largest. By default rows
+            that sum to one with no entry below zero are weights.
+
+    Returns:
+        A list of colors for each row.
+    """
+    if kind is None:
+        share = bool((values >= 0).all()) and values.shape[-1] > 1
+        sums = values.sum(dim=-1)
+        share = share and bool(((sums - 1).abs() < 1e-3).all())
+        kind = "weights" if share else "numbers"
+    if kind == "weights":
+        # Rounded, so that the last bit of a sum does not change a color.
+        return [[to_hex(WEIGHTS(round(v, 3))) for v in row] for row in values.tolist()]
+    finite = values[values.isfinite()]
+    largest = (float(finite.abs().max()) if finite.numel() else 1.0) or 1.0
+    shares = (values / largest).nan_to_num(0.0, 0.0, 0.0)
+    return [
+        [to_hex(SIGNED((round(v, 3) + 1) / 2)) for v in row] for row in shares.tolist()
+    ]
+
+
+def block(
+    ax, x, y, values, size=(0.37, 0.24), name="", below="", color=None, decimals=2
+):
+    """Draw a small matrix as cells, its name above and a text below.
+
+    Args:
+        ax: a canvas.
+        x: left edge, in inches.
+        y: upper edge of the cells, in inches.
+        values: tensor (rows, columns); a vector becomes one row.
+        size: width and height of a cell, in inches.
+        name: text above.
+        below: text below; ``"shape"`` writes the shape.
+        color: one color for all cells; by default each has the one of its number.
+        decimals: digits after the point; None leaves the cells without numbers.
+
+    Returns:
+        The right and the lower edge of the cells.
+    """
+    values = values.detach().double()
+    below = str(tuple(values.shape)) if below == "shape" else below
+    values = values.unsqueeze(0) if values.dim() == 1 else values
+    width, height = size
+    colors = shade(values)
+    for i, row in enumerate(values.tolist()):
+        for j, value in enumerate(row):
+            text = "" if decimals is None else number(value, decimals)
+            fill = color or colors[i][j]
+            cell(ax, x + j * width, y + i * height, width, height, fill, text)
+    right, bottom = x + values.shape[1] * width, y + values.shape[0] * height
+    middle = {"ha": "center", "color": INK, "fontsize": TEXT}
+    if name:
+        ax.text((x + right) / 2, y - 0.05, name, va="bottom", **middle)
+    if below:
+        ax.text((x + right) / 2, bottom + 0.04, below, va="top", **middle)
+    return right, bottom
+
+
+def arrow(ax, start, end, color=INK, width=1.0, gap=2):
+    """Draw an arrow from start to end, both (x, y); ``gap`` points are left free."""
+    look = {"arrowstyle": "->", "color": color, "lw": width}
+    ax.annotate("", end, start, arrowprops=look | {"shrinkA": gap, "shrinkB": gap})
+
+
+def legend(ax, columns=2, handle=1):
+    """Write the legend above the axes, at their left."""
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False,
+        labelcolor=INK, borderaxespad=0.1, handlelength=handle, labelspacing=0.2,
+        columnspacing=1.2,
+    )  # fmt: skip
 
 
 def number(value, decimals=4):
@@ -94,16 +218,9 @@ def number(value, decimals=4):
 
 @styled
 def matrix(
-    values,
-    rows=None,
-    columns=None,
-    title=None,
-    decimals=4,
-    outline=(),
-    blank=None,
-    signed=None,
-    ax=None,
-):
+    values, rows=None, columns=None, title=None, decimals=4, outline=(), blank=None,
+    kind=None, ax=None,
+):  # fmt: skip
     """Draw a matrix as cells that hold their numbers.
 
     Args:
@@ -114,184 +231,60 @@ def matrix(
         decimals: digits after the point; 0 writes integers.
         outline: (row, column) cells to frame, for instance the ones the text names.
         blank: boolean tensor like ``values``; True cells stay empty.
-        signed: color negative and positive apart; by default when a value is negative.
+        kind: ``"weights"`` or ``"numbers"``, see :func:`shade`.
         ax: Axes to draw into; by default a new one of fitting size.
 
     Returns:
         The Axes.
-
-    Raises:
-        TypeError, ValueError: no vector or matrix, or the labels, blanks or outlines
-            do not fit.
     """
-    values = checks.tensor("values", values).double()
-    values = values.unsqueeze(0) if values.dim() == 1 else values
-    if values.dim() != 2:
-        raise ValueError(
-            f"values must be a vector or a matrix, but got the shape "
-            f"{tuple(values.shape)}. Pick one sequence or head, such as values[0]."
-        )
-    n_rows, n_columns = checks.shape("values", values, "rows columns")
-    _check_cells(values, outline, blank)
-    if ax is None:
-        # Axes that are passed in may have more columns, such as one of sums.
-        for name, labels, count in (
-            ("rows", rows, n_rows), ("columns", columns, n_columns)
-        ):  # fmt: skip
-            if labels is not None:
-                checks.labels(name, labels, count, name)
-        longest = max((len(str(label)) for label in rows or []), default=0)
-        margin = 0.12 + 0.075 * longest
-        width = min(3.6, margin + 0.1 + 0.47 * n_columns)
-        head = 0.06 + 0.21 * (title is not None) + 0.17 * (columns is not None)
-        height = head + 0.31 * n_rows + 0.08
-        ax = new_axes(width, height)
-        ax.set_position(
-            [margin / width, 0.05 / height, 1 - (margin + 0.05) / width,
-             0.31 * n_rows / height]
-        )  # fmt: skip
-    _fill_cells(ax, values, decimals, blank, signed)
-    for row, column in outline:
-        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=VERMILION, lw=1.8)
-        frame.set_clip_on(False)
-        ax.add_patch(frame)
+    values = torch.as_tensor(values).detach().double()
+    if values.dim() == 1:
+        values = values.unsqueeze(0)
+    sizes = check(values=(values, "rows columns"))
+    n_rows, n_columns = sizes.values()
+    for name, given, layout in (
+        ("rows", rows, "rows"), ("columns", columns, "columns"),
+        ("blank", blank, "rows columns"),
+    ):  # fmt: skip
+        if given is not None and ax is None:
+            check(values=(values, "rows columns"), **{name: (given, layout)})
+    ax = ax or _matrix_axes(n_rows, n_columns, rows, columns, title)
+    colors = shade(values, kind)
+    for i, row in enumerate(values.tolist()):
+        for j, value in enumerate(row):
+            if blank is None or not blank[i, j]:
+                cell(ax, j, i, 1, 1, colors[i][j], number(value, decimals))
+    for i, j in outline:
+        frame(ax, j, i)
     ax.set_xlim(-0.03, n_columns + 0.03)
     ax.set_ylim(n_rows + 0.03, -0.03)
-    _label_sides(ax, rows, columns, title)
-    return ax
-
-
-def _check_cells(values, outline, blank):
-    n_rows, n_columns = values.shape
-    checks.pairs("outline", outline, row=n_rows, column=n_columns)
-    if blank is not None:
-        sizes = {"rows": n_rows, "columns": n_columns}
-        checks.shape("blank", blank, "rows columns", **sizes)
-
-
-def _fill_cells(ax, values, decimals, blank, signed):
-    finite = values[values.isfinite()]
-    largest = float(finite.abs().max()) if finite.numel() else 1.0
-    largest = largest or 1.0
-    signed = bool((finite < 0).any()) if signed is None else signed
-    for row, line in enumerate(values):
-        for column, value in enumerate(line):
-            if blank is not None and blank[row, column]:
-                continue
-            # Rounded, so that the last bit of a sum does not change a color.
-            share = round(float(value) / largest, 3) if value.isfinite() else 0.0
-            color = SIGNED((share + 1) / 2) if signed else WEIGHTS(share)
-            cell = Rectangle(
-                (column, row), 1, 1, facecolor=color, edgecolor="white", clip_on=False
-            )
-            ax.add_patch(cell)
-            text = number(value, decimals)
-            ax.text(
-                column + 0.5, row + 0.5, text, color=DARK, ha="center",
-                va="center_baseline", fontsize=8 if len(text) < 6 else 7,
-            )  # fmt: skip
-
-
-def _label_sides(ax, rows, columns, title):
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.tick_params(length=0, pad=2, top=False, labeltop=True, labelbottom=False)
-    ax.set_xticks([i + 0.5 for i in range(len(columns or []))], columns or [])
+    ax.set_xticks([j + 0.5 for j in range(len(columns or []))], columns or [])
     ax.set_yticks([i + 0.5 for i in range(len(rows or []))], rows or [])
     if title is not None:
         ax.set_title(title, color=INK)
+    return ax
 
 
-class Shown:
-    """Figures with a caption and a text alternative, for any notebook front end."""
-
-    def __init__(self, svgs, caption, alt):
-        """Keep the finished SVG texts with their two descriptions."""
-        self.svgs, self.caption, self.alt = svgs, caption, alt
-
-    def __repr__(self):
-        return f"Figure: {self.caption}\nShown: {self.alt}"
-
-    def _repr_html_(self):
-        panels = "".join(self.svgs)
-        return (
-            '<figure class="attention-figure" style="margin: 1em 0">'
-            f'<div role="img" aria-label="{html.escape(self.alt)}" style="display: '
-            f'flex; flex-wrap: wrap; gap: 0.5em 1.5em">{panels}</div>'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+def frame(ax, x, y, width=1, height=1):
+    """Frame cells in the color of what the text speaks of."""
+    ax.add_patch(
+        Rectangle(
+            (x, y), width, height, fill=False, edgecolor=VERMILION, lw=1.8,
+            clip_on=False, zorder=3,
         )
+    )  # fmt: skip
 
 
-def show(*axes, caption, alt):
-    """Show one or more Axes side by side, wrapped to the width of the reader's page.
-
-    Args:
-        axes: what the functions of this package return.
-        caption: what the figure tells, in a sentence or two.
-        alt: what is to be seen, for readers who do not see it.
-
-    Returns:
-        An object that notebooks render as SVG with caption and text alternative.
-
-    Raises:
-        ValueError: no Axes, or an empty caption or text alternative.
-    """
-    if not axes:
-        raise ValueError("show needs at least one Axes, such as matrix(weights).")
-    for name, text in (("caption", caption), ("alt", alt)):
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError(
-                f"{name} is empty. Say in a sentence what the figure shows."
-            )
-    return Shown([_svg(ax.figure) for ax in axes], caption, alt)
-
-
-@styled
-def _svg(figure):
-    """Turn a figure into SVG that can stand inside a page beside others."""
-    buffer = io.StringIO()
-    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    figure.savefig(buffer, format="svg", metadata=nothing)
-    ET.register_namespace("", SVG[1:-1])
-    ET.register_namespace("xlink", XLINK[1:].split("}")[0])
-    root = ET.fromstring(buffer.getvalue())
-    _drop_page_wide_style(root)
-    _drop_ids(root)
-    _round_coordinates(root)
-    width = float(root.attrib.pop("width").removesuffix("pt"))
-    root.attrib.pop("height")
-    root.set("aria-hidden", "true")  # the wrapper carries the text alternative
-    root.set("style", f"width: 100%; max-width: {width * 1.5:.0f}px; height: auto")
-    return ET.tostring(root, encoding="unicode").replace(INK, "currentColor")
-
-
-def _drop_page_wide_style(root):
-    # A <style> inside inline SVG would restyle the whole page; attributes do not.
-    for parent in root.iter():
-        for child in list(parent):
-            if child.tag in (SVG + "style", SVG + "metadata"):
-                parent.remove(child)
-    root.set("stroke-linejoin", "round")
-    root.set("stroke-linecap", "butt")
-
-
-def _drop_ids(root):
-    # Matplotlib numbers its groups anew in each figure; a page holds many figures.
-    uses = {e.get(XLINK, "")[1:] for e in root.iter()}
-    for element in root.iter():
-        uses |= {v[5:-1] for v in element.attrib.values() if v.startswith("url(#")}
-    for element in root.iter():
-        if element.get("id") not in uses:
-            element.attrib.pop("id", None)
-
-
-def _round_coordinates(root):
-    # A hundredth of a point is finer than any screen, and keeps the pages small.
-    for element in root.iter():
-        for name in ("d", "x", "y", "transform", "width", "height"):
-            if name in element.attrib:
-                element.set(name, re.sub(r"\d+\.\d+", _two_places, element.get(name)))
-
-
-def _two_places(match):
-    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+def _matrix_axes(n_rows, n_columns, rows, columns, title):
+    longest = max((len(str(label)) for label in rows or []), default=0)
+    margin = 0.1 + 0.08 * longest
+    width = min(3.6, margin + 0.1 + 0.47 * n_columns)
+    head = 0.06 + 0.24 * (title is not None) + 0.19 * (columns is not None)
+    height = head + 0.31 * n_rows + 0.08
+    ax = new_axes(width, height)
+    share = 0.31 * n_rows / height
+    ax.set_position([margin / width, 0.05 / height, 1 - (margin + 0.05) / width, share])
+    return ax

@@ -1,19 +1,23 @@
-"""Figures of trained heads: patterns, training curves, effects of single heads."""
+"""Figures of trained heads: patterns, training curves, the induction circuit."""
 
-from matplotlib.patches import Rectangle
-
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
     BLUE,
-    DARK,
     GREEN,
     INK,
     LIGHT,
     ORANGE,
     PURPLE,
+    TEXT,
+    TOKEN,
     VERMILION,
-    WEIGHTS,
+    arrow,
+    canvas,
+    cell,
+    check,
+    frame,
+    legend,
     new_axes,
+    shade,
     styled,
 )
 
@@ -33,43 +37,32 @@ def pattern(weights, rows, columns, title=None, marked=()):
 
     Returns:
         Axes with one square for each weight.
-
-    Raises:
-        TypeError, ValueError: no matrix of weights from 0 to 1, not one label for each
-            row and column, or a mark outside.
     """
-    weights = checks.tensor("weights", weights)
-    t_q, t_k = checks.shape("weights", weights, "t_q t_k")
-    checks.labels("rows", rows, t_q, "rows")
-    checks.labels("columns", columns, t_k, "columns")
-    checks.between("weights", weights, 0, 1)
-    marked = checks.pairs("marked", marked, row=t_q, column=t_k)
-    left = 0.12 + 0.062 * max(len(str(label)) for label in rows)
-    above = 0.12 + 0.062 * max(len(str(label)) for label in columns)
-    above += 0.22 * (title is not None)
+    check(weights=(weights, "t_q t_k"), rows=(rows, "t_q"), columns=(columns, "t_k"))
+    t_q, t_k = weights.shape
+    left = 0.12 + 0.072 * max(len(str(label)) for label in rows)
+    above = 0.12 + 0.072 * max(len(str(label)) for label in columns)
+    above += 0.24 * (title is not None)
     side = min(0.24, (3.5 - left) / t_k)
     width, height = left + side * t_k + 0.05, above + side * t_q + 0.05
     ax = new_axes(width, height)
     ax.set_position(
         [left / width, 0.05 / height, side * t_k / width, side * t_q / height]
     )
-    for i, line in enumerate(weights.tolist()):
-        for j, weight in enumerate(line):
-            # Rounded, so that the last bit of a sum does not change a color.
-            color = WEIGHTS(round(weight, 3))
-            ax.add_patch(Rectangle((j, i), 1, 1, facecolor=color, edgecolor="white"))
+    for i, line in enumerate(shade(weights.detach(), "weights")):
+        for j, color in enumerate(line):
+            cell(ax, j, i, 1, 1, color)
     for i, j in marked:
-        frame = Rectangle((j, i), 1, 1, fill=False, edgecolor=VERMILION, lw=1.4)
-        ax.add_patch(frame)
+        frame(ax, j, i)
     ax.set_xlim(0, t_k)
     ax.set_ylim(t_q, 0)
-    ax.set_xticks([j + 0.5 for j in range(t_k)], columns, rotation=90, fontsize=8)
-    ax.set_yticks([i + 0.5 for i in range(t_q)], rows, fontsize=8)
+    ax.set_xticks([j + 0.5 for j in range(t_k)], columns, rotation=90)
+    ax.set_yticks([i + 0.5 for i in range(t_q)], rows)
     ax.tick_params(length=0, pad=2, labeltop=True, labelbottom=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
     if title is not None:
-        ax.set_title(title, fontsize=9, pad=4)
+        ax.set_title(title, pad=4)
     return ax
 
 
@@ -88,40 +81,26 @@ def curves(steps, groups, xlabel, ylabel, levels=None):
 
     Returns:
         Axes with a line for each series.
-
-    Raises:
-        TypeError, ValueError: too many groups, a series that has not one number from 0
-            on for each position, or a level below 0.
     """
-    n = checks.entries("steps", steps)
-    steps = checks.numbers("steps", steps, n, "positions")
-    checks.groups("groups", groups, len(COLORS))
-    groups = {
-        name: checks.series(f"groups[{name!r}]", series, n, "steps", 0)
-        for name, series in groups.items()
-    }
-    if levels:
-        checks.named("levels", levels)
-        for name, level in levels.items():
-            advice = "The axis begins at 0 and would not show it."
-            checks.number(f"levels[{name!r}]", level, 0, checks.INFINITY, advice)
-    ax = new_axes(3.5, 2.5)
-    ax.set_position([0.14, 0.17, 0.83, 0.68])
+    rows = (len(groups) + 1) // 2
+    ax = new_axes(3.6, 2.3 + 0.2 * rows)
+    height = ax.figure.get_figheight()
+    ax.set_position([0.15, 0.44 / height, 0.82, 1.7 / height])
     for (name, series), color in zip(groups.items(), COLORS, strict=False):
         for k, values in enumerate(series):
+            check(steps=(steps, "n"), **{f"groups[{name!r}][{k}]": (values, "n")})
             label = name if k == 0 else None
             ax.plot(steps, values, "-", color=color, lw=1.6, label=label)
     for name, level in (levels or {}).items():
         ax.axhline(level, color=INK, lw=0.8, ls="--")
-        ax.text(steps[-1], level, name, ha="right", va="bottom", fontsize=8)
+        ax.annotate(
+            name, (steps[-1], level), xytext=(0, 2), textcoords="offset points",
+            ha="right", va="bottom", fontsize=TEXT,
+        )  # fmt: skip
     ax.set_ylim(bottom=0)
-    ax.tick_params(labelsize=8)
-    ax.set_xlabel(xlabel, fontsize=8)
-    ax.set_ylabel(ylabel, fontsize=8)
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, fontsize=8,
-        frameon=False, labelcolor=INK, borderaxespad=0.1, handlelength=1,
-    )  # fmt: skip
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    legend(ax)
     return ax
 
 
@@ -134,41 +113,20 @@ def circuit(words):
 
     Returns:
         Axes with four tokens on two levels and the looks between them.
-
-    Raises:
-        TypeError, ValueError: the words are not a list of three.
     """
-    checks.labels("words", words, 3, "tokens of the piece")
+    check(words=(words, "3"))
     a, b, c = words
-    ax = new_axes(3.6, 2.3)
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(0, 3.6)
-    ax.set_ylim(2.3, 0)
+    ax = canvas(3.6, 2.3)
     centers = (0.46, 1.35, 2.24, 3.13)
     levels = ((2.0, (a, b, c, a)), (1.15, (a, f"{b}, after {a}", f"{c}, after {b}", a)))
     for y, labels in levels:
         for x, label in zip(centers, labels, strict=True):
-            corner = (x - 0.43, y - 0.15)
-            box = Rectangle(corner, 0.86, 0.3, facecolor=LIGHT, edgecolor=DARK, lw=0.8)
-            ax.add_patch(box)
-            ax.text(
-                x, y, label, color=DARK, fontsize=7, ha="center", va="center_baseline"
-            )
+            cell(ax, x - 0.43, y - 0.15, 0.86, 0.3, TOKEN, label)
     for start, end in ((0, 1), (1, 2)):
-        _look(ax, (centers[start], 1.84), (centers[end], 1.31), VERMILION)
-    _look(ax, (centers[1], 0.99), (centers[3], 0.4), GREEN)
-    box = Rectangle((2.7, 0.1), 0.86, 0.3, facecolor=LIGHT, edgecolor=DARK, lw=0.8)
-    ax.add_patch(box)
-    ax.text(
-        3.13, 0.25, f"next: {b}", color=DARK, fontsize=7, ha="center",
-        va="center_baseline",
-    )  # fmt: skip
-    ax.text(2.35, 1.58, "block one:\nprevious-token head", fontsize=7, va="center")
-    ax.text(0.03, 0.6, "block two: induction head", fontsize=7, va="center")
+        arrow(ax, (centers[start], 1.84), (centers[end], 1.31), BLUE, 1.8)
+    arrow(ax, (centers[1], 0.99), (centers[3], 0.4), VERMILION, 1.8)
+    cell(ax, 2.7, 0.1, 0.86, 0.3, LIGHT, f"next: {b}")
+    text = {"fontsize": TEXT, "va": "center", "color": INK}
+    ax.text(2.36, 1.58, "block one:\nprevious-token", **text)
+    ax.text(0.03, 0.55, "block two:\ninduction head", **text)
     return ax
-
-
-def _look(ax, start, end, color):
-    arrow = {"arrowstyle": "->", "color": color, "lw": 1.8}
-    ax.annotate("", end, start, arrowprops=arrow)

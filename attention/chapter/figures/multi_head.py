@@ -1,84 +1,104 @@
 """Figures of section 3.6: heads side by side, and how view and transpose split."""
 
-from matplotlib.patches import Rectangle
+import torch
 
-from attention import validate
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
     DARK,
+    HEADS,
     INK,
-    LIGHT,
-    SKY,
+    SMALL,
+    TEXT,
+    TITLE,
+    VALUE,
     arrow,
-    new_axes,
-    shape_box,
+    canvas,
+    cell,
+    check,
+    shade,
     styled,
 )
-
-# One color for each head, light enough for dark text.
-HEADS = (SKY, "#fbe8c4", "#cfeadf", "#f3dbe9")
 
 
 @styled
 def lanes(x, layer):
-    """Draw how a multi-head layer works, one lane a head, with all shapes.
+    """Draw how a multi-head layer works, one lane a head, with its matrices.
 
     Args:
         x: token vectors of one sequence, (t, d_in).
         layer: a ``MultiHeadAttention`` with one to three heads.
 
     Returns:
-        Axes with three boxes for each head and three boxes for all.
-
-    Raises:
-        TypeError, ValueError: no such layer, more heads than lanes fit the page, or
-            ``x`` is not one sequence of token vectors that the layer takes.
+        Axes with the queries, keys and values, the weights and the result of each head
+        as cells, on the color of the head; below, what the heads give side by side.
     """
-    parts = ("num_heads", "head_dim", "d_out", "W_query")
-    missing = [part for part in parts if not hasattr(layer, part)]
-    if missing:
-        raise TypeError(
-            f"layer must be a MultiHeadAttention, but got {type(layer).__name__} "
-            f"without {', '.join(missing)}. Pass a layer such as MultiHeadAttention(3, "
-            f"4, 6, 0.0, num_heads=2)."
-        )
     h, d_head = layer.num_heads, layer.head_dim
-    checks.count("layer.num_heads", h, 1, 3, "the lanes that fit a phone")
-    t, _ = checks.shape("x", x, "t d_in", d_in=layer.W_query.in_features)
-    ax = _blank(new_axes(3.6, 3.75), 3.6, 3.75)
-    shape_box(ax, 1.8, 0.25, 1.5, "inputs x", x.shape, LIGHT)
-    lane = 3.6 / h
+    d_in = {
+        "x": (x, "t d_in"),
+        "layer.W_query.weight": (layer.W_query.weight, "d d_in"),
+    }
+    t = check(**d_in)["t"]
+    with torch.no_grad():
+        q, k, v = (
+            projection(x).unflatten(-1, (h, d_head)).transpose(0, 1)  # (h, t, d_head)
+            for projection in (layer.W_query, layer.W_key, layer.W_value)
+        )
+        scores = q @ k.transpose(1, 2) / d_head**0.5  # (h, t, t)
+        hidden = torch.ones(t, t).triu(1).bool()
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        z = weights @ v  # (h, t, d_head)
+        out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)
+    ax = canvas(3.6, 4.62)
+    high, lane = 0.6, 3.6 / h
+    side = min(high / t, (lane - 0.3) / (3 * d_head + 2))
+    names = ("queries, keys, values", f"each ({t}, {d_head})")
+    ink = {"color": INK, "fontsize": TEXT, "ha": "center"}
+    center = 1.8
+
+    def heat(middle, top, matrix, ground, width=side):
+        left = middle - matrix.shape[1] * width / 2
+        if ground:
+            wide = matrix.shape[1] * width + 0.1
+            cell(ax, left - 0.05, top - 0.05, wide, high + 0.1, ground)
+        for i, line in enumerate(shade(matrix)):
+            for j, color in enumerate(line):
+                cell(ax, left + j * width, top + i * high / t, width, high / t, color)
+
     for head in range(h):
-        center, color = (head + 0.5) * lane, HEADS[head % len(HEADS)]
-        width = min(1.5, lane - 0.15)
-        name = f"q, k, v of head {head}"
-        shape_box(ax, center, 1.05, width, name, (t, d_head), color, "each ")
-        shape_box(ax, center, 1.77, width, "weights α", (t, t), color)
-        shape_box(ax, center, 2.49, width, "weights @ v", (t, d_head), color)
-        arrow(ax, (1.8 + (center - 1.8) * 0.4, 0.45), (center, 0.84))
-        arrow(ax, (center, 1.25), (center, 1.56))
-        arrow(ax, (center, 1.97), (center, 2.28))
-        # The head's share of the joined vector, in its own color.
-        part = 2.4 / h
-        left = 0.6 + head * part
-        ax.add_patch(Rectangle((left, 2.92), part, 0.22, facecolor=color, ec=INK))
-        ax.text(
-            left + part / 2, 3.03, f"({t}, {d_head})", color=DARK, ha="center",
-            va="center", fontsize=8,
-        )  # fmt: skip
-        arrow(ax, (center, 2.69), (left + part / 2, 2.91))
-    ax.text(2.78, 0.57, "W_query,\nW_key, W_value", fontsize=7, color=INK, va="center")
-    arrow(ax, (1.8, 3.14), (1.8, 3.32))
-    ax.text(1.9, 3.26, "out_proj", fontsize=8, color=INK)
-    shape_box(ax, 1.8, 3.53, 2.4, "context vectors z", (t, layer.d_out), LIGHT)
-    return ax
-
-
-def _blank(ax, width, height):
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(0, width)
-    ax.set_ylim(height, 0)
+        middle, color = (head + 0.5) * lane, HEADS[head % len(HEADS)]
+        ax.text(middle, 0.14, f"head {head}", va="center", **ink)
+        apart = d_head * side + 0.14
+        for place, matrix in zip((-1, 0, 1), (q, k, v), strict=True):
+            heat(middle + place * apart, 0.5, matrix[head], color)
+            letter = "qkv"[place + 1]
+            ax.text(middle + place * apart, 0.42, letter, va="bottom", **ink)
+        arrow(ax, (middle, 1.36), (middle, 1.56), gap=0)
+        heat(middle, 1.66, weights[head], None, high / t)
+        arrow(ax, (middle, 2.5), (middle, 2.7), gap=0)
+        heat(middle, 2.8, z[head], color)
+        if h < 3 or head == 0:
+            beside = middle + max(high / 2, d_head * side / 2) + 0.07
+            text = {"color": INK, "fontsize": SMALL, "va": "center", "ha": "left"}
+            ax.text(beside, 1.66 + high / 2, f"α\n({t}, {t})", **text)
+            ax.text(beside, 2.8 + high / 2, f"z\n({t}, {d_head})", **text)
+        ax.text(middle, 1.17, names[1], va="top", **ink)
+        part = (head - (h - 1) / 2) * d_head * side
+        arrow(ax, (middle, 3.48), (center - 0.75 + part, 3.85), gap=2)
+        heat(center - 0.75 + part, 3.92, z[head], None)
+    wide = h * d_head * side
+    for head in range(h):
+        left = center - 0.75 - wide / 2 + head * d_head * side
+        cell(
+            ax, left, 3.92 + high + 0.02, d_head * side, 0.06, HEADS[head % len(HEADS)]
+        )
+    heat(center + 0.75, 3.92, out, VALUE)
+    begin, end = center - 0.7 + wide / 2, center + 0.68 - out.shape[1] * side / 2
+    arrow(ax, (begin, 3.92 + high / 2), (end, 3.92 + high / 2), gap=0)
+    ax.text((begin + end) / 2, 3.92 + high / 2 - 0.06, "out_proj", va="bottom", **ink)
+    text = {"color": INK, "fontsize": SMALL, "va": "center"}
+    edge = center - 0.83 - wide / 2
+    ax.text(edge, 3.92 + high / 2, f"joined\n({t}, {h * d_head})", ha="right", **text)
+    edge = center + 0.85 + out.shape[1] * side / 2
+    ax.text(edge, 3.92 + high / 2, f"output\n{tuple(out.shape)}", ha="left", **text)
     return ax
 
 
@@ -99,47 +119,31 @@ def tagged(entries, d_out, num_heads, title, names):
 
     Returns:
         Axes with the blocks side by side.
-
-    Raises:
-        TypeError, ValueError: the entries are no whole numbers in blocks, they do not
-            fit the page, or the heads, colors and names do not fit them.
     """
-    blocks, n_rows, n_columns = checks.shape("entries", entries, "blocks rows columns")
-    checks.whole("entries", entries)
-    _check_heads(d_out, num_heads)
-    checks.labels("names", names, blocks, "blocks")
-    cell, gap, top = 0.5, 0.16, 0.44
-    width = 0.1 + blocks * n_columns * cell + (blocks - 1) * gap
-    checks.fits_page("the row of blocks", width)
-    ax = _blank(new_axes(width, top + 0.4 * n_rows + 0.04), width, 1)
-    ax.set_ylim(top + 0.4 * n_rows + 0.04, 0)
-    ax.text(0.05, 0.12, title, color=INK, va="center", fontsize=9)
-    for block, (name, lines) in enumerate(zip(names, entries.tolist(), strict=True)):
-        left = 0.05 + block * (n_columns * cell + gap)
-        middle = left + n_columns * cell / 2
-        ax.text(middle, 0.33, name, color=INK, ha="center", va="center", fontsize=8)
+    sizes = check(entries=(entries, "blocks rows columns"), names=(names, "blocks"))
+    blocks, n_rows, n_columns = sizes.values()
+    wide, high, gap, top = 0.52, 0.42, 0.16, 0.46
+    width = 0.1 + blocks * n_columns * wide + (blocks - 1) * gap
+    ax = canvas(width, top + high * n_rows + 0.04)
+    ax.text(0.05, 0.12, title, color=INK, va="center", fontsize=TITLE)
+    for number, (name, lines) in enumerate(zip(names, entries.tolist(), strict=True)):
+        left = 0.05 + number * (n_columns * wide + gap)
+        middle = left + n_columns * wide / 2
+        ax.text(middle, 0.34, name, color=INK, ha="center", va="center", fontsize=TEXT)
         for row, line in enumerate(lines):
             for column, entry in enumerate(line):
-                corner = (left + column * cell, top + 0.4 * row)
-                _tagged_cell(ax, corner, cell, entry, d_out, num_heads)
+                token, feature = divmod(entry, d_out)
+                x, y = left + column * wide, top + high * row
+                cell(ax, x, y, wide, high, _color(entry, d_out, num_heads))
+                text = {"color": DARK, "ha": "center", "va": "center"}
+                ax.text(x + wide / 2, y + 0.13, str(entry), fontsize=TEXT, **text)
+                tag = f"t{token} f{feature}"
+                ax.text(x + wide / 2, y + 0.3, tag, fontsize=SMALL, **text)
     return ax
 
 
-def _check_heads(d_out, num_heads):
-    validate.sizes(d_out=d_out, num_heads=num_heads)
-    validate.divisible(d_out, num_heads)
-    checks.count("num_heads", num_heads, 1, len(HEADS), "one for each color")
-
-
-def _tagged_cell(ax, corner, size, entry, d_out, num_heads):
-    token, feature = divmod(entry, d_out)
-    color = HEADS[feature * num_heads // d_out % len(HEADS)]
-    x, y = corner
-    ax.add_patch(Rectangle(corner, size, 0.4, facecolor=color, edgecolor="white"))
-    middle = x + size / 2
-    text = {"color": DARK, "ha": "center", "va": "center"}
-    ax.text(middle, y + 0.13, str(entry), fontsize=9, **text)
-    ax.text(middle, y + 0.29, f"t{token} f{feature}", fontsize=7, **text)
+def _color(entry, d_out, num_heads):
+    return HEADS[entry % d_out * num_heads // d_out % len(HEADS)]
 
 
 @styled
@@ -153,31 +157,14 @@ def memory(strips, d_out, num_heads):
 
     Returns:
         Axes with one strip of cells for each entry of ``strips``.
-
-    Raises:
-        TypeError, ValueError: no strip, one that holds no whole numbers, or heads that
-            do not fit the features or the colors.
     """
-    checks.named("strips", strips)
-    for name, strip in strips.items():
-        checks.shape(f"strips[{name!r}]", strip, "n")
-        checks.whole(f"strips[{name!r}]", strip)
-    _check_heads(d_out, num_heads)
-    longest = max(len(strip) for strip in strips.values())
-    cell = 3.5 / longest
-    height = 0.6 * len(strips) + 0.02
-    ax = _blank(new_axes(3.6, height), 3.6, height)
+    ax = canvas(3.6, 0.6 * len(strips) + 0.02)
+    wide = 3.5 / max(len(strip) for strip in strips.values())
     for i, (name, strip) in enumerate(strips.items()):
+        check(**{f"strips[{name!r}]": (strip, "n")})
         top = 0.6 * i
-        ax.text(0.05, top + 0.14, name, color=INK, va="center", fontsize=8)
-        for position, entry in enumerate(strip.tolist()):
-            corner = (0.05 + position * cell, top + 0.26)
-            color = HEADS[entry % d_out * num_heads // d_out % len(HEADS)]
-            ax.add_patch(
-                Rectangle(corner, cell, 0.26, facecolor=color, edgecolor="white")
-            )
-            ax.text(
-                corner[0] + cell / 2, corner[1] + 0.13, str(entry), color=DARK,
-                ha="center", va="center_baseline", fontsize=8,
-            )  # fmt: skip
+        ax.text(0.05, top + 0.14, name, color=INK, va="center", fontsize=TEXT)
+        for place, entry in enumerate(strip.tolist()):
+            color = _color(entry, d_out, num_heads)
+            cell(ax, 0.05 + place * wide, top + 0.26, wide, 0.26, color, str(entry))
     return ax

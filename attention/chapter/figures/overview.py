@@ -2,23 +2,24 @@
 
 from matplotlib.patches import Rectangle
 
-from attention import validate
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
     BLUE,
     DARK,
     INK,
     LIGHT,
-    SKY,
+    SMALL,
+    TITLE,
+    TOKEN,
     VERMILION,
     WEIGHTS,
-    new_axes,
+    arrow,
+    canvas,
+    cell,
+    check,
     number,
+    shade,
     styled,
 )
-
-# What the map needs to know of each mechanism.
-MECHANISM = ("name", "section", "adds", "computes", "weights")
 
 
 @styled
@@ -32,42 +33,23 @@ def look(weights, tokens, query):
 
     Returns:
         Axes with one line a token, its label and its weight below it.
-
-    Raises:
-        TypeError, ValueError: the weights are no weights or not one a label, or the
-            query is none of the tokens.
     """
-    (t,) = checks.shape("weights", weights, "t")
-    checks.labels("tokens", tokens, t, "weights")
-    checks.index("query", query, t, "tokens")
-    checks.finite("weights", weights)
-    if weights.min() < 0 or weights.max() == 0:
-        raise ValueError(
-            f"weights must not be negative, and one must be above 0, but they go from "
-            f"{weights.min():.4g} to {weights.max():.4g}. Pass them after softmax."
-        )
-    weights = weights.detach()
-    ax = new_axes(3.6, 1.75)
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(-0.5, len(tokens) - 0.5)
-    ax.set_ylim(1.75, 0)
-    largest = float(weights.max())
+    t = check(weights=(weights, "t"), tokens=(tokens, "t"))["t"]
+    ax = canvas(3.6, 1.75)
+    step = 3.6 / t
     for i, (token, weight) in enumerate(zip(tokens, weights.tolist(), strict=True)):
         # Rounded, so that the last bit of a sum does not change a line.
-        share = round(weight / largest, 3)
-        ax.plot([query, i], [0.42, 1.08], color=BLUE, lw=7 * share, zorder=1)
-        _name(ax, i, 1.23, token, WEIGHTS(share))
-        ax.text(i, 1.52, number(weight), color=INK, ha="center", fontsize=8)
-    _name(ax, query, 0.27, tokens[query], SKY, VERMILION)
+        weight, x = round(weight, 3), (i + 0.5) * step
+        ends = [(query + 0.5) * step, x], [0.42, 1.08]
+        ax.plot(*ends, color=BLUE, lw=16 * weight, zorder=0.5)
+        cell(ax, x - 0.47 * step, 1.08, 0.94 * step, 0.3, WEIGHTS(weight), token)
+        digits = number(weights[i], 3 if t < 8 else 2)
+        ax.text(x, 1.55, digits, color=INK, ha="center", fontsize=SMALL)
+    cell(
+        ax, (query + 0.03) * step, 0.12, 0.94 * step, 0.3, TOKEN, tokens[query],
+        edge=VERMILION,
+    )  # fmt: skip
     return ax
-
-
-def _name(ax, x, y, text, color, edge=INK):
-    ax.add_patch(
-        Rectangle((x - 0.46, y - 0.15), 0.92, 0.3, facecolor=color, edgecolor=edge)
-    )
-    ax.text(x, y, text, color=DARK, ha="center", va="center_baseline", fontsize=8)
 
 
 @styled
@@ -81,71 +63,33 @@ def mechanisms(steps):
 
     Returns:
         Axes with a box for each step.
-
-    Raises:
-        TypeError, ValueError: no step, a step without one of its entries, or weights
-            that are no square matrix of finite numbers.
     """
-    checks.entries("steps", steps)
-    for i, step in enumerate(steps):
-        _check_mechanism(f"steps[{i}]", step)
-    box, gap = 0.62, 0.34
-    height = len(steps) * (box + gap) + 0.04
-    ax = new_axes(3.6, height)
-    ax.set_position([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.set_xlim(0, 3.6)
-    ax.set_ylim(height, 0)
+    box, gap = 0.62, 0.36
+    ax = canvas(3.6, len(steps) * (box + gap) + 0.04)
     for i, step in enumerate(steps):
         top = i * (box + gap) + gap
         if i > 0:
-            arrow = {"arrowstyle": "->", "color": INK}
-            ax.annotate("", (0.3, top), (0.3, top - gap), arrowprops=arrow)
-        side = "left" if i > 0 else "center"
-        x = 0.42 if i > 0 else 1.8
-        ax.text(x, top - 0.12, step["adds"], color=INK, fontsize=8, ha=side)
-        ax.add_patch(
-            Rectangle((0.03, top), 3.54, box, facecolor=LIGHT, edgecolor=INK, lw=0.8)
-        )
+            arrow(ax, (0.3, top - gap), (0.3, top), gap=1)
+        side = {"ha": "left" if i > 0 else "center", "va": "center_baseline"}
+        x = 0.44 if i > 0 else 1.8
+        ax.text(x, top - gap / 2, step["adds"], color=INK, fontsize=SMALL, **side)
+        cell(ax, 0.03, top, 3.54, box, LIGHT)
+        dark = {"color": DARK, "va": "center_baseline"}
+        ax.text(0.14, top + 0.19, step["name"], fontsize=TITLE, weight="bold", **dark)
+        ax.text(0.14, top + 0.44, step["computes"], fontsize=SMALL, **dark)
+        left = 3.49 - len(step["weights"]) * 0.48
         ax.text(
-            0.14, top + 0.24, step["name"], color=DARK, fontsize=9, fontweight="bold"
-        )
-        ax.text(0.14, top + 0.48, step["computes"], color=DARK, fontsize=8)
-        count = len(step["weights"])
-        left = 3.49 - count * 0.48
-        ax.text(
-            left - 0.04, top + 0.24, step["section"], color=DARK, fontsize=8, ha="right"
+            left - 0.04, top + 0.19, step["section"], fontsize=SMALL, ha="right", **dark
         )
         for k, weights in enumerate(step["weights"]):
-            _grid(ax, left + k * 0.48 + 0.02, top + 0.09, weights, 0.44)
+            check(weights=(weights, "t t"))
+            _grid(ax, left + k * 0.48 + 0.02, top + 0.09, weights.detach(), 0.44)
     return ax
 
 
-def _check_mechanism(name, step):
-    validate.instance(name, step, dict, f"Pass the entries {', '.join(MECHANISM)}.")
-    missing = [key for key in MECHANISM if key not in step]
-    if missing:
-        raise ValueError(
-            f"{name} must hold the entries {', '.join(MECHANISM)}, but got only "
-            f"{', '.join(step) or 'none'}. Add {', '.join(missing)}."
-        )
-    name = f"weights of {step['name']!r}"
-    checks.entries(name, step["weights"], 4)
-    for weights in step["weights"]:
-        checks.shape(name, weights, "t t")
-        checks.finite(name, weights)
-
-
 def _grid(ax, x, y, weights, size):
-    cell = size / len(weights)
-    largest = float(weights.detach().max())
-    for i, line in enumerate(weights.tolist()):
-        for j, weight in enumerate(line):
-            color = WEIGHTS(round(weight / largest, 3)) if weight > 0 else "white"
-            corner = (x + j * cell, y + i * cell)
-            patch = Rectangle(corner, cell, cell, facecolor=color, edgecolor="white")
-            patch.set_linewidth(0.4)
-            ax.add_patch(patch)
-    ax.add_patch(
-        Rectangle((x, y), size, size, fill=False, edgecolor=DARK, linewidth=0.6)
-    )
+    side = size / len(weights)
+    for i, line in enumerate(shade(weights, "weights")):
+        for j, color in enumerate(line):
+            cell(ax, x + j * side, y + i * side, side, side, color)
+    ax.add_patch(Rectangle((x, y), size, size, fill=False, edgecolor=DARK, lw=0.6))

@@ -2,45 +2,20 @@
 
 import torch
 
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
     BLUE,
     GREEN,
     INK,
+    SMALL,
+    TITLE,
     VERMILION,
-    matrix,
+    arrow,
+    check,
+    legend,
     new_axes,
     styled,
 )
-
-
-def weighted_sum(weights, vectors, tokens, title="weight × vector"):
-    """Draw each vector times its weight, and their sum as the last row.
-
-    Args:
-        weights: attention weights of one query, (t,).
-        vectors: what is averaged, (t, d_in).
-        tokens: t labels.
-        title: short text above the cells.
-
-    Returns:
-        Axes with t + 1 rows.
-
-    Raises:
-        TypeError, ValueError: the weights, vectors and labels are not equally many.
-    """
-    (t,) = checks.shape("weights", weights, "t")
-    checks.shape("vectors", vectors, "t d_in", t=t)
-    checks.labels("tokens", tokens, t, "weights")
-    parts = weights.unsqueeze(1) * vectors  # (t, 1) * (t, d_in) -> (t, d_in)
-    rows = [f"{w:.4f} {token}" for w, token in zip(weights, tokens, strict=True)]
-    total = parts.sum(dim=0, keepdim=True)
-    return matrix(
-        torch.cat([parts, total]),
-        rows=[*rows, "sum: z"],
-        title=title,
-        outline=[(len(tokens), column) for column in range(vectors.shape[1])],
-    )
+from attention.chapter.figures.labels import beside
 
 
 @styled
@@ -49,53 +24,32 @@ def arrows(vectors, tokens, xlabel, ylabel, highlight=()):
 
     Args:
         vectors: (t, 2).
-        tokens: t labels, written at the tips.
+        tokens: t labels, written beside the tips.
         xlabel: what the first number is.
         ylabel: what the second number is.
         highlight: labels whose arrows stand out.
 
     Returns:
         Axes with one arrow a token.
-
-    Raises:
-        TypeError, ValueError: not one vector of two finite numbers for each label.
     """
-    t, _ = checks.shape("vectors", vectors, "t 2")
-    checks.labels("tokens", tokens, t, "vectors")
-    checks.finite("vectors", vectors)
-    ax = new_axes(3.4, 3.0)
+    check(vectors=(vectors, "t 2"), tokens=(tokens, "t"))
+    ax = new_axes(3.6, 3.2)
     points = vectors.tolist()
     # The limits hold the origin and every tip, and leave room for the labels.
     lows = [min(0, *column) for column in zip(*points, strict=True)]
     highs = [max(0, *column) for column in zip(*points, strict=True)]
     spans = [high - low or 1 for low, high in zip(lows, highs, strict=True)]
-    left = 0.13 if lows[1] == 0 else 0.17  # a minus sign takes room
-    ax.set_position([left, 0.14, 0.93 - left, 0.82])
-    places = _label_places(points, 0.45 * spans[0], 0.045 * spans[1])
-    for (x, y), (start, bottom), token in zip(points, places, tokens, strict=True):
+    left = 0.14 if lows[1] == 0 else 0.2  # a minus sign takes room
+    ax.set_position([left, 0.15, 0.95 - left, 0.82])
+    for point, token in zip(points, tokens, strict=True):
         color = VERMILION if token in highlight else BLUE
-        ax.annotate(
-            "", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2}
-        )
-        text = f"{token} ({x:.2f}, {y:.2f})"
-        ax.text(start + 0.02 * spans[0], bottom, text, color=INK, fontsize=7)
-    ax.set_xlim(1.05 * lows[0], highs[0] + 0.45 * spans[0])
-    ax.set_ylim(1.05 * lows[1], highs[1] + 0.1 * spans[1])
-    ax.set_xlabel(xlabel, color=INK, fontsize=8)
-    ax.set_ylabel(ylabel, color=INK, fontsize=8)
+        arrow(ax, (0, 0), tuple(point), color, 2, gap=0)
+    ax.set_xlim(1.1 * lows[0], highs[0] + 0.25 * spans[0])
+    ax.set_ylim(1.1 * lows[1], highs[1] + 0.1 * spans[1])
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    beside(ax, tokens, points, [((0, 0), point) for point in points])
     return ax
-
-
-def _label_places(points, width, height):
-    """Raise what would lie on a lower label: a list of (x, y) in the given order."""
-    places = {}
-    for i in sorted(range(len(points)), key=lambda i: points[i][1]):
-        x, y = points[i]
-        for left, bottom in sorted(places.values(), key=lambda place: place[1]):
-            if abs(x - left) < width and abs(y - bottom) < height:
-                y = bottom + height
-        places[i] = (x, y)
-    return [places[i] for i in range(len(points))]
 
 
 @styled
@@ -109,16 +63,10 @@ def bars(groups, labels, title=None):
 
     Returns:
         Axes with horizontal bars.
-
-    Raises:
-        TypeError, ValueError: too many groups, or not one finite number a label.
     """
     looks = (BLUE, VERMILION, GREEN)
-    checks.groups("groups", groups, len(looks))
-    checks.entries("labels", labels)
     for name, values in groups.items():
-        checks.shape(f"groups[{name!r}]", values, "t", t=len(labels))
-        checks.finite(f"groups[{name!r}]", values)
+        check(labels=(labels, "t"), **{f"groups[{name!r}]": (values, "t")})
     groups = {name: values.detach() for name, values in groups.items()}
     colors = dict(zip(groups, looks, strict=False))
     figure_height = 0.5 + 0.21 * len(labels) * len(groups)
@@ -133,7 +81,10 @@ def bars(groups, labels, title=None):
             ax.barh(
                 y, value, height, color=colors[name], label=name if row == 0 else ""
             )
-            ax.text(max(value, 0), y, f" {value:.4f}", va="center_baseline", fontsize=7)
+            ax.annotate(
+                f"{value:.4f}", (max(value, 0), y), xytext=(3, 0),
+                textcoords="offset points", va="center_baseline", fontsize=SMALL,
+            )  # fmt: skip
     smallest = min(float(v.min()) for v in groups.values())
     largest = max(float(v.max()) for v in groups.values())
     # Zero stays in view, and right of it there is room for the numbers.
@@ -143,21 +94,17 @@ def bars(groups, labels, title=None):
         # The share of the axes, 2.844 inches wide, that the number takes.
         text = f" {value:.4f}"
         digits = sum(sign.isdigit() for sign in text)
-        margin = 0.08 if value >= 0 else 0.06  # a minus sign takes room
-        share = (0.0618 * digits + 0.031 * (len(text) - digits) - margin) / 2.844
+        share = (0.075 * digits + 0.0376 * (len(text) - digits)) / 2.844
         right = max(right, (max(value, 0) - share * left) / (1 - share))
     ax.set_xlim(left, right)
     ax.set_ylim(len(labels) - 0.5, -0.5)
-    ax.set_yticks(range(len(labels)), labels, fontsize=8)
+    ax.set_yticks(range(len(labels)), labels, fontsize=SMALL)
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     ax.axvline(0, color=INK, lw=0.8)
     share = figure_height / (figure_height + more)
-    ax.set_position([0.19, 0.03 * share, 0.79, 0.82 * share])
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(groups), fontsize=8,
-        frameon=False, labelcolor=INK, borderaxespad=0.1, handlelength=1,
-    )  # fmt: skip
+    ax.set_position([0.215, 0.03 * share, 0.75, 0.82 * share])
+    legend(ax, len(groups))
     if title is not None:
-        ax.set_title(title, fontsize=9, pad=18)
+        ax.set_title(title, fontsize=TITLE, pad=18)
     return ax

@@ -3,21 +3,24 @@
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
-from attention import validate
-from attention.chapter.figures import checks
 from attention.chapter.figures.base import (
     BLUE,
     DARK,
+    EDGE,
     GREEN,
+    HEADS,
     INK,
-    ORANGE,
-    PURPLE,
+    SMALL,
+    TITLE,
     VERMILION,
+    check,
+    legend,
     new_axes,
     styled,
 )
 
-RANKS = (BLUE, ORANGE, GREEN, PURPLE)
+# A process has the color of the first head that it computes.
+RANKS = HEADS
 
 
 @styled
@@ -30,22 +33,15 @@ def kept(tokens, d_head):
 
     Returns:
         Axes with a square of t × t and a strip of t × d_head for each t.
-
-    Raises:
-        TypeError, ValueError: no size is given, too many, or one is no positive
-            integer.
     """
-    checks.entries("tokens", tokens, 3)
-    for t in tokens:
-        validate.sizes(tokens=t)
-    validate.sizes(d_head=d_head)
     gap = 0.12 * max(tokens)  # room for the labels, whatever the sizes
     across = sum(t + d_head for t in tokens) + 3.4 * gap * len(tokens)
     scale = 3.5 / across  # inches a number
     height = scale * (max(tokens) + 0.3 * gap) + 0.5
     ax = _bare(new_axes(3.6, height))
     ax.set_xlim(-0.05 / scale, across + 0.05 / scale)
-    ax.set_ylim(-0.25 / scale, (height - 0.25) / scale)
+    ax.set_position([0, 0, 1, 1 - 0.25 / height])
+    ax.set_ylim(-0.25 / scale, (height - 0.5) / scale)
     left = 0.0
     for i, t in enumerate(tokens):
         names = ("t × t scores", "t × d_head context") if i == 0 else ("", "")
@@ -54,12 +50,9 @@ def kept(tokens, d_head):
         ax.add_patch(
             Rectangle((strip, 0), d_head, t, facecolor=VERMILION, label=names[1])
         )
-        ax.text(left, -0.06 / scale, f"t = {t}", fontsize=8, color=INK, va="top")
+        ax.text(left, -0.06 / scale, f"t = {t}", fontsize=SMALL, color=INK, va="top")
         left = strip + d_head + 3.1 * gap
-    ax.legend(
-        loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, fontsize=8,
-        frameon=False, labelcolor=INK, borderaxespad=0.1, handlelength=1,
-    )  # fmt: skip
+    legend(ax)
     return ax
 
 
@@ -74,15 +67,7 @@ def amounts(values, title=None, decimals=2):
 
     Returns:
         Axes with horizontal bars from zero.
-
-    Raises:
-        TypeError, ValueError: there is no number, or one is negative or not finite.
     """
-    checks.named("values", values)
-    advice = "A bar has no length for it: leave it out, or draw it with matrix."
-    for name, value in values.items():
-        checks.number(f"values[{name!r}]", value, 0, checks.INFINITY, advice)
-    checks.count("decimals", decimals, 0, 9, "the digits after the point")
     head = 0.28 if title is not None else 0.05
     height = head + 0.36 * len(values)
     ax = _bare(new_axes(3.6, height))
@@ -92,14 +77,14 @@ def amounts(values, title=None, decimals=2):
     ax.set_xlim(0, right)
     ax.set_ylim(len(values), 0)
     for row, (name, value) in enumerate(values.items()):
-        ax.text(0, row + 0.27, name, fontsize=8, color=INK, va="center_baseline")
+        ax.text(0, row + 0.27, name, fontsize=SMALL, color=INK, va="center_baseline")
         ax.barh(row + 0.7, value, 0.36, color=BLUE)
         ax.text(
-            value + 0.01 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=8,
+            value + 0.015 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=SMALL,
             color=INK, va="center_baseline",
         )  # fmt: skip
     if title is not None:
-        ax.set_title(title, fontsize=9, loc="left")
+        ax.set_title(title, fontsize=TITLE, loc="left")
     return ax
 
 
@@ -114,17 +99,9 @@ def by_tokens(tokens, lines, ylabel):
 
     Returns:
         Axes with one marked line for each entry of ``lines``.
-
-    Raises:
-        TypeError, ValueError: too many lines, or one that has not one positive number
-            for each number of tokens, or tokens that are no positive numbers.
     """
-    n = checks.entries("tokens", tokens)
-    checks.groups("lines", lines, 3)
-    tokens = _positive("tokens", tokens, n)
-    lines = {
-        name: _positive(f"lines[{name!r}]", line, n) for name, line in lines.items()
-    }
+    for name, line in lines.items():
+        check(tokens=(tokens, "n"), **{f"lines[{name!r}]": (line, "n")})
     ax = new_axes(3.6, 2.1 + 0.18 * len(lines))
     top = 0.97 - 0.18 * len(lines) / ax.figure.get_figheight()
     ax.set_position([0.2, 0.2, 0.76, top - 0.2])
@@ -133,27 +110,13 @@ def by_tokens(tokens, lines, ylabel):
         ax.plot(tokens, line, color=color, marker=marker, ms=5, lw=2, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=10)
-    ax.set_xticks(tokens, [str(t) for t in tokens], fontsize=8)
+    ax.set_xticks(tokens, [str(t) for t in tokens], fontsize=SMALL)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_locator(NullLocator())
-    ax.tick_params(labelsize=8)
-    ax.set_xlabel("tokens t", fontsize=8)
-    ax.set_ylabel(ylabel, fontsize=8)
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, frameon=False,
-        labelcolor=INK, borderaxespad=0.1, handlelength=1.5, labelspacing=0.2,
-    )  # fmt: skip
+    ax.set_xlabel("tokens t")
+    ax.set_ylabel(ylabel)
+    legend(ax, 1, 1.5)
     return ax
-
-
-def _positive(name, given, count):
-    found = checks.numbers(name, given, count, "numbers of tokens")
-    if min(found) <= 0:
-        raise ValueError(
-            f"{name} must hold positive numbers, but got {found}. A logarithmic axis "
-            f"has no place for the others: leave them out."
-        )
-    return found
 
 
 @styled
@@ -166,25 +129,15 @@ def shards(cuts, ranks):
 
     Returns:
         Axes with a square for each matrix; parts of one rank share a color.
-
-    Raises:
-        TypeError, ValueError: too many matrices or ranks, or a cut of another kind.
     """
-    checks.groups("cuts", cuts, 4)
-    checks.count("ranks", ranks, 2, len(RANKS), "one for each color")
     side, gap = 0.78, 0.1  # inches
     ax = _bare(new_axes(3.6, side + 0.3))
     ax.set_xlim(-0.05, 3.55)
     ax.set_ylim(side + 0.05, -0.25)
     for i, (name, cut) in enumerate(cuts.items()):
-        if cut not in ("rows", "columns"):
-            raise ValueError(
-                f'cuts[{name!r}] must be "rows" or "columns", but got {cut!r}. Name '
-                f"what is split among the ranks."
-            )
         left = i * (side + gap)
         middle = left + side / 2
-        ax.text(middle, -0.08, name, fontsize=8, color=INK, ha="center")
+        ax.text(middle, -0.08, name, fontsize=SMALL, color=INK, ha="center")
         for rank in range(ranks):
             start, part = rank * side / ranks, side / ranks
             if cut == "rows":
@@ -192,11 +145,11 @@ def shards(cuts, ranks):
             else:
                 corner, size = (left + start, 0), (part, side)
             ax.add_patch(
-                Rectangle(corner, *size, facecolor=RANKS[rank], edgecolor="white")
+                Rectangle(corner, *size, facecolor=RANKS[rank], edgecolor=EDGE)
             )
             ax.text(
                 corner[0] + size[0] / 2, corner[1] + size[1] / 2, str(rank),
-                color=DARK, fontsize=8, ha="center", va="center_baseline",
+                color=DARK, fontsize=SMALL, ha="center", va="center_baseline",
             )  # fmt: skip
     return ax
 

@@ -1,4 +1,4 @@
-"""What a head does: its weights, two scores, and what is lost without it."""
+"""What a head does: its weights, three scores, and what is lost without it."""
 
 from contextlib import contextmanager
 
@@ -79,6 +79,26 @@ def induction_score(weights, tokens):
     return (weights * copies).sum(dim=(0, -2, -1)) / repeated
 
 
+def sink_score(weights, tokens):
+    """Give the mean weight from a new token to the first one of its sequence.
+
+    A softmax has to give its weight to something. Where there is nothing to find, many
+    heads give it to the first token (Xiao et al., 2023, call it an attention sink).
+
+    Args:
+        weights: (b, ..., t, t).
+        tokens: the sequences that the weights were computed for, integers (b, t).
+
+    Returns:
+        Scores (...), from 0 to 1: means over tokens without an earlier copy, the
+        first two of each sequence aside, which have little else to look at.
+    """
+    new = ~after_copy(tokens).any(dim=2)[:, 2:]  # (b, t - 2)
+    looked = weights[..., 2:, 0]  # (b, ..., t - 2)
+    new = new.view(len(new), *(1,) * (weights.dim() - 3), -1)
+    return (looked * new).sum(dim=(0, -1)) / new.sum()
+
+
 def after_copy(tokens):
     """Tell which keys come right after an earlier copy of which query.
 
@@ -94,8 +114,24 @@ def after_copy(tokens):
     return found.tril()
 
 
+@torch.no_grad()
+def mean_output(model, tokens, block, head):
+    """Give a head's mean output over all tokens, (d_head,)."""
+    layer, seen = model.blocks[block].attention, []
+    hook = layer.out_proj.register_forward_pre_hook(lambda _, args: seen.append(*args))
+    try:
+        model(tokens)
+    finally:
+        hook.remove()
+    return seen[0][..., _columns(layer, head)].mean(dim=(0, 1))
+
+
+def _columns(layer, head):
+    return slice(head * layer.head_dim, (head + 1) * layer.head_dim)
+
+
 @contextmanager
-def without_head(model, block, head):
+def without_head(model, block, head, instead=None):
     """Silence one head while the context lasts, and restore it afterwards.
 
     The numbers of head k reach the model through d_head columns of ``out_proj``.
@@ -104,16 +140,52 @@ def without_head(model, block, head):
         model: a ``TinyGPT``.
         block: index of the block.
         head: index of the head.
+        instead: what the head says in place of its output, (d_head,), the same for
+            every token, such as its :func:`mean_output`; ``None`` means zeros.
 
     Yields:
         The model without that head.
     """
     layer = model.blocks[block].attention
-    columns = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
-    weight = layer.out_proj.weight.data
-    kept = weight[:, columns].clone()
+    columns = _columns(layer, head)
+    weight, bias = layer.out_proj.weight.data, layer.out_proj.bias.data
+    kept = weight[:, columns].clone(), bias.clone()
+    if instead is not None:
+        bias += weight[:, columns] @ instead
     weight[:, columns] = 0
     try:
         yield model
     finally:
-        weight[:, columns] = kept
+        weight[:, columns] = kept[0]
+        bias.copy_(kept[1])
+
+
+@contextmanager
+def cut(model, tokens, head, parts, instead=None):
+    """Take a head of block one out of what some parts of block two's attention read.
+
+    The rest of the model, the other parts included, still gets that head's output.
+
+    Args:
+        model: a ``TinyGPT`` with two blocks.
+        tokens: integers (b, t), which the model has to be called with afterwards.
+        head: index of the head in block one.
+        parts: which of "query", "key" and "value" are to do without it.
+        instead: as in :func:`without_head`.
+
+    Yields:
+        The model with those wires cut.
+    """
+    layer, seen = model.blocks[1].attention, []
+    hooks = [layer.register_forward_pre_hook(lambda _, args: seen.append(*args))]
+    try:
+        with without_head(model, 0, head, instead), torch.no_grad():
+            model(tokens)
+        hooks.pop().remove()
+        for part in parts:
+            projection = layer.get_submodule(f"W_{part}")
+            hooks.append(projection.register_forward_pre_hook(lambda *_: (seen[0],)))
+        yield model
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -7,26 +7,23 @@ from attention.chapter.models.translation import START
 
 
 class Encoder(nn.Module):
-    """Read a sequence word by word, once in each direction, with a GRU.
+    """Read a sequence word by word with a GRU.
 
     Args:
         words: size of the vocabulary.
         d_embed: width of a word's embedding.
-        d_hidden: width of the hidden states, half of it from each direction.
+        d_hidden: width of the hidden states.
     """
 
     def __init__(self, words, d_embed, d_hidden):
         super().__init__()
         self.embedding = nn.Embedding(words, d_embed)
-        self.gru = nn.GRU(d_embed, d_hidden // 2, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(d_embed, d_hidden, batch_first=True)
 
     def forward(self, source):
-        """Give the state at each word, (b, t, d_hidden), and the final (b, d_hidden).
-
-        The final state joins what each direction holds when it has read everything.
-        """
-        states, last = self.gru(self.embedding(source))  # last: (2, b, d_hidden / 2)
-        return states, torch.cat([last[0], last[1]], dim=1)
+        """Give the state at each word, (b, t, d_hidden), and the last (b, d_hidden)."""
+        states, last = self.gru(self.embedding(source))  # last: (1, b, d_hidden)
+        return states, last[0]
 
 
 class LookBack(nn.Module):
@@ -96,15 +93,18 @@ class Translator(nn.Module):
         states, state = self.encoder(source)
         context, weights = state, None
         keys = self.look_back.U(states) if self.look_back else None
-        word = torch.full_like(source[:, 0], START)
-        scores, looks = [], []
+        given = None if target is None else self.embedding(target).unbind(dim=1)
+        word = self.embedding(torch.full_like(source[:, 0], START))  # (b, d_embed)
+        known, looks = [], []
         for i in range(length):
             if self.look_back:
                 context, weights = self.look_back(state, states, keys)
                 looks.append(weights)
-            entry = torch.cat([self.embedding(word), context], dim=1)
-            state = self.step(entry, state)
-            scores.append(self.out(torch.cat([state, context], dim=1)))
-            word = scores[-1].argmax(dim=1) if target is None else target[:, i]
+            state = self.step(torch.cat([word, context], dim=1), state)
+            known.append(torch.cat([state, context], dim=1))  # (b, 2 d_hidden)
+            if given is not None:
+                word = given[i]
+            else:
+                word = self.embedding(self.out(known[-1]).argmax(dim=1))
         looks = torch.stack(looks, dim=1) if looks else None
-        return torch.stack(scores, dim=1), looks
+        return self.out(torch.stack(known, dim=1)), looks

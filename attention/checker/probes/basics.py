@@ -3,18 +3,10 @@
 import torch
 
 from attention.checker.collector import SkipTest
+from attention.checker.numbers import changed
 from attention.checker.subject import CallFailed
 
 LARGEST = 2048  # tokens; more would take too long
-
-
-def changed(before, after, tolerance=1e-5):
-    """Whether two outputs differ by more than rounding. NaN equals NaN."""
-    if before.shape != after.shape:
-        return True
-    scale = before[before.isfinite()].abs().max() if before.isfinite().any() else 1.0
-    bound = max(float(tolerance * scale), 1e-12)
-    return not torch.allclose(before, after, rtol=0, atol=bound, equal_nan=True)
 
 
 def state(subject, found):

@@ -3,7 +3,7 @@
 import torch
 
 from attention.checker.collector import SkipTest
-from attention.checker.probes.basics import changed
+from attention.checker.numbers import changed
 from attention.checker.subject import guarded
 
 P = 0.5

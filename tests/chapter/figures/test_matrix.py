@@ -12,6 +12,7 @@ from tests.chapter.figures.test_artists import (
     grid,
     luminance,
     random,
+    random_weights,
     ticks,
     written,
 )
@@ -85,28 +86,40 @@ def test_lists_and_parameters_are_drawn_too():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_colors_of_weights_grow_with_the_value(seed):
-    values = random(5, 5, seed=seed).abs()
-    found = grid(figures.matrix(values))
-    pairs = sorted(
-        (values[at].item(), luminance(cell.color)) for at, cell in found.items()
-    )
-    bright = [luminance for _, luminance in pairs]
+def test_weights_have_one_scale_in_all_matrices(seed):
+    """From 0 to 1, whatever the largest weight is: no matrix stretches it."""
+    weights = random_weights(5, 5, seed=seed)
+    drawn = [grid(figures.matrix(rows)) for rows in (weights, weights.mean(0))]
+    drawn.append(grid(figures.matrix(0.3 * weights, kind="weights")))
+    expected = (weights, weights.mean(0, keepdim=True), 0.3 * weights)
+    for found, values in zip(drawn, expected, strict=True):
+        for at, cell in found.items():
+            share = round(float(values[at]), 3)
+            assert cell.color == to_hex(base.WEIGHTS(share))
+    bright = [luminance(to_hex(base.WEIGHTS(i / 100))) for i in range(101)]
     assert bright == sorted(bright, reverse=True)
-    assert len(set(bright)) > 15
-    assert found[divmod(int(values.argmax()), 5)].color == base.BLUE
+    assert len(set(bright)) > 90
 
 
-def test_zero_weight_is_the_palest():
-    found = grid(figures.matrix(torch.tensor([[0.0, 0.5, 1.0]])))
-    assert (found[0, 0].color, found[0, 2].color) == (base.LIGHT, base.BLUE)
+@pytest.mark.parametrize(
+    "values",
+    [[[0.5, 0.6]], [[1.5, -0.5]], [[1.0], [1.0]], [[0.0, 1.0], [1.0, 1.0]]],
+    ids=str,
+)
+def test_other_numbers_take_the_other_scale(values):
+    """Rows with another sum, a negative number, or one number alone are no weights."""
+    found = grid(figures.matrix(torch.tensor(values)))
+    largest = max(abs(v) for row in values for v in row)
+    for (i, j), cell in found.items():
+        share = round(values[i][j] / largest, 3)
+        assert cell.color == to_hex(base.SIGNED((share + 1) / 2))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_signed_colors_keep_zero_in_the_middle(seed):
     values = random(4, 4, seed=seed)
     values[0, 0] = 0
-    found = grid(figures.matrix(values))
+    found = grid(figures.matrix(values, kind="numbers"))
     largest = values.abs().max()
     for at, cell in found.items():
         share = round(float(values[at] / largest), 3)
@@ -127,14 +140,6 @@ def test_signs_have_sides():
     assert red_minus_blue[1] > 0 > red_minus_blue[2]
 
 
-def test_signed_can_be_chosen():
-    values = torch.tensor([[1.0, 2.0]])
-    assert grid(figures.matrix(values, signed=True))[0, 0].color == to_hex(
-        base.SIGNED(0.75)
-    )
-    assert grid(figures.matrix(-values, signed=False))[0, 1].color == base.LIGHT
-
-
 def test_last_bit_of_a_sum_does_not_change_a_color():
     a, b = (
         torch.tensor([[0.3, 1.0]]).double(),
@@ -152,7 +157,8 @@ def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
     found = grid(figures.matrix(values))
     assert [found[0, j].text for j in range(4)] == ["-inf", "inf", "nan", "0.0000"]
     assert {found[0, j].color for j in range(4)} == {base.LIGHT}
-    assert found[1, 3].color == base.BLUE  # the largest finite number sets the scale
+    # The largest finite number sets the scale.
+    assert found[1, 3].color == to_hex(base.SIGNED(1.0))
 
 
 @pytest.mark.parametrize("value", [0.0, -INF, NAN])

@@ -72,7 +72,7 @@ def test_look_back_is_as_thick_as_the_weights(step):
     read, write = middles(cells(ax)[:4]), middles(cells(ax)[4:])
     for (x, _, width, _), state, weight in zip(lines(ax), read, weights, strict=True):
         assert x == pytest.approx((write[step], state))
-        assert width == pytest.approx(0.6 + 5 * float(weight), abs=0.003)
+        assert width == pytest.approx(0.6 + 10 * float(weight), abs=0.006)
 
 
 @pytest.mark.parametrize("t", [1, 3])

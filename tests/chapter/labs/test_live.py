@@ -1,5 +1,6 @@
 """The same cell in a live JupyterLab: from the front end to the kernel and back."""
 
+import json
 import os
 import re
 import socket
@@ -7,13 +8,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import expect
 
+from tests.chapter.labs.conftest import Visit
 from tests.chapter.labs.on_screen import (
     CONTROLS,
     MAKE,
@@ -24,133 +25,12 @@ from tests.chapter.labs.on_screen import (
     with_keyboard,
 )
 
-pytestmark = pytest.mark.browser
+# The time limits are those of a machine that has much else to do: nothing here takes
+# longer for them.
+LONG = 600_000  # milliseconds
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[3]
-CELLS = [
-    "from attention.chapter.labs import AttentionLab\nlab = AttentionLab()\nlab",
-    "print('kernel has', lab.query, lab.causal, lab.inputs[0][0])",
-    "lab.query = 4",
-]
-
-
-@pytest.fixture(scope="module")
-def jupyterlab(tmp_path_factory):
-    """A JupyterLab; gives a function from a notebook's cells to its address."""
-    pytest.importorskip("jupyterlab")
-    folder = tmp_path_factory.mktemp("live")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}",
-        "--ip=127.0.0.1", "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={folder}",
-        "--LabApp.extension_manager=readonly", "--allow-root",
-    ]  # fmt: skip
-    # Its own home: the reader's settings and layouts stay as they are.
-    env = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-    address = f"http://127.0.0.1:{port}"
-
-    def open_at(name, sources):
-        cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        notebook = nbformat.v4.new_notebook(cells=cells)
-        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-        nbformat.write(notebook, folder / f"{name}.ipynb")
-        # A workspace of its own: JupyterLab would open the last notebook, too.
-        return f"{address}/lab/workspaces/{name}/tree/{name}.ipynb"
-
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
-        try:
-            _wait_for(address + "/api", folder / "log")
-            yield open_at
-        finally:
-            server.terminate()  # ends its kernels, too
-            server.wait(timeout=30)
-
-
-def _wait_for(address, log):
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.25)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
-
-
-def _run(page, cells, i):
-    """Run cell i; JupyterLab drops the request while its kernel is not connected.
-
-    Its status line says "Idle" before that, so only the cell's prompt tells: `[*]` or
-    a number once the kernel has the cell, `[ ]` when the keys were lost.
-    """
-    prompt = cells.nth(i).locator(".jp-InputPrompt")
-    taken = re.compile(r"\[(\*|\d+)\]")
-    for _ in range(20):
-        cells.nth(i).locator(".cm-content").click()
-        page.keyboard.press("Shift+Enter")
-        try:
-            expect(prompt).to_have_text(taken, timeout=5_000)
-            return
-        except AssertionError:
-            continue
-    pytest.fail(f"the kernel never took cell {i}:\n{page.inner_text('body')[-1000:]}")
-
-
-@pytest.fixture
-def notebook(visit, jupyterlab):
-    """Open a notebook of these cells; gives its page, the cells, and what runs one."""
-
-    def open_(name, sources):
-        page = visit(viewport={"width": 1300, "height": 1400}).open(
-            jupyterlab(name, sources)
-        )
-        cells = page.locator(".jp-Notebook .jp-CodeCell")
-        cells.nth(len(sources) - 1).wait_for(timeout=60_000)
-        return page, cells, partial(_run, page, cells)
-
-    return open_
-
-
-def test_round_trip(notebook):
-    page, cells, run = notebook("attention", CELLS)
-    run(0)
-    root = page.locator(".attn-lab")
-    root.wait_for(timeout=120_000)
-    assert root.get_by_label("journey", exact=True).is_checked()
-
-    # Front end to kernel.
-    root.get_by_label("Causal mask").check()
-    root.get_by_label("journey", exact=True).focus()
-    page.keyboard.press("ArrowRight")
-    root.get_by_label("Inputs x, Your, 1").fill("0.5")
-    run(1)
-    printed = cells.nth(1).locator(".jp-OutputArea-output")
-    printed.wait_for(timeout=60_000)
-    assert printed.inner_text().strip() == "kernel has 2 True 0.5"
-
-    # Kernel to front end.
-    run(2)
-    root.get_by_label("one", exact=True).and_(page.locator(":checked")).wait_for()
-    assert "one attends most to" in root.locator(".al-summary").inner_text()
-
-    # Keys that mean something to a notebook stay in the lab.
-    root.get_by_role("grid").nth(1).locator('[tabindex="0"]').focus()
-    for key in ("ArrowDown", "ArrowDown", "b", "a", "x", "d", "d", "Enter"):
-        page.keyboard.press(key)
-    where = "() => !!document.activeElement.closest('.attn-lab td')"
-    assert page.evaluate(where)
-    count = cells.count()
-    assert root.count() == 1
-    assert root.get_by_label("starts", exact=True).is_checked()  # the third row
-    assert count == 4  # the three and the one that running the last cell adds
-    if os.environ.get("LABS_SHOTS"):
-        page.screenshot(path=f"{os.environ['LABS_SHOTS']}/live.png")
-
-
 # Lab, the control that is moved on screen, and what the kernel then sets.
 ROUND_TRIPS = [
     ("MaskLab", ("checkbox", "Divide rows by their sum"), {"part": "tril"}),
@@ -162,22 +42,164 @@ ROUND_TRIPS = [
 ]
 
 
+def wanted_by(name, moved):
+    return next(row[3] for row in CONTROLS if row[:3] == (name, *moved))
+
+
+# Three cells for each lab: show it, print what the screen set, set something. They
+# stand in one notebook: one kernel that imports PyTorch, one JupyterLab to load.
+CELLS = {
+    "AttentionLab": [
+        "from attention.chapter.labs import AttentionLab\nlab = AttentionLab()\nlab",
+        "print('kernel has', lab.query, lab.causal, lab.inputs[0][0])",
+        "lab.query = 4",
+    ]
+} | {
+    name: [
+        f"from tests.chapter.labs.on_screen import MAKE\nlab = MAKE['{name}']()\nlab",
+        f"print([getattr(lab, trait) for trait in {list(wanted_by(name, moved))}])",
+        "\n".join(f"lab.{trait} = {value!r}" for trait, value in by_kernel.items()),
+    ]
+    for name, moved, by_kernel in ROUND_TRIPS
+}
+SOURCES = [source for sources in CELLS.values() for source in sources]
+# What could lie over the notebook, or come in later: news, and cells on demand only.
+SETTINGS = {
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}
+# A cell that is run before its notebook has a kernel asks which one to take, in a
+# dialog that covers everything. Until it has one that answers, nothing is run.
+KERNEL_ANSWERS = """async () => {
+  await jupyterapp.restored;
+  const notebook = jupyterapp.shell.currentWidget;
+  await notebook.context.ready;
+  await notebook.sessionContext.ready;
+  await notebook.sessionContext.session.kernel.info;
+  return notebook.sessionContext.session.kernel.connectionStatus;
+}"""
+
+
+@pytest.fixture(scope="module")
+def jupyterlab(tmp_path_factory):
+    """The address of a JupyterLab with a notebook of all cells, in a clean home."""
+    pytest.importorskip("jupyterlab")
+    folder = tmp_path_factory.mktemp("live")
+    cells = [nbformat.v4.new_code_cell(source) for source in SOURCES]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, folder / "labs.ipynb")
+    for name, values in SETTINGS.items():
+        file = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}",
+        "--ip=127.0.0.1", "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly", "--LabApp.news_url=None",
+        # A busy machine takes its time; a kernel that is late is not dead.
+        "--MappingKernelManager.kernel_info_timeout=600",
+        "--KernelManager.autorestart=False", "--allow-root",
+    ]  # fmt: skip
+    # Its own home: the reader's settings and layouts stay as they are.
+    env = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
+    address = f"http://127.0.0.1:{port}"
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        try:
+            _wait_for(address + "/api", folder / "log")
+            yield address + "/lab/tree/labs.ipynb"
+        finally:
+            server.terminate()  # ends its kernels, too
+            server.wait(timeout=60)
+
+
+def _wait_for(address, log):
+    for _ in range(2400):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.25)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def page(browser, jupyterlab):
+    """The notebook in JupyterLab, once its kernel has answered."""
+    visit = Visit(browser, viewport={"width": 1300, "height": 1400})
+    visit.page.set_default_timeout(LONG)
+    page = visit.open(jupyterlab)
+    page.locator(".jp-Notebook .jp-CodeCell").nth(len(SOURCES) - 1).wait_for()
+    page.wait_for_function("() => window.jupyterapp")
+    assert page.evaluate(KERNEL_ANSWERS) == "connected"
+    yield page
+    visit.context.close()
+
+
+@pytest.fixture
+def run(page):
+    """Run the i-th cell of a lab with the keyboard; gives the cell once it has run."""
+
+    def run_(name, i):
+        cells = page.locator(".jp-Notebook .jp-CodeCell")
+        cell = cells.nth(SOURCES.index(CELLS[name][i]))
+        dialog = page.locator(".jp-Dialog")
+        assert dialog.count() == 0, dialog.all_inner_texts()
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Shift+Enter")
+        # `[ ]` before, `[*]` while it runs.
+        has_run = re.compile(r"\[\d+\]")
+        expect(cell.locator(".jp-InputPrompt")).to_have_text(has_run, timeout=LONG)
+        return cell
+
+    return run_
+
+
+def test_round_trip(page, run):
+    root = run("AttentionLab", 0).locator(".attn-lab")
+    root.wait_for()
+    assert root.get_by_label("journey", exact=True).is_checked()
+
+    # Front end to kernel.
+    root.get_by_label("Causal mask").check()
+    root.get_by_label("journey", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    root.get_by_label("Inputs x, Your, 1").fill("0.5")
+    printed = run("AttentionLab", 1).locator(".jp-OutputArea-output")
+    printed.wait_for()
+    assert printed.inner_text().strip() == "kernel has 2 True 0.5"
+
+    # Kernel to front end.
+    run("AttentionLab", 2)
+    root.get_by_label("one", exact=True).and_(page.locator(":checked")).wait_for()
+    assert "one attends most to" in root.locator(".al-summary").inner_text()
+
+    # Keys that mean something to a notebook stay in the lab.
+    root.get_by_role("grid").nth(1).locator('[tabindex="0"]').focus()
+    for key in ("ArrowDown", "ArrowDown", "b", "a", "x", "d", "d", "Enter"):
+        page.keyboard.press(key)
+    where = "() => !!document.activeElement.closest('.attn-lab td')"
+    assert page.evaluate(where)
+    assert root.count() == 1
+    assert root.get_by_label("starts", exact=True).is_checked()  # the third row
+    assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(SOURCES)
+    if os.environ.get("LABS_SHOTS"):
+        page.screenshot(path=f"{os.environ['LABS_SHOTS']}/live.png")
+
+
 @pytest.mark.parametrize(("name", "moved", "by_kernel"), ROUND_TRIPS)
-def test_every_lab_goes_to_the_kernel_and_back(notebook, name, moved, by_kernel):
+def test_every_lab_goes_to_the_kernel_and_back(page, run, name, moved, by_kernel):
     kind, label = moved
-    _, _, _, wanted = next(row for row in CONTROLS if row[:3] == (name, *moved))
-    page, cells, run = notebook(
-        name,
-        [
-            "from tests.chapter.labs.on_screen import MAKE\n"
-            f"lab = MAKE['{name}']()\nlab",
-            f"print([getattr(lab, trait) for trait in {list(wanted)}])",
-            "\n".join(f"lab.{trait} = {value!r}" for trait, value in by_kernel.items()),
-        ],
-    )
-    run(0)
-    root = page.locator(".attn-lab")
-    root.wait_for(timeout=120_000)
+    wanted = wanted_by(name, moved)
+    root = run(name, 0).locator(".attn-lab")
+    root.wait_for()
     lab = MAKE[name]()
     check(root, lab)
 
@@ -185,13 +207,14 @@ def test_every_lab_goes_to_the_kernel_and_back(notebook, name, moved, by_kernel)
     with_keyboard(page, control, kind, wanted)
     set_in_python(lab, control, kind, wanted)
     check(root, lab)
-    run(1)
-    printed = cells.nth(1).locator(".jp-OutputArea-output")
-    expect(printed).to_have_text(str([getattr(lab, trait) for trait in wanted]))
+    printed = run(name, 1).locator(".jp-OutputArea-output")
+    expect(printed).to_have_text(
+        str([getattr(lab, trait) for trait in wanted]), timeout=LONG
+    )
 
-    run(2)
+    run(name, 2)
     for trait, value in by_kernel.items():
         setattr(lab, trait, value)
-    wait_until_shown(page, root, lab)
+    wait_until_shown(page, root, lab, seconds=600)
     if os.environ.get("LABS_SHOTS"):
         root.screenshot(path=f"{os.environ['LABS_SHOTS']}/live-{name}.png")

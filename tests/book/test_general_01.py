@@ -1,0 +1,78 @@
+"""General sentences of the page "Why attention", on random cases."""
+
+import pytest
+import torch
+
+from attention import simple_self_attention
+from attention.chapter.models.seq2seq import LookBack, Translator
+
+SIZES = [(4, 6), (8, 10), (16, 32)]  # d_embed, d_hidden
+
+
+@pytest.mark.parametrize(("d_embed", "d_hidden"), SIZES)
+@pytest.mark.parametrize("attention", [False, True])
+@torch.no_grad()
+def test_the_width_of_the_state_does_not_depend_on_the_length(
+    d_embed, d_hidden, attention
+):
+    torch.manual_seed(d_hidden)
+    model = Translator(20, 20, d_embed, d_hidden, attention)
+    for length in (1, 2, 5, 40):
+        states, last = model.encoder(torch.randint(20, (3, length)))
+        assert states.shape == (3, length, d_hidden)
+        assert last.shape == (3, d_hidden)
+        torch.testing.assert_close(last, states[:, -1])
+
+
+@pytest.mark.parametrize(("d_embed", "d_hidden"), SIZES)
+@pytest.mark.parametrize("seed", range(3))
+@torch.no_grad()
+def test_looking_back_is_score_softmax_weighted_sum(d_embed, d_hidden, seed):
+    torch.manual_seed(seed)
+    look_back = LookBack(d_hidden)
+    s, h = torch.randn(d_hidden), torch.randn(5, d_hidden)
+    context, weights = look_back(s.unsqueeze(0), h.unsqueeze(0), look_back.U(h)[None])
+    W, U, v = (look_back.get_submodule(n).weight for n in "WUv")
+    e = torch.stack([v[0] @ torch.tanh(W @ s + U @ h_j) for h_j in h])
+    alpha = e.exp() / e.exp().sum()
+    torch.testing.assert_close(weights[0], alpha)
+    assert weights.sum().item() == pytest.approx(1)
+    torch.testing.assert_close(
+        context[0], sum(a * h_j for a, h_j in zip(alpha, h, strict=True))
+    )
+
+
+@torch.no_grad()
+def test_without_attention_the_decoder_gets_nothing_but_the_last_state():
+    torch.manual_seed(0)
+    model = Translator(20, 20, 8, 12, attention=False)
+    sources = torch.randint(20, (4, 9))
+    states, last = model.encoder(sources)
+    expected, _ = model(sources, 6)
+    model.encoder.forward = lambda source: (torch.full_like(states, torch.nan), last)
+    torch.testing.assert_close(model(sources, 6)[0], expected)
+
+
+@pytest.mark.parametrize("t", [2, 5, 20, 80])
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_self_attention_reaches_the_first_token_whatever_lies_between(t, d):
+    generator = torch.Generator().manual_seed(t * d)
+    x = torch.randn(t, d, generator=generator, dtype=torch.float64, requires_grad=True)
+    simple_self_attention(x)[-1].sum().backward()
+    assert x.grad[0].abs().max() > 0
+    # The tokens in between may trade places: nothing is handed through them.
+    order = torch.randperm(t - 2, generator=generator) + 1 if t > 2 else torch.arange(0)
+    moved = torch.cat([x[:1], x[order], x[-1:]])
+    torch.testing.assert_close(
+        simple_self_attention(moved)[-1], simple_self_attention(x)[-1]
+    )
+
+
+@pytest.mark.parametrize("t", [2, 6, 30])
+@torch.no_grad()
+def test_no_token_waits_for_the_one_before(t):
+    x = torch.randn(t, 4, generator=torch.Generator().manual_seed(t))
+    whole = simple_self_attention(x)
+    for i in reversed(range(t)):  # in any order, each from the inputs alone
+        row = torch.softmax(x[i] @ x.T, dim=-1) @ x
+        torch.testing.assert_close(whole[i], row)

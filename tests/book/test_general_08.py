@@ -1,0 +1,83 @@
+"""What the page on several devices says in general, over other sizes and numbers."""
+
+import io
+from contextlib import redirect_stdout
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from attention import MultiHeadAttention
+from attention.chapter.ranks import launch
+from tests.book.pages import Page
+
+CELLS = {c.metadata.name: c.source for c in Page("08_past_one_device").code_cells}
+# (ranks, heads, width of a head, tokens, seed)
+SIZES = [(1, 3, 2, 4, 0), (2, 4, 3, 1, 1), (3, 6, 5, 7, 2), (4, 8, 1, 9, 3)]
+
+
+def names_of(*cells, **given):
+    """Run cells of the page with other numbers in place of the page's own."""
+    names = {"torch": torch, "F": F, **given}
+    with redirect_stdout(io.StringIO()):
+        for cell in cells:
+            exec(CELLS[cell], names)
+    return names
+
+
+@pytest.mark.parametrize(("ranks", "h", "width", "t", "seed"), SIZES)
+def test_rows_make_heads_and_columns_read_them(ranks, h, width, t, seed):
+    torch.manual_seed(seed)
+    d = h * width
+    layer = MultiHeadAttention(d, d, t, 0.0, h).eval()
+    x = torch.randn(1, t, d)
+    page = names_of(
+        "rows-of-a-rank", "heads-of-a-rank",
+        layer=layer, x=x, ranks=ranks, h=h, d=d, t=t,
+    )  # fmt: skip
+    with torch.no_grad():
+        contexts = [page["context"](rank) for rank in range(ranks)]
+        columns = layer.out_proj.weight.chunk(ranks, dim=1)
+        parts = [z @ c.T for z, c in zip(contexts, columns, strict=True)]
+        torch.testing.assert_close(sum(parts) + layer.out_proj.bias, layer(x))
+
+
+MERGE = names_of("attend-and-merge")
+
+
+@pytest.mark.parametrize("scale", [0.1, 1, 1000])
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_of_keys_merge_into_the_whole_however_large_the_scores(scale, seed):
+    g = torch.Generator().manual_seed(seed)
+    t = int(torch.randint(2, 30, (), generator=g))
+    q, k, v = scale * torch.randn(3, 2, t, 4, generator=g, dtype=torch.float64)
+    cuts = torch.randint(1, t, (3,), generator=g).unique().tolist()
+    edges = list(zip([0, *cuts], [*cuts, t], strict=True))
+    # In any order: blocks come around the ring in another one on each rank.
+    order = torch.randperm(len(edges), generator=g).tolist()
+    blocks = [MERGE["attend"](q, k[:, a:b], v[:, a:b]) for a, b in edges]
+    result = blocks[order[0]]
+    for i in order[1:]:
+        result = MERGE["merge"](result, blocks[i])
+    whole = F.scaled_dot_product_attention(q, k, v)
+    assert result[0].isfinite().all()
+    torch.testing.assert_close(result[0], whole)
+
+
+def test_a_ring_of_other_sizes_gives_the_whole(capsys):
+    """The page's program with four ranks, and with other numbers."""
+    source = {}
+    exec(CELLS["ring-of-processes"].split("launch(")[0], source)
+    ring = source["ring"].replace("manual_seed(123)", "manual_seed(7)")
+    ring = ring.replace("torch.randn(3, 4, 12, 8)", "torch.randn(3, 2, 20, 3)")
+    assert ring != source["ring"]
+    launch(CELLS["attend-and-merge"] + "\n" + ring, ranks=4)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"rank {r}: {r + 1} of 4 blocks used, same: True" for r in range(4)
+    ]
+
+
+def test_a_rank_that_fails_is_heard():
+    with pytest.raises(RuntimeError, match=r"1 of 2 ranks failed(.|\n)*no such luck"):
+        launch("if rank == 1: raise ValueError('no such luck')", seconds=60)

@@ -1,0 +1,124 @@
+"""General sentences of the page "Watch heads learn", on random cases.
+
+What the page says of all twelve trainings is held in ``tests/experiments``.
+"""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from attention.chapter.models import heads, induction
+from attention.chapter.models.repeats import repeats
+from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+# ---- layer norm ----
+
+
+@pytest.mark.parametrize("width", [2, 4, 32])
+@pytest.mark.parametrize("seed", range(3))
+def test_layer_norm_leaves_nothing_of_size_and_shift(width, seed):
+    x = torch.randn(5, width, generator=seeded(seed))
+    norm = torch.nn.LayerNorm(width, eps=1e-12)
+    for factor, shift in ((10, 0), (0.1, 3), (7, -5)):
+        torch.testing.assert_close(
+            norm(factor * x + shift), norm(x), atol=1e-3, rtol=1e-3
+        )
+    assert not torch.allclose(norm(-x), norm(x))  # a sign is no size
+
+
+@pytest.mark.parametrize("width", [2, 4, 32])
+def test_layer_norm_gives_each_row_mean_0_and_deviation_1(width):
+    x = 5 + 9 * torch.randn(7, width, generator=seeded(width), dtype=torch.float64)
+    normed = torch.nn.LayerNorm(width, eps=0, dtype=torch.float64)(x)
+    assert normed.mean(dim=-1).abs().max() < 1e-9
+    deviation = normed.var(dim=-1, correction=0).sqrt()
+    torch.testing.assert_close(deviation, torch.ones(7, dtype=torch.float64))
+
+
+def test_layer_norm_reads_no_other_token():
+    x = torch.randn(6, 8, generator=seeded(0))
+    norm = torch.nn.LayerNorm(8)
+    for i in range(6):
+        torch.testing.assert_close(norm(x)[i], norm(x[i]))
+
+
+def test_a_row_of_equal_numbers_does_not_divide_by_zero():
+    x = torch.full((2, 8), 3.0)
+    assert torch.nn.LayerNorm(8)(x).abs().max() == 0
+    assert torch.nn.LayerNorm(8, eps=0)(x).isnan().all()
+
+
+# ---- the task ----
+
+PIECES = [(40, 32, 6, 20), (12, 9, 2, 4), (30, 10, 3, 10)]
+
+
+@pytest.mark.parametrize("sizes", PIECES)
+def test_from_the_repetition_on_the_next_token_is_known(sizes):
+    tokens, periods = repeats(50, *sizes, seeded(1))
+    for line, period in zip(tokens.tolist(), periods.tolist(), strict=True):
+        assert len(set(line[:period])) == min(period, len(line))  # none comes twice
+        for i in range(period, len(line) - 1):
+            earlier = line[:i].index(line[i])
+            assert line[i + 1] == line[earlier + 1]
+            assert line[i + 1] != line[i]
+
+
+@pytest.mark.parametrize("sizes", PIECES)
+def test_guessing_loss_is_the_cross_entropy_of_a_guess_among_the_piece(sizes):
+    length, vocab_size = sizes[:2]
+    tokens, periods = repeats(30, *sizes, seeded(2))
+    scores = torch.full((30, length, vocab_size), -torch.inf)
+    for line, period, row in zip(tokens, periods, scores, strict=True):
+        row[:, line[:period]] = 0.0
+    losses = F.cross_entropy(
+        scores[:, :-1].flatten(0, 1), tokens[:, 1:].flatten(), reduction="none"
+    ).view(30, -1)
+    known = torch.arange(1, length) > periods.unsqueeze(1)
+    assert induction.guessing_loss(tokens, periods, periods) == pytest.approx(
+        losses[known].mean().item()
+    )
+    everything = torch.full_like(periods, vocab_size)
+    assert induction.guessing_loss(tokens, periods, everything) == pytest.approx(
+        torch.tensor(vocab_size).log().item()
+    )
+
+
+# ---- why two blocks ----
+
+
+@pytest.mark.parametrize("seed", range(4))
+@torch.no_grad()
+def test_a_key_of_block_one_knows_its_own_token_only_and_one_of_block_two_more(seed):
+    torch.manual_seed(seed)
+    model = TinyGPT(GPTConfig(20, 10, 8, num_heads=2, num_blocks=2)).eval()
+    keys = []
+    for block in model.blocks:
+        block.attention.W_key.register_forward_hook(
+            lambda _, args, out: keys.append(out)
+        )
+    tokens = torch.randint(20, (1, 10))
+    other = tokens.clone()
+    other[0, 4] = (other[0, 4] + 1) % 20  # the token before position 5
+    model(tokens), model(other)
+    first, second, first_changed, second_changed = keys
+    assert torch.equal(first[0, 5], first_changed[0, 5])
+    assert not torch.equal(second[0, 5], second_changed[0, 5])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@torch.no_grad()
+def test_scores_lie_between_0_and_1(seed):
+    torch.manual_seed(seed)
+    model = induction.build(induction.Config()).eval()
+    tokens, _ = induction.draw(induction.Config(), 8, seeded(seed))
+    weights = heads.attention_weights(model, tokens)
+    for score in (heads.previous_token_score, heads.induction_score, heads.sink_score):
+        found = score(weights, tokens)
+        assert found.shape == (2, 2)
+        assert 0 <= found.min() <= found.max() <= 1
