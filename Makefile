@@ -81,13 +81,13 @@ budget: $(READY) ## hold every page against site_budget.json, in a browser
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)
 
-measure: book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
+measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
 	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
 
 repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
 	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)
 
-pdf: book ## print the whole book into one PDF
+pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
 experiments: $(READY) ## train the small models of two pages again

@@ -96,8 +96,8 @@ class CodeBelow(SphinxPostTransform):
             if cell.children and isinstance(cell.children[0], HideCodeCellNode):
                 fold = cell.children[0]
                 cell.remove(fold)
-                fold["prompt_show"] = "Show the code of this figure"
-                fold["prompt_hide"] = "Hide the code"
+                fold["prompt_show"] = "Show code"
+                fold["prompt_hide"] = "Hide code"
                 cell.append(fold)
 
 

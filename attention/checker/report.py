@@ -56,7 +56,7 @@ class Finding:
     place: tuple | None = None
     example: tuple | None = None
 
-    def rows(self):
+    def rows(self) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""
         where = []
         if self.place:
@@ -118,9 +118,9 @@ class Report:
     """
 
     subject: str
-    findings: list = field(default_factory=list)
-    results: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     usable: bool = True
     problem: str = ""
     not_compared: str = ""
@@ -134,7 +134,7 @@ class Report:
         self.not_compared = collector.not_compared
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether the class could be tested and nothing was found that fails.
 
         Errors fail; with ``strict`` warnings and a missing comparison do, too.
@@ -146,7 +146,7 @@ class Report:
         return self.usable and not (found or broken or missing)
 
     @property
-    def exit_status(self):
+    def exit_status(self) -> int:
         """What the command line exits with.
 
         0 if nothing was found that fails, 1 if something was, 2 if nothing could be
@@ -156,12 +156,12 @@ class Report:
             return 2
         return 0 if self.ok else 1
 
-    def raise_for_failures(self):
+    def raise_for_failures(self) -> None:
         """Raise :class:`CheckFailed` with the report unless :attr:`ok`."""
         if not self.ok:
             raise CheckFailed("\n" + str(self))
 
-    def headline(self):
+    def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
             return f"{self.subject}: could not be tested"

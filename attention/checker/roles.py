@@ -117,12 +117,12 @@ def _reading(subject, parts, seen):
         if pairs[role] is None:
             return []
     per_head = len(parts["query"]) > 1
-    h = len(parts["query"]) if per_head else _heads_seen(seen, subject)
+    # A number of heads that was asked for is to be kept.
+    asked = subject.sizes.get("num_heads")
+    h = len(parts["query"]) if per_head else asked or _heads_seen(seen, subject)
     width = pairs["query"][0].shape[0]
     if not h or width % h:
-        h = subject.sizes.get("num_heads") or 1
-        if width % h:
-            return []
+        return []
     out = [pair for pair in parts["out"]]
     last = out[0] if out and out[0][0].shape[1] % (width // h) == 0 else None
     return [Projections(**pairs, out=last, num_heads=h, per_head=per_head)]

@@ -140,7 +140,8 @@ def test_the_alignment_is_less_clear_in_the_reversal(results):
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"), [("reversal", "without"), ("grammar", "with")]
+    ("task", "kind"),
+    [("reversal", "without"), ("reversal", "with"), ("grammar", "with")],
 )
 def test_stored_weights_reach_the_stored_accuracy(task, kind, results):
     config = bottleneck.Config()

@@ -94,7 +94,7 @@ def _laid_out(roots):
     scale = min(scale, MOST) if beside else scale
     texts = []
     for root, width, basis in zip(roots, widths, least, strict=True):
-        basis = min(basis, width * scale)
+        basis = min(basis, width * scale) - 1  # no rounding breaks a row
         root.set(
             "style",
             f"flex: {width:.0f} 1 {basis:.0f}px; min-width: 0; height: auto; "

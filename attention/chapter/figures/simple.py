@@ -12,35 +12,10 @@ from attention.chapter.figures.base import (
     arrow,
     check,
     legend,
-    matrix,
     new_axes,
     styled,
 )
 from attention.chapter.figures.labels import beside
-
-
-def weighted_sum(weights, vectors, tokens, title="weight × vector"):
-    """Draw each vector times its weight, and their sum as the last row.
-
-    Args:
-        weights: attention weights of one query, (t,).
-        vectors: what is averaged, (t, d_in).
-        tokens: t labels.
-        title: short text above the cells.
-
-    Returns:
-        Axes with t + 1 rows.
-    """
-    check(weights=(weights, "t"), vectors=(vectors, "t d_in"), tokens=(tokens, "t"))
-    parts = weights.unsqueeze(1) * vectors  # (t, 1) * (t, d_in) -> (t, d_in)
-    rows = [f"{w:.4f} {token}" for w, token in zip(weights, tokens, strict=True)]
-    total = parts.sum(dim=0, keepdim=True)
-    return matrix(
-        torch.cat([parts, total]),
-        rows=[*rows, "sum: z"],
-        title=title,
-        outline=[(len(tokens), column) for column in range(vectors.shape[1])],
-    )
 
 
 @styled

@@ -61,7 +61,10 @@ class Config:
 
 CODE = ("training", "bottleneck", "seq2seq", "translation")
 KINDS = ("without", "with")
-KEPT = ("bottleneck_reversal_without", "bottleneck_grammar_with")
+KEPT = tuple(
+    f"bottleneck_{pair}"
+    for pair in ("reversal_without", "reversal_with", "grammar_with")
+)
 
 
 def count(model):

@@ -8,42 +8,18 @@ from attention.chapter import figures
 from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
     arrows,
-    bounds,
     cells,
     frames,
     grid,
     place,
     random,
     random_weights,
-    rectangles,
     ticks,
     written,
 )
 
 WORDS = [f"w{i}" for i in range(9)]
 sizes = pytest.mark.parametrize("t", [1, 3, 6])
-
-
-@sizes
-def test_sight_shows_each_token_its_past_and_itself(t):
-    ax = figures.sight(WORDS[:t])
-    found = {(round(c.y - 0.06), round(c.x - 0.04)): c for c in cells(ax)}
-    assert {at: cell.text for at, cell in found.items()} == {
-        (i, j): WORDS[j] for i in range(t) for j in range(i + 1)
-    }
-    for (i, j), cell in found.items():
-        assert cell.color == base.TOKEN
-        assert (cell.edge == base.VERMILION) == (i == j)
-
-
-@sizes
-def test_sight_leaves_the_future_empty_and_dashed(t):
-    ax = figures.sight(WORDS[:t], "a title")
-    found = [p for p in rectangles(ax) if not p.get_fill()]
-    places = {(round(y - 0.06), round(x - 0.04)) for x, y, _, _ in map(bounds, found)}
-    assert places == {(i, j) for i in range(t) for j in range(i + 1, t)}
-    assert {p.get_linestyle() for p in found} <= {":"}
-    assert place(ax, "a title")[1] < 0
 
 
 @sizes

@@ -101,9 +101,6 @@ CASES = {
     "growth, log": lambda: figures.growth(
         [2, 8, 32], {"plain": [2.0, 8.1, 31.5]}, "variance", log=True
     ),
-    "histogram": lambda: figures.histogram(
-        {"uniform": torch.linspace(0, 1, 200), "normal": random(200)}, "weight"
-    ),
     "lanes": lambda: figures.lanes(
         random(6, 3), MultiHeadAttention(3, 4, 6, 0.0, num_heads=2)
     ),
@@ -126,7 +123,6 @@ CASES = {
         random_weights(3, 3).tril(), random(3, 2), ["a", "b", "c"], row=2
     ),
     "running_mean": lambda: figures.running_mean(random(8), random(8, seed=1), "x"),
-    "sight": lambda: figures.sight(TOKENS, "what each token may see"),
     "spread": lambda: figures.spread({"columns": random(32, 5), "rows": random(5, 32)}),
     "steps": lambda: figures.steps(
         {"scores": CAUSAL.log()[3], "softmax": CAUSAL[3]}, TOKENS, "masking"
@@ -152,7 +148,6 @@ CASES = {
     "stages": lambda: why.stages(
         ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
     ),
-    "weighted_sum": lambda: figures.weighted_sum(CAUSAL[5], random(6, 3), TOKENS),
     "writing": lambda: figures.writing(
         {
             "right": [("your", True), ("journey", True), (".", True)] * 4,
@@ -167,6 +162,7 @@ CASES = {
         [256, 1024, 4096], {"listing": [1.0, 9.0, 130], "fused": [1.0, 4, 16]}, "MB"
     ),
     "kept": lambda: figures.kept([256, 1024, 4096], 64),
+    "ring": lambda: figures.ring(4),
     "shards": lambda: figures.shards({"W_query": "rows", "out_proj": "columns"}, 2),
     "shards, four": lambda: figures.shards(
         {"W_query": "rows", "W_key": "rows", "W_value": "rows", "out_proj": "columns"},
@@ -175,6 +171,7 @@ CASES = {
 }  # fmt: skip
 # Drawn once for all tests, which only read.
 CASES = {name: cache(draw) for name, draw in CASES.items()}
+boxes = cache(boxes)
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
@@ -225,6 +222,8 @@ def test_no_text_lies_on_another(draw):
 
 @every_figure
 def test_no_line_goes_through_a_text(draw):
+    if draw is CASES["writing"]:
+        return  # its lines cross out words on purpose
     ax = draw()
     grounds = [
         (patch.get_window_extent(), patch.get_zorder())

@@ -9,12 +9,9 @@ from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
     arrows,
     bounds,
-    frames,
-    grid,
     legend,
     place,
     random,
-    random_weights,
     rectangles,
     ticks,
     written,
@@ -22,27 +19,6 @@ from tests.chapter.figures.test_artists import (
 
 WORDS = [f"word{i}" for i in range(9)]
 sizes = pytest.mark.parametrize("t", [1, 3, 6])
-
-
-@sizes
-@pytest.mark.parametrize("d_in", [1, 3])
-def test_weighted_sum_multiplies_and_adds(t, d_in):
-    weights, vectors = random_weights(t, seed=t), random(t, d_in, seed=d_in)
-    found = grid(figures.weighted_sum(weights, vectors, WORDS[:t]))
-    for j in range(d_in):
-        parts = [float(weights[i] * vectors[i, j]) for i in range(t)]
-        assert [found[i, j].text for i in range(t)] == [f"{p:.4f}" for p in parts]
-        total = weights.double() @ vectors[:, j].double()
-        assert float(found[t, j].text) == pytest.approx(float(total), abs=6e-5)
-    assert len(found) == (t + 1) * d_in
-
-
-def test_weighted_sum_names_weights_and_frames_the_sum():
-    weights = torch.tensor([0.25, 0.75])
-    ax = figures.weighted_sum(weights, random(2, 3), ["a", "b"], "a title")
-    assert ticks(ax.yaxis) == [(0.5, "0.2500 a"), (1.5, "0.7500 b"), (2.5, "sum: z")]
-    assert frames(ax) == [(0, 2, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1)]
-    assert ax.get_title() == "a title"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -7,15 +7,12 @@ from matplotlib.colors import to_hex
 from attention.chapter import figures
 from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
-    bounds,
     cells,
     legend,
     luminance,
     place,
     random,
-    rectangles,
     ticks,
-    written,
 )
 
 
@@ -89,41 +86,3 @@ def test_growth_tells_lines_apart_by_color_and_marker():
     colors = [base.VERMILION, base.BLUE, base.GREEN]
     assert legend(ax) == list(zip("abc", colors, strict=True))
     assert len({line.get_marker() for line in ax.lines}) == 3
-
-
-@pytest.mark.parametrize("bins", [1, 4, 20])
-def test_histogram_shows_how_many_numbers_fall_where(bins):
-    groups = {"one": random(50), "other": 3 * random(4, 10, seed=1)}
-    ax = figures.histogram(groups, "number", bins)
-    bars = [bounds(patch) for patch in rectangles(ax)]
-    assert len(bars) == 2 * bins
-    for i, values in enumerate(groups.values()):
-        own, numbers = bars[i * bins : (i + 1) * bins], values.flatten()
-        assert own[0][0] == pytest.approx(float(numbers.min()))
-        assert own[-1][0] + own[-1][2] == pytest.approx(float(numbers.max()), rel=1e-5)
-        assert sum(width * height for _, _, width, height in own) == pytest.approx(1)
-        for x, _, width, height in own:
-            inside = ((numbers > x - 1e-4) & (numbers < x + width + 1e-4)).sum()
-            # At most the two numbers on the edges may be counted next door.
-            assert abs(width * height * len(numbers) - int(inside)) <= 2 + 1e-4
-
-
-def test_histogram_counts_what_can_be_counted_by_hand():
-    values = torch.tensor([0.0, 0.1, 0.2, 0.9, 1.0])
-    bars = [bounds(p) for p in rectangles(figures.histogram({"a": values}, "x", 2))]
-    # Three of five numbers in the lower half, each half 0.5 wide: 3/5/0.5.
-    assert [height for _, _, _, height in bars] == pytest.approx([1.2, 0.8])
-    assert [x for x, _, _, _ in bars] == pytest.approx([0, 0.5])
-
-
-def test_histogram_puts_the_groups_above_each_other():
-    ax = figures.histogram({"one": random(50), "other": random(50, seed=1)}, "number")
-    bars = [bounds(patch) for patch in rectangles(ax)]
-    first, second = bars[:20], bars[20:]
-    assert {y for _, y, _, _ in first} == {0}
-    (ground,) = {y for _, y, _, _ in second}
-    assert ground > place(ax, "one")[1] > max(height for _, _, _, height in first)
-    assert place(ax, "other")[1] > ground
-    assert ax.get_ylim()[1] > place(ax, "other")[1]
-    assert written(ax) == ["one", "other"]
-    assert ax.get_xlabel() == "number"
