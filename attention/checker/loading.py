@@ -105,8 +105,23 @@ def _import(place):
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look a class's module up by name.
     sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        if "relative import" not in str(error):
+            raise
+        return _in_package(path.resolve())
     return module
+
+
+def _in_package(path):
+    """Import a file as a part of the package that it lies in."""
+    names, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file() or len(names) == 1:
+        names.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(".".join(names))
 
 
 def _definitions_of(place, name, failure):
