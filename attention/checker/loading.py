@@ -16,6 +16,7 @@ from torch import nn
 from attention.checker.build import UnusableError, first_line
 from attention.checker.limits import TimedOutError, Worker
 
+RAISES = "constructor_raises"
 NAME = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?")
 
 
@@ -185,6 +186,18 @@ def _cells(text, path):
             ast.parse(code)
             codes.append(code)
     return "\n\n".join(codes), path
+
+
+def unfinished(report, notes):
+    """Take back a finding that only says that a name of the file is missing.
+
+    Where the file could not be run, a class may lack what it calls.
+    """
+    first = report.findings[0] if report.findings else None
+    raised = first is not None and first.mistake in ("forward_raises", RAISES)
+    if notes and raised and "NameError" in first.seen:
+        report.usable, report.findings, report.results = False, [], []
+        report.problem = f"{notes[-1]} And the class needs more: {first.seen}"
 
 
 def _layers(module):
