@@ -12,7 +12,7 @@ import torch
 from attention.checker.build import DEFAULTS, UnusableError
 from attention.checker.formats import FORMATS, rendered
 from attention.checker.isolated import EndedError, isolated
-from attention.checker.loading import evaluated, load
+from attention.checker.loading import evaluated, load, unfinished
 from attention.checker.report import Report
 from attention.checker.run import check
 
@@ -99,6 +99,7 @@ def _checked(options):
         strict=options.strict,
         **given,
     )
+    unfinished(report, notes)
     report.notes += notes
     return report
 

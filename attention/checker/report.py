@@ -133,17 +133,20 @@ class Report:
         self.results = collector.results
         self.not_compared = collector.not_compared
 
+    def failing(self):
+        """Return the findings that fail: errors, with ``strict`` warnings too."""
+        severities = ("error", "warning") if self.strict else ("error",)
+        return [f for f in self.findings if f.severity in severities]
+
     @property
     def ok(self) -> bool:
         """Whether the class could be tested and nothing was found that fails.
 
         Errors fail; with ``strict`` warnings and a missing comparison do, too.
         """
-        failing = ("error", "warning") if self.strict else ("error",)
         broken = any(result.outcome == "broken" for result in self.results)
-        found = any(finding.severity in failing for finding in self.findings)
         missing = self.strict and self.not_compared
-        return self.usable and not (found or broken or missing)
+        return self.usable and not (self.failing() or broken or missing)
 
     @property
     def exit_status(self) -> int:
@@ -159,7 +162,12 @@ class Report:
     def raise_for_failures(self) -> None:
         """Raise :class:`CheckFailed` with the report unless :attr:`ok`."""
         if not self.ok:
-            raise CheckFailed("\n" + str(self))
+            # The first line is what a summary of tests shows.
+            first = next(
+                (f"{f.mistake} ({f.code}): {f.title}" for f in self.failing()),
+                self.headline(),
+            )
+            raise CheckFailed(f"{first}\n\n{self}")
 
     def headline(self) -> str:
         """Return the outcome in one line."""

@@ -7,7 +7,7 @@ import torch
 from attention.checker import check
 from attention.checker.build import UnusableError, first_line
 from attention.checker.commandline import Config
-from attention.checker.loading import load
+from attention.checker.loading import load, unfinished
 from attention.checker.surroundings import quiet
 
 D_HEAD = 4
@@ -58,6 +58,7 @@ def _report(folder, entry):
     if "call" in entry:
         options["call"] = eval(entry["call"], names)
     report = check(given, time_limit=60, **options)
+    unfinished(report, notes)
     return {
         "headline": report.headline(),
         "status": report.exit_status,

@@ -4,6 +4,7 @@ import torch
 
 from attention.checker.collector import SkipTest
 from attention.checker.numbers import changed
+from attention.checker.probes.training import mean_holds
 from attention.checker.subject import CallFailed
 from attention.checker.trace import Watch
 
@@ -124,6 +125,8 @@ def _places(subject):
 
 def _rate(subject, found):
     """Compare the spread of two rates: it grows with p / (1 - p)."""
+    if not mean_holds(subject):
+        return
     spreads = []
     for rate in RATES:
         one = subject.variant(dropout=rate)
