@@ -1,5 +1,5 @@
 # Every target sets itself up in .venv; nothing has to be installed by hand.
-VENV ?= .venv
+VENV ?= $(if $(NEWEST),.venv-newest,.venv)
 BIN := $(VENV)/bin
 PORT ?= 8000
 PYTHON ?= python3
@@ -7,6 +7,10 @@ READY := $(VENV)/.ready
 SITE_READY := $(VENV)/.ready-site
 SITE := _build/html
 SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py attention/chapter/labs/*)
+
+# NEWEST=1: what there is today in place of the pinned versions, PyTorch aside, in an
+# environment of its own.
+export NEWEST
 
 # Python keeps the bytecode of what it imports; without it a build takes half as long
 # again, since it starts by compiling Sphinx.
@@ -70,7 +74,7 @@ $(OTHER)/.ready:
 		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
 	@touch $@
 else
-test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z: another PyTorch)
+test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1: other versions)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -rs --timeout=300 -m "not budget" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif

@@ -1,5 +1,7 @@
 """Section 3.5: attention that cannot see the future."""
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 

@@ -1,5 +1,7 @@
 """Section 3.6: several attention heads side by side."""
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 

@@ -5,8 +5,11 @@
 
 The site's packages are those of the extra "book" in pyproject.toml. uv installs them,
 many times faster than pip; where it is not to be had, or fails, pip does the same.
+Every version is that of constraints.txt. With NEWEST=1 in the environment, only
+PyTorch's is: it decides the printed digits.
 """
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -19,6 +22,15 @@ UV = [str(Path(sys.executable).with_name("uv")), "pip", "install", "-q"]
 UV += ["--python", sys.executable]
 
 
+def pins(what, newest):
+    """Give the arguments that fix the versions: all of them, or PyTorch's alone."""
+    if not newest:
+        return PINNED
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    torch = [line for line in text.splitlines() if line.startswith("torch==")]
+    return torch if what == "all" else []
+
+
 def wanted(what):
     """Give the requirements of each step, as arguments of an installer."""
     if what == "site":
@@ -27,11 +39,11 @@ def wanted(what):
     return ["-e", ".[test]"]
 
 
-def install(requirements):
+def install(requirements, pinned):
     """Install with uv, and with pip where that does not go."""
-    if not _runs([*PIP, *PINNED, "uv"]) or not _runs([*UV, *PINNED, *requirements]):
+    if not _runs([*PIP, *pinned, "uv"]) or not _runs([*UV, *pinned, *requirements]):
         print("Without uv: pip installs, which takes longer.")
-        subprocess.run([*PIP, *PINNED, *requirements], cwd=ROOT, check=True)
+        subprocess.run([*PIP, *pinned, *requirements], cwd=ROOT, check=True)
 
 
 def _runs(command):
@@ -44,10 +56,11 @@ def _runs(command):
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in ("site", "all"):
         sys.exit(__doc__)
-    if sys.argv[1] == "all":
+    what = sys.argv[1]
+    if what == "all":
         # By pip, since it is pip's settings that name the index of the CPU builds.
         subprocess.run([*PIP, *PINNED, "torch"], cwd=ROOT, check=True)
-    install(wanted(sys.argv[1]))
+    install(wanted(what), pins(what, os.environ.get("NEWEST")))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import torch
 from attention.checker.build import DEFAULTS, UnusableError
 from attention.checker.formats import FORMATS, rendered
 from attention.checker.isolated import EndedError, isolated
-from attention.checker.loading import evaluated, load
+from attention.checker.loading import evaluated, load, unfinished
 from attention.checker.report import Report
 from attention.checker.run import check
 
@@ -21,6 +21,7 @@ __all__ = ["load", "main"]
 EPILOG = """exit status: 0 nothing found that fails, 1 something found, 2 nothing that
 could be tested. Example: python -m attention.check my_attention.py:CausalAttention
 --d-in 16"""
+SPARE = 60.0  # seconds beside those of the class: for a slow start
 LAYER = ("rope", "qk_norm", "prenorm")
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 
@@ -45,8 +46,7 @@ def main(arguments=None):
         The exit status: 0, 1, or 2 for unusable input.
     """
     options = _parser().parse_args(arguments)
-    # Loading, all tests, and time for slow starts.
-    seconds = 6 * options.time_limit + 60
+    seconds = 6 * options.time_limit + SPARE
     try:
         report = isolated(lambda: _checked(options), seconds)
     except EndedError as error:
@@ -99,6 +99,7 @@ def _checked(options):
         strict=options.strict,
         **given,
     )
+    unfinished(report, notes)
     report.notes += notes
     return report
 

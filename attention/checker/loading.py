@@ -16,6 +16,7 @@ from torch import nn
 from attention.checker.build import UnusableError, first_line
 from attention.checker.limits import TimedOutError, Worker
 
+RAISES = "constructor_raises"
 NAME = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?")
 
 
@@ -105,8 +106,23 @@ def _import(place):
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look a class's module up by name.
     sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        if "relative import" not in str(error):
+            raise
+        return _in_package(path.resolve())
     return module
+
+
+def _in_package(path):
+    """Import a file as a part of the package that it lies in."""
+    names, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file() or len(names) == 1:
+        names.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(".".join(names))
 
 
 def _definitions_of(place, name, failure):
@@ -170,6 +186,18 @@ def _cells(text, path):
             ast.parse(code)
             codes.append(code)
     return "\n\n".join(codes), path
+
+
+def unfinished(report, notes):
+    """Take back a finding that only says that a name of the file is missing.
+
+    Where the file could not be run, a class may lack what it calls.
+    """
+    first = report.findings[0] if report.findings else None
+    raised = first is not None and first.mistake in ("forward_raises", RAISES)
+    if notes and raised and "NameError" in first.seen:
+        report.usable, report.findings, report.results = False, [], []
+        report.problem = f"{notes[-1]} And the class needs more: {first.seen}"
 
 
 def _layers(module):

@@ -56,7 +56,7 @@ class Finding:
     place: tuple | None = None
     example: tuple | None = None
 
-    def rows(self):
+    def rows(self) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""
         where = []
         if self.place:
@@ -118,9 +118,9 @@ class Report:
     """
 
     subject: str
-    findings: list = field(default_factory=list)
-    results: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     usable: bool = True
     problem: str = ""
     not_compared: str = ""
@@ -133,20 +133,23 @@ class Report:
         self.results = collector.results
         self.not_compared = collector.not_compared
 
+    def failing(self):
+        """Return the findings that fail: errors, with ``strict`` warnings too."""
+        severities = ("error", "warning") if self.strict else ("error",)
+        return [f for f in self.findings if f.severity in severities]
+
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether the class could be tested and nothing was found that fails.
 
         Errors fail; with ``strict`` warnings and a missing comparison do, too.
         """
-        failing = ("error", "warning") if self.strict else ("error",)
         broken = any(result.outcome == "broken" for result in self.results)
-        found = any(finding.severity in failing for finding in self.findings)
         missing = self.strict and self.not_compared
-        return self.usable and not (found or broken or missing)
+        return self.usable and not (self.failing() or broken or missing)
 
     @property
-    def exit_status(self):
+    def exit_status(self) -> int:
         """What the command line exits with.
 
         0 if nothing was found that fails, 1 if something was, 2 if nothing could be
@@ -156,12 +159,17 @@ class Report:
             return 2
         return 0 if self.ok else 1
 
-    def raise_for_failures(self):
+    def raise_for_failures(self) -> None:
         """Raise :class:`CheckFailed` with the report unless :attr:`ok`."""
         if not self.ok:
-            raise CheckFailed("\n" + str(self))
+            # The first line is what a summary of tests shows.
+            first = next(
+                (f"{f.mistake} ({f.code}): {f.title}" for f in self.failing()),
+                self.headline(),
+            )
+            raise CheckFailed(f"{first}\n\n{self}")
 
-    def headline(self):
+    def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
             return f"{self.subject}: could not be tested"

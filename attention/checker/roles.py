@@ -40,9 +40,34 @@ def find_roles(subject):
             return [], seen  # weights that never act: no reading may leave them out
         found.pop("none", None)
         for role, columns in found.items():
-            pair = (product.weight[columns], _cut(product.bias, columns))
+            every = len(columns) == product.weight.shape[0]
+            weight = product.weight if every else product.weight[columns]
+            pair = (weight, _cut(product.bias, columns))
             parts[role].append(pair)
+    parts = _composed(parts, seen.products, subject.sizes["d_in"])
     return _reading(subject, parts, seen), seen
+
+
+def _composed(parts, products, d_in):
+    """Join two maps in a row into one, as where keys come from a narrow latent."""
+    wide = [product for product in products if product.weight.shape[1] == d_in]
+    used = set()
+    for role in ("query", "key", "value"):
+        for place, (weight, bias) in enumerate(parts[role]):
+            narrow = weight.shape[1]
+            first = [p for p in wide if p.weight.shape[0] == narrow != d_in]
+            if len(first) != 1:
+                continue
+            down = first[0]
+            if down.bias is not None:
+                more = weight @ down.bias
+                bias = more if bias is None else bias + more
+            parts[role][place] = (weight @ down.weight, bias)
+            used.add(down.weight.data_ptr())
+    return {
+        role: [pair for pair in pairs if pair[0].data_ptr() not in used]
+        for role, pairs in parts.items()
+    }
 
 
 def _roles_of(subject, x, number, product, y):
@@ -117,12 +142,12 @@ def _reading(subject, parts, seen):
         if pairs[role] is None:
             return []
     per_head = len(parts["query"]) > 1
-    h = len(parts["query"]) if per_head else _heads_seen(seen, subject)
+    # A number of heads that was asked for is to be kept.
+    asked = subject.sizes.get("num_heads")
+    h = len(parts["query"]) if per_head else asked or _heads_seen(seen, subject)
     width = pairs["query"][0].shape[0]
     if not h or width % h:
-        h = subject.sizes.get("num_heads") or 1
-        if width % h:
-            return []
+        return []
     out = [pair for pair in parts["out"]]
     last = out[0] if out and out[0][0].shape[1] % (width // h) == 0 else None
     return [Projections(**pairs, out=last, num_heads=h, per_head=per_head)]

@@ -194,7 +194,7 @@ def test_undivided_wide_keys_leave_most_queries_without_a_gradient(seed, keys):
 
 
 @pytest.mark.parametrize("rate", [1.0, 10.0, 100.0])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(5))
 def test_undivided_wide_keys_do_not_learn_and_divided_ones_do(rate, seed):
     assert look_back(seed, 1024**0.5, rate) >= (5 if rate == 1 else 6)
     assert look_back(seed, 1, rate) <= 4

@@ -116,7 +116,28 @@ def test_without_attention_longer_training_helps_at_every_length_but_not_enough(
     for run in of(results, "reversal", "without"):
         few, full = run["few"]["accuracy"], run["full"]["accuracy"]
         assert all(b > a for a, b in zip(few[1:], full[1:], strict=True)), run["seed"]
-        assert full[-1] < worst - 0.2, run["seed"]
+        assert full[-1] < 0.5 < worst, run["seed"]
+        assert run["loss"][-1] < run["loss"][-6], "it was still falling"
+
+
+def test_early_attention_is_ahead_at_every_length_but_the_shortest(results):
+    columns = {
+        kind: list(
+            zip(
+                *(r["few"]["accuracy"] for r in of(results, "reversal", kind)),
+                strict=True,
+            )
+        )
+        for kind in bottleneck.KINDS
+    }
+    pairs = list(zip(columns["with"], columns["without"], strict=True))
+    assert all(min(w) > max(without) for w, without in pairs[1:])
+
+
+def test_all_tested_lengths_occurred_in_training():
+    config = bottleneck.Config()
+    for task, lengths in config.tested:
+        assert set(lengths) <= set(dict(config.lengths)[task])
 
 
 def test_attention_learns_in_fewer_steps_for_every_seed(results):
@@ -128,19 +149,16 @@ def test_attention_learns_in_fewer_steps_for_every_seed(results):
     assert slowest < min(map(steps, of(results, "reversal", "without")))
 
 
-def test_the_alignment_is_learned_in_the_grammar(results):
-    for run in of(results, "grammar", "with"):
-        assert min(run["full"]["aligned"]) > 0.95, run["seed"]
-
-
-def test_the_alignment_is_less_clear_in_the_reversal(results):
-    grammar = min(r["full"]["aligned"][-1] for r in of(results, "grammar", "with"))
-    for run in of(results, "reversal", "with"):
-        assert run["full"]["aligned"][-1] < grammar - 0.05, run["seed"]
+def test_the_alignment_is_learned_in_the_grammar_and_not_in_the_reversal(results):
+    (run,) = of(results, "grammar", "with")
+    assert min(run["full"]["aligned"]) > 0.95
+    first = of(results, "reversal", "with")[0]
+    assert first["full"]["aligned"][-1] < 0.2 < 0.95 < first["full"]["accuracy"][-1]
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"), [("reversal", "without"), ("grammar", "with")]
+    ("task", "kind"),
+    [("reversal", "without"), ("reversal", "with"), ("grammar", "with")],
 )
 def test_stored_weights_reach_the_stored_accuracy(task, kind, results):
     config = bottleneck.Config()
@@ -271,11 +289,11 @@ def test_in_seed_0_the_head_with_the_higher_score_is_missed_less(results):
         assert scores.index(max(scores)) != losses.index(max(losses))
 
 
-def test_induction_heads_rest_on_the_first_token(results):
+def test_an_induction_head_rests_on_the_first_token(results):
     for run in found(results):
-        scores = run["shown"][-1]["induction"][1]
-        best = scores.index(max(scores))
-        assert run["shown"][-1]["sink"][1][best] > 0.5, run["seed"]
+        last = run["shown"][-1]
+        pairs = zip(last["induction"][1], last["sink"][1], strict=True)
+        assert max(sink for score, sink in pairs if score > 0.8) > 0.5, run["seed"]
 
 
 def test_patterns_are_stored_for_the_lab(results):

@@ -111,6 +111,26 @@ def test_learning_rate_rises_and_falls():
     assert rates[-1] == pytest.approx(0.109)
 
 
+def test_both_kinds_of_translator_see_the_same_sequences(monkeypatch):
+    draw, *words = bottleneck.TASKS["reversal"]
+    seen = {kind: [] for kind in bottleneck.KINDS}
+    config = dataclasses.replace(
+        bottleneck.Config(), few_steps=3, steps=3, check_every=3, test_count=5
+    )
+    for kind, drawn in seen.items():
+
+        def noted(count, length, generator, drawn=drawn):
+            found = draw(count, length, generator)
+            if generator.initial_seed() == 7:
+                drawn.append(found[0].tolist())
+            return found
+
+        monkeypatch.setitem(bottleneck.TASKS, "reversal", (noted, *words))
+        bottleneck.fit(config, "reversal", kind, 7)
+    assert len(seen["with"]) == 3
+    assert seen["with"] == seen["without"]
+
+
 def test_rate_of_the_translators_does_not_know_the_end():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
     config = dataclasses.replace(bottleneck.Config(), few_steps=100, rate=1.0)

@@ -23,7 +23,7 @@ def test_the_site_needs_no_pytorch():
 
 
 def test_uv_installs_with_every_version_pinned(commands):
-    install.install(["some-package"])
+    install.install(["some-package"], install.PINNED)
     pip, uv = commands
     assert pip[1:4] == ["-m", "pip", "install"]
     assert pip[-3:] == ["-c", "constraints.txt", "uv"]
@@ -35,7 +35,7 @@ def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
     ran = []
     monkeypatch.setattr(install, "_runs", lambda command: "uv" in command[-1])
     monkeypatch.setattr(install.subprocess, "run", lambda c, **_: ran.append(c))
-    install.install(["some-package"])
+    install.install(["some-package"], install.PINNED)
     (command,) = ran
     assert command[1:4] == ["-m", "pip", "install"]
     assert command[-3:] == ["-c", "constraints.txt", "some-package"]
@@ -44,3 +44,10 @@ def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
 
 def test_a_missing_program_does_not_run():
     assert not install._runs(["no-such-program"])
+
+
+def test_newest_pins_pytorch_alone():
+    assert install.pins("all", newest="") == ["-c", "constraints.txt"]
+    assert install.pins("site", newest="1") == []
+    (torch,) = install.pins("all", newest="1")
+    assert torch.startswith("torch==2.")

@@ -20,6 +20,8 @@ THEMES = [
     Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme",
     Path(sphinx_book_theme.__file__).parent / "theme" / "sphinx_book_theme",
 ]
+# Where Font Awesome's script is: up to pydata-sphinx-theme 0.15, and since.
+SCRIPTS = ("static/vendor/fontawesome/*/js/all.min.js", "static/scripts/fontawesome.js")
 SHAPE = re.compile(
     r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"([0-9a-f]+)","([^"]+)"\]'
 )
@@ -34,7 +36,7 @@ CREDIT = "Icons: Font Awesome Free 6, CC BY 4.0, https://fontawesome.com/license
 @cache
 def shapes():
     """Read name or code point -> (width, height, path) from the theme's script."""
-    scripts = list(THEMES[0].glob("static/vendor/fontawesome/*/js/all.min.js"))
+    scripts = [file for place in SCRIPTS for file in THEMES[0].glob(place)]
     if len(scripts) != 1:
         raise ThemeError(
             f"Expected one Font Awesome script in {THEMES[0]}, found {len(scripts)}. "

@@ -98,7 +98,12 @@ class Comparison:
         if not self.by_name:
             return False
         match = self._named(self.by_name[:1])
-        roles = {"projection_mixed_up", "scores_transposed", "bias_unused"}
+        roles = {
+            "projection_mixed_up",
+            "scores_transposed",
+            "bias_unused",
+            "output_projection_unused",
+        }
         return match is not None and bool(set(match.names) & roles)
 
     def known_layer(self):

@@ -178,7 +178,7 @@ def test_round_trip(page, run):
 
     # Kernel to front end.
     run("AttentionLab", 2)
-    root.get_by_label("one", exact=True).and_(page.locator(":checked")).wait_for()
+    expect(root.get_by_label("one", exact=True)).to_be_checked(timeout=LONG)
     assert "one attends most to" in root.locator(".al-summary").inner_text()
 
     # Keys that mean something to a notebook stay in the lab.
