@@ -71,7 +71,7 @@ def bars(groups, labels, title=None):
     colors = dict(zip(groups, looks, strict=False))
     figure_height = 0.5 + 0.21 * len(labels) * len(groups)
     # Of that, 0.82 are bars; few of them leave little room above for legend and title.
-    head = 0.37 if title is not None else 0.169
+    head = 0.4 if title is not None else 0.21
     more = max(0, head - 0.15 * figure_height)
     ax = new_axes(3.6, figure_height + more)
     height = 0.8 / len(groups)

@@ -205,17 +205,6 @@ def test_readers_tell_cells_frames_and_arrows_apart():
     assert place(ax, "beside") == (2.5, 1.4)
 
 
-def test_readers_of_ticks_and_legend():
-    ax = Figure().add_subplot()
-    ax.plot([1, 2], [3, 4], color="#123456", label="a line")
-    ax.bar([1], [2], color="#654321", label="a bar")
-    ax.set_xticks([1, 2], ["one", "two"])
-    ax.legend()
-    assert ticks(ax.xaxis) == [(1.0, "one"), (2.0, "two")]
-    assert legend(ax) == [("a line", "#123456"), ("a bar", "#654321")]
-    assert {"one", "two", "a line", "a bar"} <= {t.get_text() for t in texts(ax)}
-
-
 def test_a_line_through_a_text_is_seen():
     ax = Figure(figsize=(2, 2), dpi=100).add_axes([0, 0, 1, 1])
     ax.text(0.5, 0.5, "text", ha="center", va="center")
@@ -224,15 +213,6 @@ def test_a_line_through_a_text_is_seen():
     ax.annotate("", (1, 1), (0, 0), arrowprops={"arrowstyle": "->"})
     (_, box), *_ = boxes(ax)
     assert [struck(box, points) for points, _ in strokes(ax)] == [True, False, True]
-
-
-def test_cells_refuse_two_texts_at_one_place():
-    ax = Figure().add_subplot()
-    ax.add_patch(Rectangle((0, 0), 1, 1))
-    ax.text(0.5, 0.5, "one")
-    ax.text(0.5, 0.5, "other")
-    with pytest.raises(AssertionError, match="on top of each other"):
-        cells(ax)
 
 
 def test_box_is_where_the_text_stands():

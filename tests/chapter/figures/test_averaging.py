@@ -80,18 +80,6 @@ def test_product_frames_a_row_of_the_result_and_where_it_comes_from(row):
     assert frames(figures.product(random(3, 3), random(3, 2), NAMES)) == []
 
 
-def test_product_writes_what_is_infinite():
-    left = torch.tensor([[float("inf"), 1.0]])
-    ax = figures.product(left, torch.tensor([[0.0], [1.0]]), NAMES)
-    assert [cell.text for cell in cells(ax)] == [
-        "inf",
-        "1.0000",
-        "0.0000",
-        "1.0000",
-        "nan",
-    ]
-
-
 @pytest.mark.parametrize("t", [1, 4, 8])
 def test_running_mean_draws_both_sequences(t):
     x, means = random(t), random(t, seed=1)

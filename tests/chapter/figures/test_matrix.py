@@ -7,14 +7,12 @@ from matplotlib.colors import to_hex
 from attention.chapter import figures
 from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
-    cells,
     frames,
     grid,
     luminance,
     random,
     random_weights,
     ticks,
-    written,
 )
 
 INF, NAN = float("inf"), float("nan")
@@ -56,14 +54,6 @@ def test_every_cell_holds_its_number(size, decimals):
     }  # fmt: skip
 
 
-def test_text_stands_in_the_middle_of_its_cell():
-    ax = figures.matrix(random(3, 4))
-    assert {(t.get_ha(), t.get_va()) for t in ax.texts} == {
-        ("center", "center_baseline")
-    }
-    assert len(ax.texts) == len(cells(ax)) == 12
-
-
 def test_first_row_is_on_top_and_all_cells_are_in_view():
     ax = figures.matrix(random(3, 4))
     bottom, top = ax.get_ylim()
@@ -77,12 +67,6 @@ def test_vector_becomes_one_row():
     found = grid(figures.matrix(values))
     assert [found[0, j].text for j in range(4)] == [f"{v:.4f}" for v in values.tolist()]
     assert len(found) == 4
-
-
-def test_lists_and_parameters_are_drawn_too():
-    assert written(figures.matrix([[1, 2], [3, 4]], decimals=0)) == ["1", "2", "3", "4"]
-    parameter = torch.nn.Parameter(torch.ones(1, 1))
-    assert written(figures.matrix(parameter)) == ["1.0000"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -140,18 +124,6 @@ def test_signs_have_sides():
     assert red_minus_blue[1] > 0 > red_minus_blue[2]
 
 
-def test_last_bit_of_a_sum_does_not_change_a_color():
-    a, b = (
-        torch.tensor([[0.3, 1.0]]).double(),
-        torch.tensor([[0.1 + 0.2, 1.0]]).double(),
-    )
-    assert not torch.equal(a, b + 1e-9)
-    assert (
-        grid(figures.matrix(a))[0, 0].color
-        == grid(figures.matrix(b + 1e-9))[0, 0].color
-    )
-
-
 def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
     values = torch.tensor([[-INF, INF, NAN, 0.0], [1.0, 2.0, 3.0, 4.0]])
     found = grid(figures.matrix(values))
@@ -192,23 +164,3 @@ def test_labels_stand_at_their_rows_and_columns():
     assert ax.get_title() == "a title"
     bare = figures.matrix(random(2, 3))
     assert (ticks(bare.xaxis), ticks(bare.yaxis), bare.get_title()) == ([], [], "")
-
-
-def test_matrix_draws_into_given_axes():
-    ax = figures.new_axes(2, 2)
-    assert figures.matrix(random(2, 2), ax=ax) is ax
-    assert len(cells(ax)) == 4
-
-
-def test_each_call_makes_a_figure_of_its_own():
-    one, other = figures.matrix(random(2, 2)), figures.matrix(random(2, 2))
-    assert one.figure is not other.figure
-    assert len(one.figure.axes) == 1
-
-
-def test_new_axes_has_the_given_size_and_no_ground():
-    ax = figures.new_axes(2.5, 1.5)
-    assert tuple(ax.figure.get_size_inches()) == (2.5, 1.5)
-    assert ax.figure.get_facecolor()[3] == ax.get_facecolor()[3] == 0
-    assert not ax.spines["top"].get_visible()
-    assert to_hex(ax.spines["left"].get_edgecolor()) == base.INK

@@ -37,7 +37,7 @@ def drawings(html):
     for svg in BeautifulSoup(html, "html.parser").find_all("svg"):
         most = int(re.search(r"max-width: (\d+)px", svg["style"])[1])
         box = float((svg.get("viewbox") or svg["viewBox"]).split()[2])
-        sizes = re.findall(r"font: (?:\w+ )*([\d.]+)px", str(svg))
+        sizes = re.findall(r"font-size: ([\d.]+)px", str(svg))
         yield box, most, min(map(float, sizes))
 
 

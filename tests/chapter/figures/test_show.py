@@ -205,7 +205,7 @@ def test_two_drawings_fill_the_column_side_by_side():
 
 
 def test_one_drawing_leaves_the_rest_of_the_column_to_its_caption():
-    width, (drawn,) = layout(figures.matrix(random(6, 6), list("abcdef")))
+    width, (drawn,) = layout(figures.matrix(random(6, 6), ["journey"] * 6))
     assert width == f"0 1 {drawn}px"
     assert module.BESIDE - 5 <= drawn <= module.BESIDE
     # A small one is not blown up: its text would be larger than that of the page.
@@ -214,7 +214,7 @@ def test_one_drawing_leaves_the_rest_of_the_column_to_its_caption():
 
 
 def test_drawings_too_wide_for_one_row_stand_below_each_other():
-    pair = [figures.matrix(random(6, 6, seed=s), list("abcdef")) for s in (0, 1)]
+    pair = [figures.matrix(random(6, 6, seed=s), ["journey"] * 6) for s in (0, 1)]
     width, widths = layout(*pair)
     assert width == f"0 1 {widths[0]}px"
     assert 2 * min(widths) > module.COLUMN

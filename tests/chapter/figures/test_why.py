@@ -1,7 +1,5 @@
 """Figures of sections 3.1 and 3.2: translation, the bottleneck and the look-back."""
 
-from itertools import pairwise
-
 import pytest
 from matplotlib.colors import to_hex
 
@@ -43,13 +41,6 @@ def test_alignment_links_the_words_of_the_pairs():
     ]
     colors = [color for *_, color in lines(ax)]
     assert colors == [base.BLUE, base.BLUE, base.VERMILION, base.BLUE]
-
-
-def test_words_of_a_row_stand_in_order_side_by_side():
-    found = cells(why.alignment(TOP, BOTTOM, []))
-    for row in (found[:4], found[4:]):
-        for one, other in pairwise(row):
-            assert 0 < other.x - (one.x + one.width) < 0.1
 
 
 def test_bottleneck_leads_through_one_state():
