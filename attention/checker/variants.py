@@ -92,7 +92,8 @@ def distinct(subject):
     """Return a variant whose widths have no alias, or the nearest that runs."""
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
-    for wide_in, wide_out, heads in DISTINCT:
+    # A function that names the weights may tell the number of heads as well.
+    for wide_in, wide_out, heads in () if subject.how.weights else DISTINCT:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if d_out is None:
             found = runs(subject.variant(d_in=wide_out, **sizes))
