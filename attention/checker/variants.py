@@ -99,13 +99,21 @@ def distinct(subject):
             found = runs(subject.variant(d_in=wide_out, **sizes))
         else:
             found = runs(subject.variant(d_in=wide_in, d_out=wide_out, **sizes))
-        if found is not None:
+        if found is not None and _whole_groups(found):
             return found
     if d_out is None:
         return runs(subject.variant(d_in=d_in + 2 * h))
     narrow = d_in - d_in // 4
     wider = runs(subject.variant(d_in=narrow, d_out=d_out + 2 * h))
     return wider or runs(subject.variant(d_in=narrow))
+
+
+def _whole_groups(subject):
+    """Whether each key head serves the same number of query heads."""
+    return all(
+        reading.query[0].shape[0] % reading.key[0].shape[0] == 0
+        for reading in subject.candidates()[:1]
+    )
 
 
 def runs(subject):
