@@ -19,7 +19,7 @@ DEFAULTS = {
 ALIASES = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
-    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size width d_hid",
+    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid",
     "d_out": "d_out dim_out out_dim output_dim out_features head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",

@@ -152,7 +152,12 @@ FOLLOWS = {
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
     "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
     "random_in_eval": (*_TRAINING, "differs", "samples_mixed", "keeps_state"),
-    "keeps_state": ("differs", "training_differs", "dropout_rate_ignored"),
+    "keeps_state": (
+        "some_sizes_raise",
+        "differs",
+        "training_differs",
+        "dropout_rate_ignored",
+    ),
     "init_constant": ("init_dead", "init_positive", "init_too_large"),
     "init_dead": ("init_positive", "init_too_large"),
     "init_positive": ("init_too_large",),

@@ -128,6 +128,8 @@ def _rope(given):
 def rotate(x, rope, positions, width=None):
     """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies."""
     d = int(x.shape[-1] * rope.share)
+    if d % 2:
+        raise RuntimeError("an odd number of entries has no pairs")
     turned, rest = x[..., :d], x[..., d:]
     steps = torch.arange(0, d, 2, dtype=x.dtype)
     angles = positions[:, None] * rope.base ** (-steps / (width or d))

@@ -162,7 +162,7 @@ def _defines(statement):
         return not any(isinstance(n, ast.Call) for n in ast.walk(statement))
     kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
     if isinstance(statement, ast.Try):
-        return all(isinstance(part, kinds) for part in statement.body)
+        return all(_defines(part) for part in statement.body)
     return isinstance(statement, kinds)
 
 

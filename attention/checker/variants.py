@@ -92,19 +92,28 @@ def distinct(subject):
     """Return a variant whose widths have no alias, or the nearest that runs."""
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
-    for wide_in, wide_out, heads in DISTINCT:
+    # A function that names the weights may tell the number of heads as well.
+    for wide_in, wide_out, heads in () if subject.how.weights else DISTINCT:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if d_out is None:
             found = runs(subject.variant(d_in=wide_out, **sizes))
         else:
             found = runs(subject.variant(d_in=wide_in, d_out=wide_out, **sizes))
-        if found is not None:
+        if found is not None and _whole_groups(found):
             return found
     if d_out is None:
         return runs(subject.variant(d_in=d_in + 2 * h))
     narrow = d_in - d_in // 4
     wider = runs(subject.variant(d_in=narrow, d_out=d_out + 2 * h))
     return wider or runs(subject.variant(d_in=narrow))
+
+
+def _whole_groups(subject):
+    """Whether each key head serves the same number of query heads."""
+    return all(
+        reading.query[0].shape[0] % reading.key[0].shape[0] == 0
+        for reading in subject.candidates()[:1]
+    )
 
 
 def runs(subject):

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-import attention
-from attention import FusedMultiHeadAttention, KeyValueCache
+from attention import FusedMultiHeadAttention, KeyValueCache, convert
 from tests.package import public
 from tests.package.public import CAUSAL, build, tokens
 
@@ -102,7 +101,7 @@ def encoder(seed=0, **options):
 def in_torch(layer, x, key_padding_mask=None):
     """Compute with nn.MultiheadAttention and the same weights."""
     theirs = nn.MultiheadAttention(8, 4, batch_first=True).eval()
-    theirs.load_state_dict(attention.convert.to_torch(layer.state_dict()))
+    theirs.load_state_dict(convert.to_torch(layer.state_dict()))
     mask = key_padding_mask
     return theirs(x, x, x, key_padding_mask=mask, need_weights=True)[0]
 

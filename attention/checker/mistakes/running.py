@@ -37,7 +37,6 @@ RUNNING = [
         "The remaining tests were not run, so nothing is known about them.",
         "raise time_limit, or check with smaller sizes",
         TIME,
-        "warning",
     ),
     Mistake(
         "forward_raises",

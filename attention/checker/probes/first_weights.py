@@ -88,15 +88,16 @@ def _learns(subject, found):
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     x = subject.tokens(b=8, seed=11)
     generator = torch.Generator().manual_seed(12)
-    wanted = torch.randn(x.shape, generator=generator).to(x)
+    wanted = None
     try:
         for _ in range(STEPS):
             y = subject(x * 1.0, module, train=True, grad=True)
             if not y.requires_grad or not y.isfinite().all():
                 return
-            target = wanted[..., : y.shape[-1]]
+            if wanted is None:
+                wanted = torch.randn(y.shape, generator=generator).to(y)
             module.zero_grad()
-            (y[..., : target.shape[-1]] - target).square().mean().backward()
+            (y - wanted).square().mean().backward()
             with torch.no_grad():
                 for p in module.parameters():
                     if p.grad is not None:
