@@ -14,6 +14,9 @@ class CausalAttention(nn.Module):
 
     Section 3.5.3; the mask of Vaswani et al. (2017), section 3.2.3.
 
+    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
+    whole mask as a case of its own.
+
     Args:
         d_in: width of a token on the way in.
         d_out: width of queries, keys and values, so d_k = d_out.
