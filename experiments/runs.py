@@ -122,7 +122,8 @@ def run_parts(function, config, parts, code):
 
     Returns:
         The results, in the order of ``parts``, and a description of the run: versions,
-        and the seconds that each part kept a processor busy.
+        and the seconds of each part: of the processor, and by the clock for what was
+        done before the run was stopped.
     """
     folder = CHECKPOINTS / code
     pool = ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"))
@@ -138,7 +139,7 @@ def run_parts(function, config, parts, code):
     made_with = {
         "python": platform.python_version(),
         "torch": torch.__version__.partition("+")[0],
-        "cpu_seconds": {
+        "seconds": {
             "-".join(map(str, part)): round(seconds)
             for part, (_, seconds) in zip(parts, ordered, strict=True)
         },

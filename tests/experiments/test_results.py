@@ -51,7 +51,7 @@ def test_every_part_is_there_with_its_cost(name, results):
     parts = ["-".join(map(str, part)) for part in module.parts(module.Config())]
     assert len(results[name]["runs"]) == len(parts)
     made_with = results[name]["made_with"]
-    cost = made_with.get("cpu_seconds", made_with.get("cost"))
+    cost = made_with.get("seconds", made_with.get("cost"))
     assert list(cost) == parts
 
 
@@ -143,10 +143,10 @@ def test_all_tested_lengths_occurred_in_training():
 def test_attention_learns_in_fewer_steps_for_every_seed(results):
     def steps(run):
         pairs = zip(run["steps"], run["loss"], strict=True)
-        return next(step for step, loss in pairs if loss <= 1)
+        return next(step for step, loss in pairs if loss <= 0.4)
 
     slowest = max(map(steps, of(results, "reversal", "with")))
-    assert slowest < min(map(steps, of(results, "reversal", "without")))
+    assert 2 * slowest < min(map(steps, of(results, "reversal", "without")))
 
 
 def test_the_alignment_is_learned_in_the_grammar_and_not_in_the_reversal(results):
