@@ -14,6 +14,7 @@ It is executed only if its code differs: a change of words keeps the outputs.
 import argparse
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import jupytext
@@ -115,17 +116,21 @@ def reword(page):
 
 
 def execute(page):
-    """Run the page from top to bottom and write its executed half."""
+    """Run the page from top to bottom, alone, and write its executed half.
+
+    It runs in an empty folder: all that it needs is in the package.
+    """
     from nbclient import NotebookClient  # slow to import, and words need none
 
     notebook = read_source(page)
-    NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(page.parent)}},
-    ).execute()
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(
+            notebook,
+            timeout=600,
+            kernel_name="python3",
+            record_timing=False,
+            resources={"metadata": {"path": folder}},
+        ).execute()
     _merge_streams(notebook)
     widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)

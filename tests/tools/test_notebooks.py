@@ -150,3 +150,12 @@ def test_pairing_imports_nothing_that_executes():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
     )
     assert result.stdout.strip() == "set()", result.stderr
+
+
+def test_a_page_runs_alone(tmp_path):
+    """So whatever it needs comes from the package, wherever it is opened."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("print(1 + 1)", "import os; print(os.listdir())"))
+    (tmp_path / "beside.txt").write_text("not for the page")
+    notebooks.execute(page)
+    assert outputs(page)[0][1][0]["text"] == "[]\n"
