@@ -1,12 +1,14 @@
 """Runs a function in a process of its own, so that nothing can end ours.
 
-Where there is no ``fork`` (Windows), it runs in this process.
+Where there is no ``fork`` (Windows), and in a notebook, whose kernel has sockets and
+threads that a child must not share, it runs in this process.
 """
 
 import os
 import pickle
 import select
 import signal
+import sys
 import time
 import warnings
 
@@ -27,7 +29,7 @@ def isolated(function, seconds):
     Raises:
         EndedError: the child ended without a result; the message says how.
     """
-    if not hasattr(os, "fork"):
+    if not hasattr(os, "fork") or "ipykernel" in sys.modules:
         return function()
     reading, writing = os.pipe()
     with warnings.catch_warnings():

@@ -248,7 +248,6 @@ def test_a_key_tied_to_its_query_is_found():
 INITS = {
     "nn.init.zeros_": "init_dead",
     "nn.init.ones_": "init_constant",
-    "(lambda w: nn.init.uniform_(w, 0.0, 1.0))": "init_positive",
     "(lambda w: nn.init.normal_(w, 0.0, 3.0))": "init_too_large",
 }
 
@@ -259,6 +258,12 @@ def test_the_classs_own_initialization_is_looked_at(how, expected):
     loop = f"        for p in self.parameters():\n            {how}(p)\n"
     report = attention.check(changed(BASE, (last, last + loop)))
     assert expected in [f.mistake for f in report.findings], str(report)
+
+
+def test_weights_that_are_all_positive_are_noted():
+    (note,) = [n for n in attention.check(attention.SelfAttention_v1).notes
+               if "positive" in n]  # fmt: skip
+    assert "W_query" in note or "query" in note
 
 
 def test_it_says_whether_positions_matter():

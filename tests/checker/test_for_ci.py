@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -195,6 +196,7 @@ def test_the_plugin_names_the_finding_first_and_has_a_subtest_a_test(tmp_path):
         capture_output=True,
         text=True,
         check=False,
+        env=os.environ | {"COLUMNS": "400"},
     )
     assert done.returncode == 1
     summary = done.stdout[done.stdout.index("short test summary") :]

@@ -141,15 +141,6 @@ TRAINING = [
         "warning",
     ),
     Mistake(
-        "init_positive",
-        "ATT767",
-        "Freshly built, all weights of a projection are positive",
-        "Queries and keys then all point the same way, and scores are large.",
-        "`torch.rand` draws from 0 to 1; `nn.Linear` draws from both signs",
-        TRAINABLE,
-        "note",
-    ),
-    Mistake(
         "init_missing",
         "ATT768",
         "Some first weights are whatever was in memory",

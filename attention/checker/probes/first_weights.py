@@ -44,10 +44,10 @@ def first_weights(subject, found):
             weights[role] = getattr(reading, role)[0]
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
-    _values(weights, found)
+    positive = _values(weights, subject, found)
     if not found.found.keys() & {"no_gradient", "gradient_missing", "backward_raises"}:
         _learns(again, found)
-    if readings:
+    if readings and not positive:
         _saturated(readings[0], again, found)
 
 
@@ -70,7 +70,7 @@ def written(subject, found):
         found.add("init_missing", done, f"Never written: {', '.join(names)}.")
 
 
-def _values(weights, found):
+def _values(weights, subject, found):
     done = "The weights as the class draws them."
     for name, weight in weights.items():
         if weight.numel() < 2 or not weight.isfinite().all():
@@ -79,7 +79,12 @@ def _values(weights, found):
             seen = f"All numbers of {name} are {weight.flatten()[0].item():.3g}."
             found.add("init_constant", done, seen)
         elif bool((weight > 0).all()):
-            found.add("init_positive", done, f"All numbers of {name} are positive.")
+            subject.note(
+                f"Freshly built, all numbers of {name} are positive: scores are large, "
+                f"and point one way. `nn.Linear` draws from both signs."
+            )
+            return True
+    return False
 
 
 def _learns(subject, found):

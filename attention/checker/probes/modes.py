@@ -81,8 +81,10 @@ def dropout_place(subject, found):
         if others:
             subject.note(f"Dropout acts on the weights, and on {', '.join(others)}.")
         return
+    if subject.sizes.get("dropout") is None:
+        raise SkipTest("no argument asks for dropout of the weights")
     patterns, most = _patterns(dropped)
-    if patterns > most:
+    if (places and patterns > 1) or patterns > most:
         where = f" It acts on {', '.join(places)}." if places else ""
         done = "One token in training mode, many times, with dropout 0.5."
         seen = f"The output takes {patterns} forms. Dropped weights give {most} at most"
