@@ -1,23 +1,38 @@
 # Every target sets itself up in .venv; nothing has to be installed by hand.
-VENV ?= .venv
+VENV ?= $(if $(NEWEST),.venv-newest,.venv)
 BIN := $(VENV)/bin
 PORT ?= 8000
 PYTHON ?= python3
 READY := $(VENV)/.ready
+SITE_READY := $(VENV)/.ready-site
 SITE := _build/html
 SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py attention/chapter/labs/*)
 
+# NEWEST=1: what there is today in place of the pinned versions, PyTorch aside, in an
+# environment of its own.
+export NEWEST
+
+# Python keeps the bytecode of what it imports; without it a build takes half as long
+# again, since it starts by compiling Sphinx.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve notebooks test mutants budget measure repository pdf experiments bench clean
+.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## make .venv and install the pinned versions
 
-$(READY): pyproject.toml constraints.txt
+# What renders the pages, which hold their outputs: no PyTorch.
+$(SITE_READY): pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test]"
+	$(BIN)/python tools/install.py site
+	@touch $@
+
+# What executes and tests them, too: asked for only when a page's code has changed.
+$(READY): $(SITE_READY)
+	$(BIN)/python tools/install.py all
 	@touch $@
 
 book: notebooks ## bring stale pages up to date and build the HTML
@@ -25,7 +40,7 @@ book: notebooks ## bring stale pages up to date and build the HTML
 	@echo "The book: file://$(abspath $(SITE))/index.html"
 
 # A build that warned must not look clean the next time, so its cache goes.
-$(SITE)/.built: $(READY) $(SOURCES)
+$(SITE)/.built: $(SITE_READY) $(SOURCES)
 	$(BIN)/jupyter-book build . -W --keep-going || { rm -rf _build; exit 1; }
 	@touch $@
 
@@ -33,8 +48,18 @@ serve: book ## serve the book on 127.0.0.1 (PORT=8000)
 	@echo "http://127.0.0.1:$(PORT)/  (stop with Ctrl+C)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 -d $(SITE) $(PORT)
 
-notebooks: $(READY) ## pair and execute the pages whose cells changed
+notebooks: $(SITE_READY) ## pair the pages that changed, execute those whose code did
+	@$(BIN)/python tools/notebooks.py --words || $(MAKE) --no-print-directory execute
+
+execute: $(READY)
 	@$(BIN)/python tools/notebooks.py
+
+# All that is known without running a page: seconds, or one with PAGE=04_causal_attention.
+CHECKS := $(addprefix tests/book/test_,$(addsuffix .py,pairs claims links listings \
+	printed_values_on_pages prose imports data)) tests/test_style.py
+check: $(READY) ## check what needs no execution: words, digits, links (PAGE=04_causal_attention)
+	@$(BIN)/python tools/notebooks.py --words $(PAGE)
+	@$(BIN)/python -m pytest -q $(if $(PAGE),-k "$(PAGE) or ruff") $(CHECKS)
 
 ifdef TORCH
 # Only what needs the package and PyTorch, against the version that was asked for.
@@ -49,7 +74,7 @@ $(OTHER)/.ready:
 		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
 	@touch $@
 else
-test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z: another PyTorch)
+test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1: other versions)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -rs --timeout=300 -m "not budget" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif
@@ -60,13 +85,13 @@ budget: $(READY) ## hold every page against site_budget.json, in a browser
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)
 
-measure: book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
+measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
 	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
 
 repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
 	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)
 
-pdf: book ## print the whole book into one PDF
+pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
 experiments: $(READY) ## train the small models of two pages again

@@ -53,14 +53,15 @@ __all__ = [
     "softmax_naive",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take any name for granted
 
-def __getattr__(name: str) -> object:
-    """Load the checker when it is first asked for: most programs never do."""
-    if name == "check":
-        from attention.checker import check
+    def __getattr__(name):
+        """Load the checker when it is first asked for: most programs never do."""
+        if name == "check":
+            from attention.checker import check
 
-        return check
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return check
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

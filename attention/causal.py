@@ -1,5 +1,7 @@
 """Section 3.5: attention that cannot see the future."""
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 
@@ -11,6 +13,9 @@ class CausalAttention(nn.Module):
     """One head of self-attention whose tokens see only themselves and their past.
 
     Section 3.5.3; the mask of Vaswani et al. (2017), section 3.2.3.
+
+    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
+    whole mask as a case of its own.
 
     Args:
         d_in: width of a token on the way in.

@@ -29,6 +29,8 @@ mask, as ``FusedMultiHeadAttention(..., causal=False)`` expects.
 No layer of this package has rotary positions. Weights that show them are refused.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -37,19 +39,16 @@ from torch import nn
 
 from attention import validate
 
-State = dict[str, torch.Tensor]
-Given = Mapping[str, torch.Tensor]
-
 PROJECTIONS = ("W_query", "W_key", "W_value")
 SEPARATE = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def from_torch(
-    state: Given,
+    state: Mapping[str, torch.Tensor],
     context_length: int | None = None,
     qkv_bias: bool | None = None,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert the weights of ``nn.MultiheadAttention`` into ours.
 
     Args:
@@ -84,7 +83,9 @@ def from_torch(
     return _from_packed(given, names, context_length, qkv_bias)
 
 
-def to_torch(state: Given, prefix: str = "") -> State:
+def to_torch(
+    state: Mapping[str, torch.Tensor], prefix: str = ""
+) -> dict[str, torch.Tensor]:
     """Convert our weights into those of ``nn.MultiheadAttention``.
 
     Give that layer ``bias=True``, and in each call a causal mask: it has none.
@@ -127,11 +128,11 @@ def to_torch(state: Given, prefix: str = "") -> State:
 
 
 def from_gpt2(
-    state: Given,
+    state: Mapping[str, torch.Tensor],
     context_length: int,
     qkv_bias: bool | None = None,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert the attention weights of GPT-2 into ours.
 
     GPT-2 multiplies x @ weight (its class is called Conv1D), so its matrices are the
@@ -171,7 +172,9 @@ def from_gpt2(
     return _from_packed(given, names, context_length, qkv_bias)
 
 
-def to_gpt2(state: Given, prefix: str = "") -> State:
+def to_gpt2(
+    state: Mapping[str, torch.Tensor], prefix: str = ""
+) -> dict[str, torch.Tensor]:
     """Convert our weights into GPT-2's ``c_attn`` and ``c_proj``.
 
     Args:
@@ -201,13 +204,13 @@ def to_gpt2(state: Given, prefix: str = "") -> State:
 
 
 def from_combined(
-    state: Given,
+    state: Mapping[str, torch.Tensor],
     context_length: int | None = None,
     names: tuple[str, str] = ("qkv", "out_proj"),
     num_heads: int | None = None,
     qkv_bias: bool | None = None,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert one linear layer for queries, keys and values into our three.
 
     Args:
@@ -245,11 +248,11 @@ def from_combined(
 
 
 def to_combined(
-    state: Given,
+    state: Mapping[str, torch.Tensor],
     names: tuple[str, str] = ("qkv", "out_proj"),
     num_heads: int | None = None,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert our three linear layers into one.
 
     Args:
@@ -287,12 +290,12 @@ def to_combined(
 
 
 def from_separate(
-    state: Given | nn.Module,
+    state: Mapping[str, torch.Tensor] | nn.Module,
     context_length: int | None = None,
     names: tuple[str, str, str, str] = SEPARATE,
     qkv_bias: bool | None = None,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert three linear layers of any names into ours, such as those of BERT or ViT.
 
     A state dict of today's libraries holds no trace of rotary positions, their layers
@@ -353,10 +356,10 @@ def from_separate(
 
 
 def to_separate(
-    state: Given,
+    state: Mapping[str, torch.Tensor],
     names: tuple[str, str, str, str] = SEPARATE,
     prefix: str = "",
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Convert our weights into three linear layers and an output layer of any names.
 
     Args:
@@ -385,7 +388,9 @@ def to_separate(
     return separate
 
 
-def from_wrapper(state: Given, prefix: str = "") -> State:
+def from_wrapper(
+    state: Mapping[str, torch.Tensor], prefix: str = ""
+) -> dict[str, torch.Tensor]:
     """Convert the heads of :class:`~attention.MultiHeadAttentionWrapper` into ours.
 
     The wrapper has no output projection. Ours becomes the identity, so that both
@@ -433,7 +438,9 @@ def from_wrapper(state: Given, prefix: str = "") -> State:
     return ours
 
 
-def to_wrapper(state: Given, num_heads: int) -> State:
+def to_wrapper(
+    state: Mapping[str, torch.Tensor], num_heads: int
+) -> dict[str, torch.Tensor]:
     """Convert our weights into h heads of the wrapper.
 
     Args:
@@ -474,7 +481,9 @@ def to_wrapper(state: Given, num_heads: int) -> State:
     return wrapper
 
 
-def ungroup_heads(state: Given, num_heads: int) -> State:
+def ungroup_heads(
+    state: Mapping[str, torch.Tensor], num_heads: int
+) -> dict[str, torch.Tensor]:
     """Give each query head its own copy of the key and value head that it shares.
 
     The function stays the same. Every other layout here but the combined one needs
@@ -507,7 +516,9 @@ def ungroup_heads(state: Given, num_heads: int) -> State:
     return _change_kv_heads(state, num_kv_heads, repeat)
 
 
-def group_heads(state: Given, num_heads: int, num_kv_heads: int) -> State:
+def group_heads(
+    state: Mapping[str, torch.Tensor], num_heads: int, num_kv_heads: int
+) -> dict[str, torch.Tensor]:
     """Replace groups of key and value heads by their mean.
 
     Ainslie et al. (2023), section 2.1: a starting point for further training. Unless
@@ -545,11 +556,11 @@ def group_heads(state: Given, num_heads: int, num_kv_heads: int) -> State:
 
 
 def _from_packed(
-    given: Given,
+    given: Mapping[str, torch.Tensor],
     names: Sequence[str],
     context_length: int | None,
     qkv_bias: bool | None,
-) -> State:
+) -> dict[str, torch.Tensor]:
     """Split a packed weight and bias by rows and put our names on the parts."""
     weight, out_weight = given[names[0]], given[names[2]]
     bias, out_bias = given.get(names[1]), given.get(names[3])
@@ -560,7 +571,7 @@ def _from_packed(
     if qkv_bias is False and bias is not None:
         validate.zero(names[1], bias)
         bias = None
-    ours = {}
+    ours: dict[str, torch.Tensor] = {}
     if context_length is not None:
         validate.sizes(context_length=context_length)
         ours["mask"] = torch.ones(context_length, context_length).triu(1).to(weight)
@@ -574,7 +585,9 @@ def _from_packed(
 
 
 def _to_packed(
-    state: Given, ungrouped: str | None = None, mask_required: bool = False
+    state: Mapping[str, torch.Tensor],
+    ungrouped: str | None = None,
+    mask_required: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor, torch.Tensor]:
     """Stack our three projections; say who cannot take grouped heads, if so."""
     weights = [f"{name}.weight" for name in PROJECTIONS]
@@ -597,7 +610,7 @@ def _swap_blocks(name: str, rows: torch.Tensor, outer: int, inner: int) -> torch
     return _in_blocks(rows, outer, inner).transpose(0, 1).flatten(0, 2)
 
 
-def _count_kv_heads(state: Given, num_heads: int) -> int:
+def _count_kv_heads(state: Mapping[str, torch.Tensor], num_heads: int) -> int:
     _to_packed(state)
     validate.sizes(num_heads=num_heads)
     d_out, d_kv = len(state["W_query.weight"]), len(state["W_key.weight"])
@@ -607,8 +620,10 @@ def _count_kv_heads(state: Given, num_heads: int) -> int:
 
 
 def _change_kv_heads(
-    state: Given, num_kv_heads: int, change: Callable[[torch.Tensor], torch.Tensor]
-) -> State:
+    state: Mapping[str, torch.Tensor],
+    num_kv_heads: int,
+    change: Callable[[torch.Tensor], torch.Tensor],
+) -> dict[str, torch.Tensor]:
     changed = {name: _copy(tensor) for name, tensor in state.items()}
     for name in changed:
         if name.startswith(PROJECTIONS[1:]):

@@ -31,8 +31,8 @@ class FusedMultiHeadAttention(nn.Module):
 
     The fused kernels have no forward-mode derivative (``torch.func.jvp``) and no
     second one. Where either is needed, choose the kernel that is written in single
-    steps: ``with torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` around the forward
-    and the backward pass.
+    steps: ``with sdpa_kernel(SDPBackend.MATH)``, both from ``torch.nn.attention``,
+    around the forward and the backward pass.
 
     There are no rotary positions: what tells places apart is added to ``x`` before.
 

@@ -6,6 +6,8 @@ replaces ``__init__.py``; removed again, it takes ours away. So as soon as ours 
 that the two share a folder, it says so and stops.
 """
 
+from __future__ import annotations
+
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 

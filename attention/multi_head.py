@@ -1,5 +1,7 @@
 """Section 3.6: several attention heads side by side."""
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 
@@ -14,6 +16,9 @@ class MultiHeadAttentionWrapper(nn.Module):
     Section 3.6.1; Vaswani et al. (2017), section 3.2.2, without the output
     projection. Here ``d_out`` is the width of one head: the result is
     num_heads · d_out wide.
+
+    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
+    whole mask as a case of its own.
 
     Args:
         d_in: width of a token on the way in.
@@ -78,6 +83,9 @@ class MultiHeadAttention(nn.Module):
 
     Section 3.6.2; Vaswani et al. (2017), section 3.2.2. Here ``d_out`` is the width
     of the whole result, and each head gets d_head = d_out / num_heads of it.
+
+    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
+    whole mask as a case of its own.
 
     Args:
         d_in: width of a token on the way in.

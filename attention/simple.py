@@ -1,5 +1,7 @@
 """Section 3.3: self-attention without trainable weights."""
 
+from __future__ import annotations
+
 import torch
 
 from attention import validate

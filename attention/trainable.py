@@ -1,5 +1,7 @@
 """Section 3.4: self-attention with trainable weights."""
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 

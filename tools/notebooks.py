@@ -3,6 +3,7 @@
     python tools/notebooks.py            bring every stale page up to date
     python tools/notebooks.py 02 05      only pages whose names contain 02 or 05
     python tools/notebooks.py --force    execute all, changed or not
+    python tools/notebooks.py --words    take over changed words; exit 1 if code changed
     python tools/notebooks.py --check    change nothing; exit 1 if a page is stale
 
 A page is stale when its cells differ from those of its pair, or when a code cell of
@@ -13,13 +14,11 @@ It is executed only if its code differs: a change of words keeps the outputs.
 import argparse
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import jupytext
 import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from tqdm import tqdm
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 # What a reader's Jupyter needs to open the file, and nothing of this machine.
@@ -117,15 +116,21 @@ def reword(page):
 
 
 def execute(page):
-    """Run the page from top to bottom and write its executed half."""
+    """Run the page from top to bottom, alone, and write its executed half.
+
+    It runs in an empty folder: all that it needs is in the package.
+    """
+    from nbclient import NotebookClient  # slow to import, and words need none
+
     notebook = read_source(page)
-    NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(page.parent)}},
-    ).execute()
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(
+            notebook,
+            timeout=600,
+            kernel_name="python3",
+            record_timing=False,
+            resources={"metadata": {"path": folder}},
+        ).execute()
     _merge_streams(notebook)
     widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -160,6 +165,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of page names; default: all")
     parser.add_argument("--force", action="store_true", help="execute fresh pages too")
+    parser.add_argument("--words", action="store_true", help="execute nothing")
     parser.add_argument("--check", action="store_true", help="only report stale pages")
     options = parser.parse_args()
     pages = [
@@ -174,19 +180,30 @@ def main():
             print(f"stale: {page.name} (run: make notebooks)")
         sys.exit(1 if stale else 0)
     changed = [p for p in stale if options.force or needs_execution(p)]
-    for page in set(stale) - set(changed):
-        reword(page)
-    for page in tqdm(changed, desc="executing pages", unit="page", disable=not changed):
+    for page in stale:
+        if page not in changed:
+            reword(page)
+    if options.words:
+        names = ", ".join(page.name for page in changed)
+        sys.exit(f"To be executed: {names} (make notebooks)" if names else 0)
+    _execute_all(changed)
+    print(
+        f"{len(changed)} of {len(pages)} pages executed, {len(stale) - len(changed)} "
+        "reworded with their outputs kept, the rest were up to date."
+    )
+
+
+def _execute_all(pages):
+    from nbclient.exceptions import CellExecutionError
+    from tqdm import tqdm
+
+    for page in tqdm(pages, desc="executing pages", unit="page", disable=not pages):
         try:
             execute(page)
         except CellExecutionError as error:
             sys.exit(
                 f"\n{page.name} stopped at an error; its pair is unchanged.\n{error}"
             )
-    print(
-        f"{len(changed)} of {len(pages)} pages executed, {len(stale) - len(changed)} "
-        "reworded with their outputs kept, the rest were up to date."
-    )
 
 
 if __name__ == "__main__":

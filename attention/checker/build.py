@@ -6,6 +6,7 @@ import textwrap
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy as is_lazy_parameter
 
 DEFAULTS = {
     "d_in": 16,
@@ -17,13 +18,15 @@ DEFAULTS = {
 # What other authors call the chapter's arguments.
 ALIASES = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
-    "dim dim_in in_dim input_dim in_features embedding_dim",
+    "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
+    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid",
     "d_out": "d_out dim_out out_dim output_dim out_features head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
-    "seq_len n_positions max_length ctx_len n_ctx",
+    "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
-    "drop_rate attention_dropout",
-    "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads",
+    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop",
+    "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
+    "head_num num_head",
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }
@@ -66,12 +69,17 @@ def constructor_arguments(cls, given, causal):
     mapped = {}
     for ours, theirs in ALIASES.items():
         match = [name for name in theirs if name in names]
-        if match:
-            mapped[ours] = match[0]
+        free = [name for name in match if name not in mapped.values()]
+        if free:
+            mapped[ours] = free[0]
     arguments = {}
     for ours, value in (DEFAULTS | {"causal": causal}).items():
         if ours in mapped:
             arguments[mapped[ours]] = value
+    if "num_heads" in mapped and mapped.get("d_out") == "head_size":
+        # The width of one head, then, and d_out is that of all together.
+        del mapped["d_out"]
+        arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
     for name, value in given.items():
         target = name if name in names else mapped.get(name, name)
         if target not in names and not takes_any:
@@ -115,7 +123,9 @@ def _names_differ(cls, names, reason):
     return (
         f"{cls.__name__} takes {takes}; {reason}. Known names are "
         f"{', '.join(DEFAULTS)}. Give the others by name, as in "
-        f"check({cls.__name__}, {(names or ['d_in'])[-1]}=…), or check an instance."
+        f"check({cls.__name__}, {(names or ['d_in'])[-1]}=…), or check an instance. "
+        f"From a terminal: --set {(names or ['d_in'])[-1]}=…, or --config for a class "
+        f"that takes one object with all settings."
     )
 
 
@@ -141,6 +151,11 @@ def duplicate(module):
         ) from None
 
 
+def is_lazy(module):
+    """Whether some of its sizes wait for the first call."""
+    return any(is_lazy_parameter(p) for p in module.parameters())
+
+
 def randomise(module):
     """Give weights and biases new random values, of a size that spreads softmax out.
 
@@ -151,17 +166,35 @@ def randomise(module):
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
-            if not parameter.is_floating_point() or parameter.is_meta:
+            if is_lazy_parameter(parameter) or parameter.is_meta:
+                continue
+            if not parameter.is_floating_point():
                 continue
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]
-                size = (rows * columns) ** -0.25
+                size = max(rows * columns, 1) ** -0.25
             elif parameter.dim() == 1 and "bias" in name:
                 size = 0.3
             else:
                 continue
             values = torch.randn(parameter.shape, generator=generator) * size
             parameter.copy_(values)
+
+
+def whole_sizes(given):
+    """Refuse sizes that no tensor can have.
+
+    Raises:
+        UnusableError: a size is no whole number from 1.
+    """
+    for name in DEFAULTS:
+        value = given.get(name)
+        if name == "dropout" or value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UnusableError(
+                f"{name} must be a whole number from 1, but got {value!r}."
+            )
 
 
 def _is_mask(parameter):

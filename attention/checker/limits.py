@@ -10,6 +10,7 @@ import ctypes
 import queue
 import sys
 import threading
+import time
 
 GIB = 2**30
 
@@ -30,6 +31,7 @@ class Worker:
 
     def __init__(self, seconds):
         self.seconds = seconds
+        self.spent = 0.0  # seconds in all calls so far
         self._jobs = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -42,12 +44,15 @@ class Worker:
             BaseException: whatever the function raised.
         """
         outcome = queue.SimpleQueue()
+        started = time.monotonic()
         self._jobs.put((function, outcome))
         try:
             result, error = outcome.get(timeout=self.seconds)
         except queue.Empty:
             self._interrupt()
             raise TimedOutError from None
+        finally:
+            self.spent += time.monotonic() - started
         if error is not None:
             raise error
         return result

@@ -1,28 +1,11 @@
-"""A fixture for other people's test suites.
+"""The fixtures of the plugin, for a ``conftest.py`` that names this module.
 
-In ``conftest.py``::
-
-    pytest_plugins = ["attention.checker.pytest_plugin"]
-
-and in a test::
+An installed package brings them without that line. In a test::
 
     def test_my_attention(check_attention):
         check_attention(MyAttention, d_in=16, d_out=16, num_heads=4)
 """
 
-import pytest
+from pytest_attention import attention_subtests, check_attention
 
-from attention.checker.run import check
-
-
-@pytest.fixture
-def check_attention():
-    """Return a function that checks a class and fails the test with the report."""
-
-    def run(*arguments, **named):
-        __tracebackhide__ = True  # the report says all, our frames say nothing
-        report = check(*arguments, **named)
-        report.raise_for_failures()
-        return report
-
-    return run
+__all__ = ["attention_subtests", "check_attention"]

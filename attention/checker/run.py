@@ -1,9 +1,9 @@
 """The check itself: build, call, probe, report."""
 
 import contextlib
-import random
-import time
-import warnings
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,17 +11,25 @@ from torch import nn
 from attention.checker import build, limits
 from attention.checker.build import UnusableError
 from attention.checker.collector import Collector
+from attention.checker.layer import OPTIONS, described
+from attention.checker.numbers import changed
 from attention.checker.probes import PROBES
-from attention.checker.probes.basics import changed
 from attention.checker.probes.meaning import depends
 from attention.checker.report import Report
-from attention.checker.source import Source, set_dropout
+from attention.checker.source import Source
 from attention.checker.subject import (
     CallFailed,
     Failure,
-    Subject,
+    How,
     guarded,
     random_state_kept,
+)
+from attention.checker.surroundings import process_kept, quiet, settings_kept
+from attention.checker.variants import (
+    first_subject,
+    narrower_heads,
+    one_by_one,
+    uneven,
 )
 
 RUNS = "builds and runs"
@@ -29,16 +37,19 @@ TESTS = [RUNS, *(test for test, _ in PROBES)]
 
 
 def check(
-    module_or_class,
-    reference=None,
-    causal=True,
+    module_or_class: object,
+    reference: object = None,
+    causal: bool = True,
     *,
-    weights=None,
-    call=None,
-    layout="btd",
-    time_limit=10.0,
-    **arguments,
-):
+    weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
+    call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
+    layout: str = "btd",
+    time_limit: float = 10.0,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Test an attention class by what it does, and name the mistake.
 
     Works for any module that maps (b, t, d_in) to (b, t, d_out). The module given is
@@ -50,60 +61,113 @@ def check(
             function of x.
         reference: what is right. None: attention computed from the module's own
             weights. A module or class with the same parameter names: it gets the
-            weights. A function (module, x). False: leave the comparison out.
+            weights, and no buffers. A function (module, x). False: leave the
+            comparison out.
         causal: whether a token may not see the future.
         weights: function (module) that returns a dictionary with "query", "key",
             "value", if there is one "out", each a weight (out, in) or a pair of it
-            and a bias, and "num_heads". For names that the check does not know.
+            and a bias, and "num_heads". For weights that the check does not find.
         call: function (module, x), where module(x) is not the way to call it.
         layout: "btd", or "tbd" where the first axis is meant for the tokens.
         time_limit: seconds that one call may take.
+        select: codes or names of the mistakes to report, such as "ATT2"; others are
+            left out. Nothing: all.
+        ignore: codes or names of mistakes that are left out.
+        strict: also fail on warnings, and where it could not be compared.
         **arguments: for the constructor, by the chapter's names or its own. Without
             any, d_in=16, d_out=16, context_length=8, dropout=0.0, num_heads=4, as far
-            as the constructor takes them.
+            as the constructor takes them. And what the layer does besides attention:
+            rope=True, "halves", "neighbors" or a dictionary with pairing, base and
+            share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
+            softcap=….
 
     Returns:
         :class:`attention.checker.Report`, which prints as text and shows as a table.
         Whatever the class does, this function does not raise;
         ``report.raise_for_failures()`` does.
 
+    Example:
+        >>> import attention
+        >>> attention.check(attention.MultiHeadAttention).ok
+        True
+
     Note:
         The time limit is kept by a second thread. Python code that loops is stopped;
         a C function that never returns is left behind in its thread, and one that
-        holds Python's lock cannot be limited at all.
+        holds Python's lock cannot be limited at all. The command line runs the class
+        in a process of its own.
     """
     if not isinstance(time_limit, int | float) or not time_limit > 0:
         raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")
     worker = limits.Worker(time_limit)
     collector = Collector()
-    report = Report(subject=_name(module_or_class))
-    # Prints and warnings of the class would bury the report.
-    # Tensors made in inference mode, or without gradients, could not be trained.
-    modes = torch.inference_mode(False), torch.enable_grad()
-    kept = random_state_kept(_device(module_or_class))
-    with _quiet(), _memory(), kept, modes[0], modes[1]:
+    report = Report(subject=_name(module_or_class), strict=strict)
+    with contextlib.ExitStack() as kept:
+        # Prints and warnings of the class would bury the report.
+        kept.enter_context(quiet())
+        kept.enter_context(_memory())
+        kept.enter_context(random_state_kept(_device(module_or_class)))
+        # Tensors made in inference mode, or without gradients, could not be trained.
+        kept.enter_context(torch.inference_mode(False))
+        kept.enter_context(torch.enable_grad())
+        changes = kept.enter_context(settings_kept())
+        kept.enter_context(process_kept())
         try:
+            layer = described(**_layer_options(module_or_class, arguments))
             source = Source(module_or_class, arguments, causal, worker)
             report.subject = source.label
             report.notes += source.notes
-            how = {"call": call, "layout": _layout(layout), "weights": weights}
+            how = How(call, _layout(layout), weights, layer)
             _run(source, reference, causal, how, collector, report)
         except UnusableError as error:
             report.usable = False
             report.problem = str(error)
+        except Exception as error:
+            # Nobody who checks a class should meet a traceback of the checker.
+            report.usable = False
+            report.problem = (
+                f"the checker itself failed ({type(error).__name__}: "
+                f"{build.first_line(error)}). Nothing is known about the class."
+            )
         finally:
             worker.close()
+        _tell_settings(changes(), collector)
     if report.usable:
-        report.findings = collector.findings()
-        report.results = collector.results
+        report.take(collector, select, ignore)
     return report
+
+
+def _layer_options(given, arguments):
+    """Take what describes the layer; leave what the constructor asks for too."""
+    names = []
+    if inspect.isclass(given):
+        with contextlib.suppress(TypeError, ValueError):
+            names = list(inspect.signature(given).parameters)
+    options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    for name in options:
+        if name not in names:
+            del arguments[name]
+    return options
+
+
+def _tell_settings(names, collector):
+    # Imports of any kind change these two, PyTorch's own included.
+    imports = ("the path of imports", "the environment")
+    names = [name for name in names if name not in imports]
+    if names:
+        collector.start(RUNS)
+        done = "Settings of the process before and after all tests."
+        seen = f"Changed: {', '.join(names)}. They were given back."
+        collector.add("changes_settings", done, seen)
 
 
 def _run(source, reference, causal, how, collector, report):
     try:
-        subject = _subject(source, causal, how, source.build())
+        subject = first_subject(source, causal, how, source.build())
     except Failure as failure:
         done = f"Built as {source.label}."
+        if failure.mistake == "environment":
+            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
         collector.cannot_run(RUNS, failure, done)
         collector.not_run(TESTS[1:], "there is no instance")
         return
@@ -111,63 +175,48 @@ def _run(source, reference, causal, how, collector, report):
     subject.skip_reference = reference is False
     if reference is not None and reference is not False:
         subject.reference = _reference(reference, source)
-    if not _first_call(subject, collector):
-        return
-    _probe(subject, collector)
+    subject = _first_call(source, subject, collector)
+    if subject is not None:
+        _probe(subject, collector)
 
 
-def _subject(source, causal, how, module):
-    if not isinstance(module, nn.Module):
-        raise UnusableError(f"{source.label} builds no torch.nn.Module.")
-    source.complete_sizes(module)
-    subject = Subject(module, source.worker, causal, dict(source.sizes), **how)
-    subject.limit = source.sizes["context_length"]
-    subject.variant = lambda **changes: _variant(source, subject, **changes)
-    return subject
-
-
-def _variant(source, subject, **changes):
-    """Return the subject with other arguments or another seed, or None."""
-    how = {"call": subject._call, "layout": subject.layout}
-    dropout = changes.pop("dropout", None)
-    if not source.is_class and changes:
-        return None
-    if not set(changes) <= {"seed", *source.mapped}:
-        return None
-    if dropout is not None and "dropout" in source.mapped:
-        changes["dropout"] = dropout
-    try:
-        module = source.build(**changes)
-    except CallFailed:
-        return None
-    by_argument = dropout is None or "dropout" in changes
-    if not by_argument and not set_dropout(module, dropout):
-        return None
-    sizes = dict(subject.sizes)
-    sizes |= {name: value for name, value in changes.items() if name in sizes}
-    weights = subject._weights
-    twin = Subject(
-        module, subject.worker, subject.causal, sizes, weights=weights, **how
-    )
-    twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
-    twin.fixed_length = subject.fixed_length
-    return twin
-
-
-def _first_call(subject, collector):
-    """Call it once; return whether the other tests make sense."""
+def _first_call(source, subject, collector):
+    """Call it once; return the subject if the other tests make sense."""
     x = subject.tokens()
     done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
     try:
         subject(x)
     except Failure as failure:
-        if not _only_full_length(subject, failure, collector, done):
+        if failure.mistake == "environment":
+            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
+        if _only_full_length(subject, failure, collector, done):
+            return subject
+        other = _otherwise(source, subject, failure)
+        if other is None:
             collector.cannot_run(RUNS, failure, done)
             collector.not_run(TESTS[1:], "the layer does not run")
-            return False
-        return True
+            return None
+        subject = other
     collector.run(RUNS, _try_out, subject)
-    return True
+    return subject
+
+
+def _otherwise(source, subject, failure):
+    """Return the subject called or built in another way that runs, or None."""
+    if failure.mistake not in ("forward_raises", "wrong_shape"):
+        return None
+    other = narrower_heads(source, subject)
+    if other is not None:
+        note = f"Built with head_size={source.arguments['head_size']}, which is d_in/h."
+    else:
+        other = one_by_one(source, subject)
+        note = "It takes one sequence (t, d) at a time: each was given alone."
+    if other is None:
+        return None
+    for name in ("notes", "reference", "skip_reference"):
+        setattr(other, name, getattr(subject, name))
+    other.note(note)
+    return other
 
 
 def _only_full_length(subject, failure, collector, done):
@@ -189,7 +238,7 @@ def _only_full_length(subject, failure, collector, done):
 
 def _try_out(subject, collector):
     _try_layout(subject, collector)
-    subject.uneven = _uneven(subject, collector)
+    subject.uneven = uneven(subject, collector)
 
 
 def _try_layout(subject, collector):
@@ -219,56 +268,30 @@ def _mixes_tokens(subject):
     return bool((matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any())
 
 
-def _uneven(subject, collector):
-    """Return the subject with d_in, d_out, h and d_head all different, if it can be.
-
-    With equal sizes, a mistake about one of them would not show.
-    """
-    d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
-    wider = 2 * (subject.sizes["num_heads"] or 1)
-    if d_out is None:
-        return _runs(subject.variant(d_in=d_in + wider))
-    if d_in != d_out or d_in < 4:
-        return None
-    other = subject.variant(d_in=d_in - d_in // 4)
-    if other is None:
-        return None
-    try:
-        other(other.tokens())
-    except CallFailed as failure:
-        done = f"Built with d_in={other.sizes['d_in']} and d_out={d_out}."
-        collector.add("widths_mixed_up", done, f"It raised {failure}.")
-        return None
-    return _runs(subject.variant(d_in=d_in - d_in // 4, d_out=d_out + wider)) or other
-
-
-def _runs(subject):
-    """Return the subject if there is one that runs."""
-    try:
-        if subject is not None:
-            subject(subject.tokens())
-    except CallFailed:
-        return None
-    return subject
-
-
 # Without the right to shorter inputs, these have nothing to say.
 _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
+# Where these are found, whatever else shows may follow from them.
+_STOP = {"init_missing": "its weights are not initialized"}
 
 
 def _probe(subject, collector):
-    started = time.monotonic()
     for place, (test, probe) in enumerate(PROBES):
         if subject.fixed_length and test in _NEED_LENGTHS:
             collector.not_run([test], "it runs with context_length tokens alone")
             continue
+        left = TESTS[place + 1 :]
         if "hangs" in collector.found:
-            collector.not_run(TESTS[place + 1 :], "a call did not return")
+            collector.not_run(left, "a call did not return")
             return
-        if time.monotonic() - started > 3 * subject.worker.seconds:
-            collector.not_run(TESTS[place + 1 :], "the time is used up")
-            spent = time.monotonic() - started
-            seen = f"The tests so far took {spent:.1f} s, 3 · time_limit is allowed."
+        for name, why in _STOP.items():
+            if name in collector.found:
+                collector.not_run(left, why)
+                return
+        # The time in calls of the class: the checker's own does not count.
+        spent = subject.worker.spent
+        if spent > 3 * subject.worker.seconds:
+            collector.not_run(left, "the time is used up")
+            seen = f"The calls so far took {spent:.1f} s, 3 · time_limit is allowed."
             collector.add("slow", "All tests one after the other.", seen)
             return
         collector.run(test, probe, subject)
@@ -290,7 +313,7 @@ def _reference(given, source):
         right = build.duplicate(given).eval()
 
         def function(module, x):
-            right.load_state_dict(module.state_dict())
+            _take_parameters(right, module)
             return right(x)
     elif callable(given):
         function = given
@@ -312,6 +335,21 @@ def _reference(given, source):
         return y[0] if isinstance(y, tuple | list) else y
 
     return guarded_function
+
+
+def _take_parameters(right, module):
+    """Give the reference the parameters: with the buffers it would copy mistakes."""
+    buffers = {name: value.clone() for name, value in right.named_buffers()}
+    state = {name: p.detach() for name, p in module.named_parameters()}
+    missing = [name for name, _ in right.named_parameters() if name not in state]
+    unknown = set(state) - {name for name, _ in right.named_parameters()}
+    if missing or unknown:
+        raise RuntimeError(
+            f"its parameters have other names. Missing key(s): "
+            f"{', '.join(missing) or 'none'}; unexpected: "
+            f"{', '.join(sorted(unknown)) or 'none'}"
+        )
+    right.load_state_dict(state | buffers, strict=False)
 
 
 def _layout(layout):
@@ -337,30 +375,3 @@ def _device(given):
 def _memory():
     # A GPU's driver reserves far more addresses than it uses: no limit there.
     return contextlib.nullcontext() if torch.cuda.is_available() else limits.memory()
-
-
-class _Nowhere:
-    """Takes what is printed and forgets it."""
-
-    def write(self, text):
-        return len(text)
-
-    def flush(self):
-        pass
-
-
-@contextlib.contextmanager
-def _quiet():
-    """Hide prints and warnings; give Python's own random state back."""
-    state = random.getstate()
-    nowhere = _Nowhere()
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(nowhere),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        random.setstate(state)

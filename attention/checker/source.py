@@ -12,6 +12,8 @@ from attention.checker.build import (
     UnusableError,
     constructor_arguments,
     duplicate,
+    is_lazy,
+    whole_sizes,
 )
 from attention.checker.projections import find
 from attention.checker.subject import guarded, seed_everything
@@ -42,6 +44,7 @@ class Source:
         self.mapped = {}
         self.arguments = {}
         self.is_class = inspect.isclass(given)
+        whole_sizes(arguments)
         if self.is_class:
             self._take_class(given, arguments, causal)
         elif isinstance(given, nn.Module):
@@ -88,12 +91,13 @@ class Source:
             if isinstance(self.given, nn.Module):
                 return duplicate(self.given)
             return FunctionModule(self.given)
+        own = changes.pop("own", {})
         changes = {self.mapped[name]: value for name, value in changes.items()}
 
         def job():
             seed_everything(seed, torch.device("cpu"))
             with torch.enable_grad():
-                return self.given(**(self.arguments | changes))
+                return self.given(**(self.arguments | changes | own))
 
         return guarded(self.worker, job, "constructor_raises")
 
@@ -103,6 +107,9 @@ class Source:
         for name in ("d_in", "context_length", "num_heads"):
             if sizes[name] is None:
                 sizes[name] = _attribute(module, name)
+        if is_lazy(module):
+            sizes["d_in"] = sizes["d_in"] or DEFAULTS["d_in"]
+            return
         readings = find(module, sizes["num_heads"], sizes["d_in"])
         if readings and not ("d_in" in self.mapped and self.is_class):
             sizes["d_in"] = readings[0].d_in

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,8 +16,10 @@ from attention.checker.build import (
     first_line,
     randomise,
 )
+from attention.checker.layer import Layer
 from attention.checker.limits import TimedOutError, is_out_of_memory
 from attention.checker.projections import find, from_adapter
+from attention.checker.reference import PLAIN
 
 
 class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
@@ -39,6 +42,25 @@ class CallHung(Failure):
     """It did not return. Its thread is lost, so no test can go on."""
 
 
+@dataclass(frozen=True)
+class How:
+    """How to call a module, and what it is meant to do.
+
+    Attributes:
+        call: function (module, x) for modules that are not called as module(x).
+        layout: "btd" or "tbd".
+        weights: function (module) for weights under unknown names.
+        layer: what acts besides attention.
+        one_by_one: give it each sequence (t, d_in) alone.
+    """
+
+    call: object = None
+    layout: str = "btd"
+    weights: object = None
+    layer: Layer = PLAIN
+    one_by_one: bool = False
+
+
 class Subject:
     """A module with the sizes it was made for, and the way to call it.
 
@@ -47,16 +69,20 @@ class Subject:
         worker: runs every call, within its time limit.
         causal: whether tokens may not see the future.
         sizes: d_in, context_length, num_heads as far as they are known.
-        call: function (module, x) for modules that are not called as module(x).
-        layout: "btd" or "tbd".
-        weights: function (module) for weights under unknown names.
+        how: :class:`How` to call it and what it is meant to do.
+
+    Attributes:
+        fresh: a copy with the weights that it was built with.
+        pristine: a copy with weights drawn anew, so that mistakes show.
     """
 
-    def __init__(self, module, worker, causal, sizes, call, layout, weights):
+    def __init__(self, module, worker, causal, sizes, how):
         self.worker = worker
         self.causal = causal
         self.sizes = sizes
-        self.layout = layout
+        self.how = how
+        self.layer = how.layer
+        self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
         self.limit = None  # the most tokens allowed
@@ -64,11 +90,10 @@ class Subject:
         self.reference = None
         self.skip_reference = False
         self.uneven = None  # the same with d_in ≠ d_out
-        self._call = call
-        self._weights = weights
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta', without values.")
         self.pristine = duplicate(module)
+        self.fresh = duplicate(module)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
         if floating and floating[0].dtype in (torch.float16, torch.bfloat16):
             self.pristine.float()
@@ -133,9 +158,9 @@ class Subject:
 
     def candidates(self):
         """Return the readings of the weights, or an empty list."""
-        if self._weights is not None:
+        if self.how.weights is not None:
             try:
-                return [from_adapter(self._weights(self.pristine)).cpu()]
+                return [from_adapter(self.how.weights(self.pristine)).cpu()]
             except Exception as error:
                 raise UnusableError(
                     f"weights(module) failed: {first_line(error)}"
@@ -157,12 +182,21 @@ class Subject:
         return self._shared
 
     def _forward(self, module, x):
+        if self.how.one_by_one:
+            outputs = [self._plain_call(module, one) for one in x]
+            if all(isinstance(y, torch.Tensor) for y in outputs):
+                return torch.stack(outputs)
+            return outputs[0]
         x = x.transpose(0, 1) if self.layout == "tbd" else x
-        if self._call is not None:
-            return self._call(module, x)
+        return self._plain_call(module, x)
+
+    def _plain_call(self, module, x):
+        if self.how.call is not None:
+            return self.how.call(module, x)
         if isinstance(module, nn.MultiheadAttention):
             return module(x, x, x, **self._mask_for(module, x))
-        return module(*[x] * self.inputs(module))
+        places, names = self.inputs(module)
+        return module(*[x] * places, **dict.fromkeys(names, x))
 
     def _mask_for(self, module, x):
         """Return the keyword arguments with which PyTorch's own layer is causal."""
@@ -174,32 +208,33 @@ class Subject:
 
     @staticmethod
     def inputs(module):
-        """Return how often forward wants x: once, or for query, key and value.
+        """Return how often forward wants x, and by which names.
+
+        Once, or for query, key and value; keyword-only arguments by their names.
 
         Raises:
             UnusableError: it wants something else.
         """
         if isinstance(module, FunctionModule):
-            return 1
-        signature = inspect.signature(module.forward)
+            return 1, []
+        parameters = inspect.signature(module.forward).parameters
         required = [
             name
-            for name, p in signature.parameters.items()
-            if p.default is p.empty
-            and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            for name, p in parameters.items()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         ]
-        starts = [name[0].lower() for name in required]
-        if starts == ["q", "k", "v"]:
-            return 3
-        takes_any = any(
-            p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()
-        )
-        if len(required) == 1 or (not required and (takes_any or signature.parameters)):
-            return 1
+        by_name = [n for n in required if parameters[n].kind is inspect._KEYWORD_ONLY]
+        starts = [name.strip("_")[:1].lower() for name in required]
+        takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+        if starts == ["q", "k", "v"] or len(required) == 1:
+            return len(required) - len(by_name), by_name
+        if not required and (takes_any or parameters):
+            return 1, []
         raise UnusableError(
-            f"forward takes ({', '.join(signature.parameters)}), and the check knows "
+            f"forward takes ({', '.join(parameters)}), and the check knows "
             f"only x, or query, key and value. Say how to call it, as in "
-            f"check(…, call=lambda module, x: module(x, …))."
+            f"check(…, call=lambda module, x: module(x, …)), or from a terminal "
+            f'--call "lambda module, x: module(x, …)".'
         )
 
     def _unwrap(self, output):
@@ -235,8 +270,20 @@ def guarded(worker, job, mistake):
         if isinstance(error, KeyboardInterrupt):
             raise
         mistake = "out_of_memory" if is_out_of_memory(error) else mistake
+        mistake = "environment" if _is_environment(error) else mistake
         text = f"{type(error).__name__}: {first_line(error)}{_where(error)}"
         raise CallFailed(mistake, text) from None
+
+
+def _is_environment(error):
+    """Whether this PyTorch lacks what the code needs, which is no mistake of it."""
+    text = str(error)
+    words = ("Could not run 'aten::", "not implemented for '", "no kernel image",
+             "No available kernel", "is not available on this", "not compiled with",
+             "has no meta", "derivative for aten::", "Torch not compiled",
+             "requires CUDA", "only supports CUDA", "Meta tensors")  # fmt: skip
+    kinds = (NotImplementedError, RuntimeError, AssertionError)
+    return isinstance(error, kinds) and any(word in text for word in words)
 
 
 def _where(error):

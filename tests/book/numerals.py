@@ -52,10 +52,14 @@ FREE = [
     re.compile(r"\b[Cc]hapter 3\b"),
 ]
 CITED_SECTIONS = [
-    re.compile(rf"\b(?:[Ss]ections?|[Ee]xercises?|Solution) (?P<all>{LISTED})"),
+    re.compile(rf"\b[Ss]ections? (?P<all>{LISTED})"),
     re.compile(rf"\((?P<all>{LISTED})\)"),
     re.compile(r"(?<![\w.])(?P<all>3\.\d\.\d)(?!\w)"),
 ]
+CITED_EXERCISE = re.compile(
+    r"\b(?:[Ee]xercise|Solution)s? "
+    r"(?P<all>3\.[123](?:(?:,? and |,? to |, )3\.[123])*)(?!\.?\d)"
+)
 # In round brackets, or as the text of a link.
 CITED_YEAR = re.compile(r"[(\[](?:[^()\[\]]*\s)?(?P<year>(?:19|20)\d\d)[)\]]")
 
@@ -169,6 +173,7 @@ def _cited(text):
         for match in pattern.finditer(text):
             if set(re.findall(r"3\.[\d.]*\d", match["all"])) <= SECTIONS:
                 yield match.span("all")
+    yield from (match.span("all") for match in CITED_EXERCISE.finditer(text))
     for match in CITED_YEAR.finditer(text):
         if match["year"] in YEARS:
             yield match.span("year")

@@ -4,7 +4,8 @@ import ast
 import sys
 import tomllib
 from functools import cache
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import distribution, packages_distributions, requires
+from pathlib import Path
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -83,7 +84,16 @@ def installed_with(extra):
 @cache
 def brought_by():
     """The distributions that hold a module, by its name."""
-    return packages_distributions()
+    return packages_distributions()  # reads the files of every one: a second
+
+
+def is_brought_by(module, there):
+    """Whether one of these distributions holds a module: most often its namesake."""
+    if canonicalize_name(module) in there:
+        place = Path(distribution(module).locate_file(module))
+        if place.is_dir() or place.with_suffix(".py").exists():
+            return True
+    return bool({canonicalize_name(owner) for owner in brought_by()[module]} & there)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -97,5 +107,11 @@ def test_a_reader_has_what_the_page_imports(page):
     assert "torch" in foreign
     there = installed_with("notebooks")
     for name in foreign:
-        names = {canonicalize_name(owner) for owner in brought_by()[name]}
-        assert names & there, f"{name} is not installed with [notebooks]"
+        assert is_brought_by(name, there), f"{name} is not installed with [notebooks]"
+
+
+def test_a_module_is_brought_by_its_namesake_or_by_another():
+    assert is_brought_by("torch", {"torch"})
+    assert is_brought_by("yaml", {"pyyaml"})
+    assert not is_brought_by("torch", {"pyyaml"})
+    assert not is_brought_by("yaml", {"torch"})

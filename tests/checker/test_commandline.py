@@ -10,7 +10,7 @@ import attention
 from attention.chapter.gallery import planted_bugs
 from attention.checker import CheckFailed
 from attention.checker.commandline import load, main
-from attention.checker.pytest_plugin import check_attention  # noqa: F401 (a fixture)
+from pytest_attention import check_attention  # noqa: F401 (a fixture)
 
 ROOT = Path(__file__).parents[2]
 RIGHT = planted_bugs.HEADER + planted_bugs.BASES["multi_head"]
@@ -31,7 +31,7 @@ def test_a_right_class_ends_with_status_0(write, capsys):
     assert main([f"{write(RIGHT)}:Attention", *sizes, "--context-length", "10"]) == 0
     out = capsys.readouterr().out
     assert "d_in=12, d_out=24, context_length=10, dropout=0.1, num_heads=6" in out
-    assert "18 of 18 tests passed" in " ".join(out.split())
+    assert "25 of 25 tests passed" in " ".join(out.split())
 
 
 def test_a_wrong_class_ends_with_status_1(write, capsys):
@@ -99,7 +99,7 @@ def test_as_a_program_it_runs_without_a_warning(write):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "18 of 18 tests passed" in " ".join(done.stdout.split())
+    assert "25 of 25 tests passed" in " ".join(done.stdout.split())
 
 
 def test_every_way_to_import_it_can_be_called():

@@ -31,7 +31,7 @@ def finding(**changes):
 def test_text_names_the_mistake_the_line_and_the_page(report):
     text = str(report)
     assert text.startswith("Attention(d_in=16, d_out=16")
-    assert "1. The future leaks: no causal mask [error]" in text
+    assert "1. The future leaks: no causal mask [error ATT201]" in text
     for label in ("Test", "Done", "Seen", "Means", "Likely line", "Read"):
         assert f"\n   {label:<12}" in text
     assert "Causal attention (04_causal_attention)" in text
@@ -50,7 +50,9 @@ def test_lines_are_wrapped_under_their_label(report):
 def test_html_is_an_accessible_table(report):
     page = BeautifulSoup(report._repr_html_(), "html.parser")
     tables = page.find_all("table")
-    assert tables[0].caption.text == "1. The future leaks: no causal mask (error)"
+    assert (
+        tables[0].caption.text == "1. The future leaks: no causal mask (error ATT201)"
+    )
     heads = tables[0].find_all("th")
     assert [th.text for th in heads][:3] == ["Test", "Done", "Seen"]
     assert {th["scope"] for th in heads} == {"row"}
@@ -69,7 +71,9 @@ def test_html_escapes_everything():
 def test_failures_raise_with_the_whole_report(report):
     with pytest.raises(CheckFailed, match="no causal mask") as caught:
         report.raise_for_failures()
-    assert str(caught.value).strip() == str(report)
+    first, _, rest = str(caught.value).partition("\n\n")
+    assert first == "mask_missing (ATT201): The future leaks: no causal mask"
+    assert rest == str(report)
     assert isinstance(caught.value, AssertionError)
     attention.check(attention.CausalAttention).raise_for_failures()
 
@@ -79,7 +83,10 @@ def test_failures_raise_with_the_whole_report(report):
     [
         (Report("right"), True, 0),
         (Report("wrong", [finding()]), False, 1),
-        (Report("warned", [finding(severity="warning")]), False, 1),
+        (Report("warned", [finding(severity="warning")]), True, 0),
+        (Report("warned", [finding(severity="warning")], strict=True), False, 1),
+        (Report("alone", not_compared="a norm"), True, 0),
+        (Report("alone", not_compared="a norm", strict=True), False, 1),
         (Report("unusable", usable=False, problem="no class"), False, 2),
         (Report("broken", results=[Result("t", "broken")]), False, 1),
         (Report("part", results=[Result("t", "not run")]), True, 0),

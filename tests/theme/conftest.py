@@ -1,10 +1,12 @@
 """What the tests of the published site share."""
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from tests.book.pages import toc_entries
@@ -37,6 +39,21 @@ def copy_of_book(tmp_path_factory):
         ROOT, target, ignore=lambda folder, names: LEFT_OUT.intersection(names)
     )
     return target
+
+
+def shorten(root):
+    """Leave of each page its title and one cell: enough for what stands around it."""
+    for path in sorted((root / "book").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = re.search("^# .+$", text, re.MULTILINE)[0]
+        path.write_text(f"{title}\n\nWords.\n", encoding="utf-8")
+        pair = path.with_suffix(".ipynb")
+        if pair.exists():
+            notebook = nbformat.read(pair, as_version=4)
+            code = next(c for c in notebook.cells if c.cell_type == "code")
+            notebook.cells = [nbformat.v4.new_markdown_cell(title), code]
+            notebook.metadata.pop("widgets", None)
+            nbformat.write(notebook, pair)
 
 
 def build(root):

@@ -7,7 +7,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from tests.book.pages import BOOK, ROOT, pages, toc_entries
-from tests.theme.conftest import build
+from tests.theme.conftest import build, shorten
 from tools import repository
 
 URL = "https://github.com/some-org/some-name"
@@ -16,6 +16,7 @@ KERNEL = [page.name for page in pages()]
 
 @pytest.fixture(scope="module")
 def set_site(copy_of_book):
+    shorten(copy_of_book)
     config = copy_of_book / "_config.yml"
     text = repository.set_key(config.read_text("utf-8"), "repository", "url", URL)
     base = "https://some-org.github.io/some-name"
@@ -24,8 +25,12 @@ def set_site(copy_of_book):
 
 
 def links(site, entry):
-    soup = BeautifulSoup((site / f"{entry}.html").read_text("utf-8"), "html.parser")
-    return [a["href"] for a in soup.select(".article-header-buttons a[href]")]
+    return buttons(BeautifulSoup((site / f"{entry}.html").read_text(), "html.parser"))
+
+
+def buttons(soup):
+    box = soup.find(class_="article-header-buttons")
+    return [a["href"] for a in box.find_all("a", href=True)]
 
 
 @pytest.mark.parametrize("name", KERNEL)
@@ -43,12 +48,12 @@ def test_notebook_page_launches_its_own_notebook(name, set_site):
     assert download.endswith(f"{name}.ipynb")
 
 
-def test_pages_without_a_kernel_launch_nothing(set_site, site):
+def test_pages_without_a_kernel_launch_nothing(set_site, soup):
     plain = [e for e in toc_entries() if e.removeprefix("book/") not in KERNEL]
     assert plain
     for entry in plain:
         assert links(set_site, entry) == []
-        assert links(site, entry) == []
+        assert buttons(soup(entry)) == []
 
 
 def test_full_addresses_are_given_where_they_are_known(set_site):
@@ -64,13 +69,13 @@ def test_full_addresses_are_given_where_they_are_known(set_site):
     assert missing.find("a")["href"].startswith("/some-name/")
 
 
-def test_repository_and_pages_are_in_step(site):
+def test_repository_and_pages_are_in_step(soup):
     """In this repository as it stands: launch and install line together, or neither."""
     url = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
     for name in KERNEL:
         text = (BOOK / f"{name}.md").read_text("utf-8")
         assert text == repository.with_install_cell(text, url), f"run the tool: {name}"
-        hosts = [link for link in links(site, f"book/{name}") if "://" in link]
+        hosts = [link for link in buttons(soup(f"book/{name}")) if "://" in link]
         assert len(hosts) == (2 if url else 0), hosts
 
 

@@ -42,6 +42,7 @@ CONSTANTS = (
     "const THEBE_JS_URL",
     "kernelName =",
     "DOCUMENTATION_OPTIONS.pagename",
+    "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
 )
 DATA = r'type="application/(?:vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
@@ -96,12 +97,14 @@ def _drop_duplicates(head):
 
 def _written_buttons(body):
     # The theme writes its buttons by script. As markup they need no exception from the
-    # policy and cause no shift; without scripts the style sheet hides them.
+    # policy and cause no shift; without scripts the style sheet hides them. From
+    # pydata-sphinx-theme 0.16 on it writes them as markup itself.
     return replace(
         body,
         "button written by a script",
         r"<script>\s*document\.write\(`(.*?)`\);\s*</script>",
         lambda match: match[1],
+        required=False,
     )
 
 

@@ -20,6 +20,8 @@ THEMES = [
     Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme",
     Path(sphinx_book_theme.__file__).parent / "theme" / "sphinx_book_theme",
 ]
+# Where Font Awesome's script is: up to pydata-sphinx-theme 0.15, and since.
+SCRIPTS = ("static/vendor/fontawesome/*/js/all.min.js", "static/scripts/fontawesome.js")
 SHAPE = re.compile(
     r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"([0-9a-f]+)","([^"]+)"\]'
 )
@@ -34,7 +36,7 @@ CREDIT = "Icons: Font Awesome Free 6, CC BY 4.0, https://fontawesome.com/license
 @cache
 def shapes():
     """Read name or code point -> (width, height, path) from the theme's script."""
-    scripts = list(THEMES[0].glob("static/vendor/fontawesome/*/js/all.min.js"))
+    scripts = [file for place in SCRIPTS for file in THEMES[0].glob(place)]
     if len(scripts) != 1:
         raise ThemeError(
             f"Expected one Font Awesome script in {THEMES[0]}, found {len(scripts)}. "
@@ -87,6 +89,7 @@ def _address(code):
     return f'url("data:image/svg+xml,{quote(svg, safe=" =:/,-")}")'.replace("%22", "'")
 
 
+@cache
 def style_sheet():
     """Write rules that draw as masks the icons which the theme draws as text."""
     rules = "\n".join(
@@ -106,8 +109,10 @@ def style_sheet():
 
 
 def _masks(rules):
-    pattern = r"([^{}]+)\{[^{}]*content:var\((--pst-icon-[a-z-]+)\)"
-    for selectors, variable in re.findall(pattern, rules):
+    for match in re.finditer(r"content:var\((--pst-icon-[a-z-]+)\)", rules):
+        # Backwards to the rule's brace, and from there to the end of the one before.
+        head = rules[: match.start()].rpartition("{")[0]
+        selectors, variable = re.split("[{}]", head)[-1], match[1]
         if "ablog" not in selectors:
             yield (
                 f'{selectors.strip()} {{ content: ""; display: inline-block; '

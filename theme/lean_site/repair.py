@@ -6,8 +6,8 @@ from lean_site.change import replace
 REPAIRS = [
     (
         "sidebar outside of all landmarks",
-        r'<div class="bd-sidebar-primary bd-sidebar([^"]*)">',
-        r'<div class="bd-sidebar-primary bd-sidebar\1" role="region" '
+        r'<div ((?:id="[^"]*" )?class="bd-sidebar-primary bd-sidebar[^"]*")>',
+        r'<div \1 role="region" '
         'aria-label="Book">',
         True,
     ),

@@ -7,8 +7,9 @@ Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
 
 from attention.chapter.figures.averaging import product, running_mean, spread
 from attention.chapter.figures.base import matrix, new_axes, number
-from attention.chapter.figures.causal import cropped_mask, dropped, sight, steps
+from attention.chapter.figures.causal import cropped_mask, dropped, steps
 from attention.chapter.figures.flow import flow
+from attention.chapter.figures.future import writing
 from attention.chapter.figures.heads import circuit, curves, pattern
 from attention.chapter.figures.multi_head import lanes, memory, tagged
 from attention.chapter.figures.one_path import one_path
@@ -17,11 +18,11 @@ from attention.chapter.figures.plane import plane
 from attention.chapter.figures.ring import ring
 from attention.chapter.figures.runs import runs
 from attention.chapter.figures.shown import show
-from attention.chapter.figures.simple import arrows, bars, weighted_sum
+from attention.chapter.figures.simple import arrows, bars
 from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
 from attention.chapter.figures.stacked import stacked_projection
 from attention.chapter.figures.tiles import online_softmax_tiles
-from attention.chapter.figures.trainable import growth, histogram, one_query
+from attention.chapter.figures.trainable import growth, one_query
 from attention.chapter.figures.why import (
     against_length,
     alignment,
@@ -46,7 +47,6 @@ __all__ = [
     "everyone",
     "flow",
     "growth",
-    "histogram",
     "kept",
     "lanes",
     "look",
@@ -67,11 +67,10 @@ __all__ = [
     "runs",
     "shards",
     "show",
-    "sight",
     "spread",
     "stacked_projection",
     "stages",
     "steps",
     "tagged",
-    "weighted_sum",
+    "writing",
 ]

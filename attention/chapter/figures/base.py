@@ -7,6 +7,7 @@ fills a phone; ``shown.py`` sets how wide it gets on a page.
 """
 
 import matplotlib as mpl
+import torch
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -37,7 +38,7 @@ __all__ = [
     "BLUE", "DARK", "EDGE", "GRAY", "GREEN", "HEADS", "INK", "KEY", "LIGHT", "ORANGE",
     "PURPLE", "QUERY", "SIGNED", "SKY", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
     "VERMILION", "WEIGHTS", "arrow", "block", "canvas", "cell", "check", "legend",
-    "matrix", "new_axes", "number", "shade", "shape_box", "styled", "told",
+    "matrix", "new_axes", "number", "shade", "styled", "told",
 ]  # fmt: skip
 
 # In points. The smallest is 11 pixels on a phone and 12 on a desk (tested).
@@ -184,14 +185,6 @@ def block(
     return right, bottom
 
 
-def shape_box(ax, x, y, width, name, shape, color, before=""):
-    """Draw a box around (x, y) that names a tensor and gives its shape below."""
-    corner = (x - width / 2, y - 0.2)
-    ax.add_patch(Rectangle(corner, width, 0.4, facecolor=color, edgecolor=INK, lw=0.8))
-    text = f"{name}\n{before}({', '.join(str(size) for size in shape)})"
-    ax.text(x, y, text, color=DARK, ha="center", va="center", fontsize=SMALL)
-
-
 def arrow(ax, start, end, color=INK, width=1.0, gap=2):
     """Draw an arrow from start to end, both (x, y); ``gap`` points are left free."""
     look = {"arrowstyle": "->", "color": color, "lw": width}
@@ -244,9 +237,9 @@ def matrix(
     Returns:
         The Axes.
     """
+    values = torch.as_tensor(values).detach().double()
     if values.dim() == 1:
         values = values.unsqueeze(0)
-    values = values.detach().double()
     sizes = check(values=(values, "rows columns"))
     n_rows, n_columns = sizes.values()
     for name, given, layout in (

@@ -1,15 +1,12 @@
 """Figures of section 3.5: what a token may see, masks, and dropout."""
 
 import torch
-from matplotlib.patches import Rectangle
 
 from attention.chapter.figures.base import (
-    EDGE,
     INK,
     LIGHT,
     SMALL,
     TITLE,
-    TOKEN,
     VERMILION,
     arrow,
     cell,
@@ -21,33 +18,6 @@ from attention.chapter.figures.base import (
     shade,
     styled,
 )
-
-
-@styled
-def sight(tokens, title=None):
-    """Draw which tokens each token may see: itself and its past.
-
-    Args:
-        tokens: t labels, short enough for a cell.
-        title: short text above the cells.
-
-    Returns:
-        Axes with t rows. A row holds the tokens that its last one sees; the last one
-        is framed, and what comes later is an empty cell with a dashed edge.
-    """
-    t = check(tokens=(tokens, "t"))["t"]
-    ax = _bare_axes(3.6, 0.31 * t + 0.3, t)
-    ax.set_ylim(t + 0.05, -0.9)
-    _write(ax, t / 2, -0.45, title or "", TITLE)
-    for i in range(t):
-        for j, token in enumerate(tokens):
-            if j > i:
-                box = (j + 0.04, i + 0.06), 0.92, 0.88
-                ax.add_patch(Rectangle(*box, fill=False, edgecolor=INK, ls=":", lw=0.8))
-                continue
-            edge = VERMILION if j == i else EDGE
-            cell(ax, j + 0.04, i + 0.06, 0.92, 0.88, TOKEN, token, edge)
-    return ax
 
 
 @styled
@@ -99,13 +69,14 @@ def dropped(weights, keep, tokens, rate, title=None):
     t = len(tokens)
     seen = torch.ones(t, t).tril().bool()
     result = weights * keep / (1 - rate)  # (t, t)
-    margin, width, height = 0.64, 3.6, 0.31 * t + 0.5
+    head = 0.09 * max(len(str(token)) for token in [*tokens, "sum"])
+    margin, width, height = 0.64, 3.6, 0.31 * t + 0.34 + head
     ax = new_axes(width, height)
     ax.set_position([margin / width, 0.05 / height, 0.815, 0.31 * t / height])
     hidden = ~(seen & keep)
     matrix(result, tokens, (), title, 3, blank=hidden, kind="weights", ax=ax)
     ax.set_xticks([*(j + 0.5 for j in range(t)), t + 0.62], [*tokens, "sum"])
-    ax.tick_params(axis="x", labelsize=SMALL)
+    ax.tick_params(axis="x", rotation=90)
     for i, j in (seen & ~keep).nonzero().tolist():
         cell(ax, j, i, 1, 1, LIGHT)
         for ends in ((i + 0.2, i + 0.8), (i + 0.8, i + 0.2)):

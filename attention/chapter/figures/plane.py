@@ -3,8 +3,6 @@
 from attention.chapter.figures.base import (
     BLUE,
     GRAY,
-    INK,
-    TEXT,
     VERMILION,
     arrow,
     check,
@@ -13,6 +11,7 @@ from attention.chapter.figures.base import (
     styled,
     told,
 )
+from attention.chapter.figures.labels import beside
 
 
 @styled
@@ -49,59 +48,12 @@ def plane(vectors, words, axes, moved=None, focus=(), title=None):
         ax.plot(*start, "o", color=color, ms=5)
         if start != end:
             arrow(ax, tuple(start), tuple(end), color, 1.8, gap=0)
-    _label(ax, words, starts, ends)
+    beside(ax, words, starts, list(zip(starts, ends, strict=True)))
     ax.set_xlabel(axes[0])
     ax.set_ylabel(axes[1])
     if title is not None:
         ax.set_title(title)
     return told(ax, *_words(words, axes, starts, ends, moved, focus))
-
-
-def _label(ax, words, starts, ends):
-    """Write each word beside its point, where neither text nor arrow is in the way."""
-    # Everything in inches, so that the size of letters counts.
-    box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
-    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
-    scale = box.width * width / (x1 - x0), box.height * height / (y1 - y0)
-    taken = []
-    for start, end in zip(starts, ends, strict=True):
-        for k in range(21):
-            share = k / 20
-            at = [s + share * (e - s) for s, e in zip(start, end, strict=True)]
-            x, y = (a * s for a, s in zip(at, scale, strict=True))
-            taken.append((x - 0.03, y - 0.03, x + 0.03, y + 0.03))
-    # The lines through the origin, too.
-    taken += [(-0.02, y0 * scale[1], 0.02, y1 * scale[1])]
-    taken += [(x0 * scale[0], -0.02, x1 * scale[0], 0.02)]
-    limits = (x0 * scale[0], y0 * scale[1], x1 * scale[0], y1 * scale[1])
-    for word, start in zip(words, starts, strict=True):
-        x, y = start[0] * scale[0], start[1] * scale[1]
-        wide, high = 0.083 * len(word), 0.13
-        places = [
-            (x + dx * (0.07 + wide / 2) - wide / 2, y + dy * r - high / 2)
-            for r in (0.0, 0.12, 0.24, 0.36)
-            for dx, dy in ((1, 1), (0, 1), (-1, 1), (0, -1), (1, -1), (-1, -1))
-            if r or (dy == 1 and dx)
-        ]
-        boxes = [(a, b, a + wide, b + high) for a, b in places]
-        free = [b for b in boxes if _inside(b, limits)] or boxes
-        best = min(free, key=lambda b: sum(_common(b, other) for other in taken))
-        taken.append(best)
-        ax.text(
-            best[0] / scale[0], (best[1] + high / 2) / scale[1], word,
-            va="center_baseline", fontsize=TEXT, color=INK,
-        )  # fmt: skip
-
-
-def _inside(box, limits):
-    low = box[0] >= limits[0] and box[1] >= limits[1]
-    return low and box[2] <= limits[2] and box[3] <= limits[3]
-
-
-def _common(a, b):
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return max(0.0, width) * max(0.0, height)
 
 
 def _words(words, axes, starts, ends, moved, focus):

@@ -2,7 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
-from attention.chapter.figures.base import DARK, INK, new_axes, styled
+from attention.chapter.figures.base import INK, SMALL, cell, new_axes, styled
 from attention.chapter.figures.speed import RANKS
 
 
@@ -18,28 +18,28 @@ def ring(ranks):
         number of the block that is there; it is colored where the rank uses it.
     """
     ax = new_axes(3.6, 0.5 + 0.42 * ranks)
-    ax.set_position([0.14, 0.02, 0.84, 0.84 - 0.1 / ranks])
+    ax.set_position([0.15, 0.02, 0.83, 0.84 - 0.1 / ranks])
     for rank in range(ranks):
         for step in range(ranks):
             block = (rank - step) % ranks
-            used = block <= rank  # later blocks are the future
-            ax.add_patch(
-                Rectangle(
-                    (step + 0.06, rank + 0.08), 0.88, 0.84,
-                    facecolor=RANKS[block] if used else "none",
-                    edgecolor=RANKS[block],
-                )
-            )  # fmt: skip
+            corner = step + 0.06, rank + 0.08
+            if block <= rank:
+                color = RANKS[block]
+                cell(ax, *corner, 0.88, 0.84, color, f"block {block}", color)
+                continue
+            # Later blocks are the future.
+            empty = Rectangle(corner, 0.88, 0.84, fill=False, edgecolor=INK, ls=":")
+            ax.add_patch(empty)
             ax.text(
-                step + 0.5, rank + 0.5, f"block {block}" if used else "skipped",
-                color=DARK if used else INK, fontsize=8, ha="center", va="center",
+                step + 0.5, rank + 0.5, "skipped", color=INK, fontsize=SMALL,
+                ha="center", va="center_baseline",
             )  # fmt: skip
     ax.set_xlim(0, ranks)
     ax.set_ylim(ranks, 0)
     ax.xaxis.tick_top()
     ax.set_xticks([s + 0.5 for s in range(ranks)], [f"step {s}" for s in range(ranks)])
     ax.set_yticks([r + 0.5 for r in range(ranks)], [f"rank {r}" for r in range(ranks)])
-    ax.tick_params(length=0, labelsize=8)
+    ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax

@@ -94,7 +94,7 @@ def _laid_out(roots):
     scale = min(scale, MOST) if beside else scale
     texts = []
     for root, width, basis in zip(roots, widths, least, strict=True):
-        basis = min(basis, width * scale)
+        basis = min(basis, width * scale) - 1  # no rounding breaks a row
         root.set(
             "style",
             f"flex: {width:.0f} 1 {basis:.0f}px; min-width: 0; height: auto; "
@@ -108,7 +108,7 @@ def _laid_out(roots):
 
 
 def _smallest_text(root):
-    sizes = re.findall(r"font: (?:\w+ )*([\d.]+)px", ET.tostring(root, "unicode"))
+    sizes = re.findall(r"font-size: ([\d.]+)px", ET.tostring(root, "unicode"))
     return min(map(float, sizes), default=9.0)
 
 
@@ -124,6 +124,7 @@ def _svg(figure):
     _drop_page_wide_style(root)
     _drop_ids(root)
     _round_coordinates(root)
+    _name_font_once(root)
     root.attrib.pop("width")
     root.attrib.pop("height")
     root.set("aria-hidden", "true")  # the wrapper carries the text alternative
@@ -148,6 +149,14 @@ def _drop_ids(root):
     for element in root.iter():
         if element.get("id") not in uses:
             element.attrib.pop("id", None)
+
+
+def _name_font_once(root):
+    # Matplotlib names eleven fonts with every text: half of a page's weight.
+    root.set("font-family", "DejaVu Sans, Verdana, sans-serif")
+    for text in root.iter(SVG + "text"):
+        style = text.get("style", "")
+        text.set("style", re.sub(r"font-family: [^;]*(; |$)", "", style))
 
 
 def _round_coordinates(root):

@@ -9,36 +9,13 @@ from attention.chapter.figures.base import (
     SMALL,
     TITLE,
     VERMILION,
+    arrow,
     check,
     legend,
-    matrix,
     new_axes,
     styled,
 )
-
-
-def weighted_sum(weights, vectors, tokens, title="weight × vector"):
-    """Draw each vector times its weight, and their sum as the last row.
-
-    Args:
-        weights: attention weights of one query, (t,).
-        vectors: what is averaged, (t, d_in).
-        tokens: t labels.
-        title: short text above the cells.
-
-    Returns:
-        Axes with t + 1 rows.
-    """
-    check(weights=(weights, "t"), vectors=(vectors, "t d_in"), tokens=(tokens, "t"))
-    parts = weights.unsqueeze(1) * vectors  # (t, 1) * (t, d_in) -> (t, d_in)
-    rows = [f"{w:.4f} {token}" for w, token in zip(weights, tokens, strict=True)]
-    total = parts.sum(dim=0, keepdim=True)
-    return matrix(
-        torch.cat([parts, total]),
-        rows=[*rows, "sum: z"],
-        title=title,
-        outline=[(len(tokens), column) for column in range(vectors.shape[1])],
-    )
+from attention.chapter.figures.labels import beside
 
 
 @styled
@@ -47,7 +24,7 @@ def arrows(vectors, tokens, xlabel, ylabel, highlight=()):
 
     Args:
         vectors: (t, 2).
-        tokens: t labels, written at the tips.
+        tokens: t labels, written beside the tips.
         xlabel: what the first number is.
         ylabel: what the second number is.
         highlight: labels whose arrows stand out.
@@ -64,31 +41,15 @@ def arrows(vectors, tokens, xlabel, ylabel, highlight=()):
     spans = [high - low or 1 for low, high in zip(lows, highs, strict=True)]
     left = 0.14 if lows[1] == 0 else 0.2  # a minus sign takes room
     ax.set_position([left, 0.15, 0.95 - left, 0.82])
-    places = _label_places(points, 0.55 * spans[0], 0.06 * spans[1])
-    for (x, y), (start, bottom), token in zip(points, places, tokens, strict=True):
+    for point, token in zip(points, tokens, strict=True):
         color = VERMILION if token in highlight else BLUE
-        ax.annotate(
-            "", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2}
-        )
-        text = f"{token} ({x:.2f}, {y:.2f})"
-        ax.text(start + 0.02 * spans[0], bottom, text, color=INK, fontsize=SMALL)
-    ax.set_xlim(1.05 * lows[0], highs[0] + 0.6 * spans[0])
-    ax.set_ylim(1.05 * lows[1], highs[1] + 0.1 * spans[1])
-    ax.set_xlabel(xlabel, color=INK)
-    ax.set_ylabel(ylabel, color=INK)
+        arrow(ax, (0, 0), tuple(point), color, 2, gap=0)
+    ax.set_xlim(1.1 * lows[0], highs[0] + 0.25 * spans[0])
+    ax.set_ylim(1.1 * lows[1], highs[1] + 0.1 * spans[1])
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    beside(ax, tokens, points, [((0, 0), point) for point in points])
     return ax
-
-
-def _label_places(points, width, height):
-    """Raise what would lie on a lower label: a list of (x, y) in the given order."""
-    places = {}
-    for i in sorted(range(len(points)), key=lambda i: points[i][1]):
-        x, y = points[i]
-        for left, bottom in sorted(places.values(), key=lambda place: place[1]):
-            if abs(x - left) < width and abs(y - bottom) < height:
-                y = bottom + height
-        places[i] = (x, y)
-    return [places[i] for i in range(len(points))]
 
 
 @styled
@@ -110,7 +71,7 @@ def bars(groups, labels, title=None):
     colors = dict(zip(groups, looks, strict=False))
     figure_height = 0.5 + 0.21 * len(labels) * len(groups)
     # Of that, 0.82 are bars; few of them leave little room above for legend and title.
-    head = 0.37 if title is not None else 0.169
+    head = 0.4 if title is not None else 0.21
     more = max(0, head - 0.15 * figure_height)
     ax = new_axes(3.6, figure_height + more)
     height = 0.8 / len(groups)
@@ -120,9 +81,10 @@ def bars(groups, labels, title=None):
             ax.barh(
                 y, value, height, color=colors[name], label=name if row == 0 else ""
             )
-            ax.text(
-                max(value, 0), y, f" {value:.4f}", va="center_baseline", fontsize=SMALL
-            )
+            ax.annotate(
+                f"{value:.4f}", (max(value, 0), y), xytext=(3, 0),
+                textcoords="offset points", va="center_baseline", fontsize=SMALL,
+            )  # fmt: skip
     smallest = min(float(v.min()) for v in groups.values())
     largest = max(float(v.max()) for v in groups.values())
     # Zero stays in view, and right of it there is room for the numbers.
@@ -141,7 +103,7 @@ def bars(groups, labels, title=None):
     ax.spines["bottom"].set_visible(False)
     ax.axvline(0, color=INK, lw=0.8)
     share = figure_height / (figure_height + more)
-    ax.set_position([0.2, 0.03 * share, 0.78, 0.82 * share])
+    ax.set_position([0.215, 0.03 * share, 0.75, 0.82 * share])
     legend(ax, len(groups))
     if title is not None:
         ax.set_title(title, fontsize=TITLE, pad=18)

@@ -80,7 +80,7 @@ def amounts(values, title=None, decimals=2):
         ax.text(0, row + 0.27, name, fontsize=SMALL, color=INK, va="center_baseline")
         ax.barh(row + 0.7, value, 0.36, color=BLUE)
         ax.text(
-            value + 0.01 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=SMALL,
+            value + 0.015 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=SMALL,
             color=INK, va="center_baseline",
         )  # fmt: skip
     if title is not None:

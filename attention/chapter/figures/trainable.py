@@ -128,36 +128,3 @@ def growth(widths, lines, ylabel, log=False):
     ax.set_ylabel(ylabel)
     legend(ax, len(lines), 1.5)
     return ax
-
-
-@styled
-def histogram(groups, xlabel, bins=20):
-    """Draw how densely random numbers fall where, each group on its own ground line.
-
-    Args:
-        groups: dict of name -> tensor of any shape, one or two of them; each fills
-            ``bins`` bars from its smallest number to its largest.
-        xlabel: what the numbers are.
-        bins: how many bars a group gets.
-
-    Returns:
-        Axes with one row of bars for each group; bars of one area hold as many numbers.
-    """
-    ax = new_axes(3.4, 0.5 + 0.7 * len(groups))
-    ax.set_position([0.04, 0.24, 0.92, 0.74])
-    ground = 0.0
-    for (name, values), color in zip(groups.items(), (BLUE, VERMILION), strict=False):
-        values = values.detach()
-        low, high = float(values.min()), float(values.max())
-        step = (high - low) / bins
-        density = torch.histc(values, bins, low, high) / values.numel() / step
-        edges = [low + i * step for i in range(bins)]
-        ax.bar(edges, density.tolist(), step, ground, align="edge", color=color)
-        top = ground + float(density.max())
-        ax.text(low, top * 1.03, name, color=INK, fontsize=SMALL, va="bottom")
-        ground = top * 1.35
-    ax.set_ylim(0, ground)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel(xlabel)
-    return ax

@@ -4,7 +4,6 @@ from matplotlib.patches import Rectangle
 
 from attention.chapter.figures.base import (
     BLUE,
-    DARK,
     GRAY,
     GREEN,
     LIGHT,
@@ -174,7 +173,7 @@ def stages(names, inside):
     width = 1.12
     for i, (name, texts) in enumerate(zip(names, inside, strict=True)):
         x = 0.03 + i * 1.21
-        box = Rectangle((x, 0.32), width, 1.38, facecolor=LIGHT, edgecolor=DARK, lw=0.8)
+        box = Rectangle((x, 0.32), width, 1.38, facecolor=LIGHT, edgecolor=GRAY, lw=0.8)
         ax.add_patch(box)
         ax.text(x + width / 2, 0.17, name, fontsize=SMALL, ha="center", va="center")
         for k, text in enumerate(texts):

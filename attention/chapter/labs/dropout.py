@@ -167,9 +167,11 @@ class DropoutLab(base.Lab):
 
 def causal_weights():
     """Give the causal weights of section 3.5.1 as lists: (6, 6)."""
-    x = base.example.inputs()
-    W_query, W_key, _ = base.linear_projections()
+    # In double precision: the last bit of a float32 product depends on the processor
+    # and on where the numbers lie, and notebooks store what this gives.
+    x = base.example.inputs().double()
+    W_query, W_key, _ = (W.double() for W in base.linear_projections())
     scores = (x @ W_query) @ (x @ W_key).T  # (6, 2) @ (2, 6) -> (6, 6)
     future = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
     scores = scores.masked_fill(future, -torch.inf)
-    return base.rows(torch.softmax(scores / 2**0.5, dim=-1))
+    return base.rows(torch.softmax(scores / 2**0.5, dim=-1).float())

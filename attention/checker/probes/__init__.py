@@ -7,19 +7,22 @@ from attention.checker.probes.basics import (
     state,
     too_many_tokens,
 )
+from attention.checker.probes.comparing import compare
+from attention.checker.probes.first_weights import first_weights, shared, written
 from attention.checker.probes.meaning import (
     batch,
-    compare,
     dependence,
     equal_tokens,
     finite,
     large_scores,
     prefix,
 )
-from attention.checker.probes.storage import devices, dtypes, saved
+from attention.checker.probes.modes import dropout_place, order, same_in_training
+from attention.checker.probes.storage import devices, dtypes, precision, saved
 from attention.checker.probes.training import dropout, gradients
 
 PROBES = [
+    ("first weights are written", written),
     ("state between calls", state),
     ("output shape", shapes),
     ("input unchanged", input_kept),
@@ -31,10 +34,16 @@ PROBES = [
     ("shorter inputs", prefix),
     ("weights of a token sum to 1", equal_tokens),
     ("large scores", large_scores),
+    ("same output in training without dropout", same_in_training),
     ("dropout", dropout),
+    ("where dropout acts", dropout_place),
     ("gradients", gradients),
+    ("weights are not shared", shared),
+    ("first weights", first_weights),
     ("weights are saved", saved),
     (".to(device)", devices),
     ("float64, bfloat16, float16", dtypes),
+    ("precision", precision),
     ("too many tokens", too_many_tokens),
+    ("whether order matters", order),
 ]

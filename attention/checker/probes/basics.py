@@ -3,18 +3,10 @@
 import torch
 
 from attention.checker.collector import SkipTest
+from attention.checker.numbers import changed
 from attention.checker.subject import CallFailed
 
 LARGEST = 2048  # tokens; more would take too long
-
-
-def changed(before, after, tolerance=1e-5):
-    """Whether two outputs differ by more than rounding. NaN equals NaN."""
-    if before.shape != after.shape:
-        return True
-    scale = before[before.isfinite()].abs().max() if before.isfinite().any() else 1.0
-    bound = max(float(tolerance * scale), 1e-12)
-    return not torch.allclose(before, after, rtol=0, atol=bound, equal_nan=True)
 
 
 def state(subject, found):
@@ -37,8 +29,25 @@ def state(subject, found):
     elif changed(first, again):
         gap = (first - again).abs().max().item()
         found.add("keeps_state", done, f"The outputs differ by up to {gap:.2g}.")
+    elif _depends_on_the_first(subject, x, other, first):
+        seen = "After a first call with fewer tokens it raised, or gave other outputs."
+        found.add("keeps_state", done, seen)
     else:
         subject.keeps_state = False
+
+
+def _depends_on_the_first(subject, x, other, expected):
+    """Whether a shorter input before spoils the longer one."""
+    try:
+        subject(other)
+    except CallFailed:
+        return False  # this size fails by itself
+    module = subject.copy()
+    subject(other, module)
+    try:
+        return changed(expected, subject(x, module))
+    except CallFailed:
+        return True
 
 
 def _try_other(subject, other, module):

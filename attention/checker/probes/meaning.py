@@ -2,63 +2,8 @@
 
 import torch
 
-from attention.checker import parity
 from attention.checker.collector import SkipTest
-from attention.checker.mistakes import MISTAKES
-from attention.checker.probes.basics import changed
-
-
-def compare(subject, found):
-    """Compare with attention computed from the module's own weights."""
-    if subject.reference is not None:
-        _compare_with_reference(subject, found)
-        return
-    if subject.skip_reference:
-        raise SkipTest("reference=False")
-    # d_in and d_out differ here where the class allows it: fewer mistakes look alike.
-    owner, subject = subject, subject.uneven or subject
-    readings = subject.candidates()
-    if not readings:
-        owner.note(
-            "The weights were not found by their names, so scaling, heads and "
-            "projections were not checked. Give weights=function (module) that returns "
-            'a dictionary with "query", "key", "value" and, if there is one, "out".'
-        )
-        raise SkipTest("the weights were not found by their names")
-    # Where t equals d_head, dividing by the root of either gives the same.
-    x = subject.tokens(t=5 if readings[0].d_head == 7 else 7)
-    y = subject(x)
-    gap = parity.right_distance(x.cpu(), y, readings, subject.causal)
-    if gap < parity.TOLERANCE:
-        return
-    done = (
-        "The module's weights moved into attention that is computed step by step, "
-        "and both given the same tokens."
-    )
-    match = parity.name_mistake(x.cpu(), y, readings, subject.causal)
-    if match is None:
-        found.add("differs", done, f"They differ by {_share(gap)}.")
-        return
-    found.causes, words, near, others = match
-    seen = f"Not equal to right attention ({_share(gap)} off), but "
-    seen += f"equal to attention {words} (to {near:.0e})."
-    if others:
-        same = "; ".join(MISTAKES[name].title.lower() for name in others)
-        seen += f" With these sizes, the same numbers come from: {same}."
-    for cause in found.causes:
-        found.add(cause, done, seen)
-
-
-def _share(gap):
-    return "NaN or another shape" if gap == float("inf") else f"{gap:.0%}"
-
-
-def _compare_with_reference(subject, found):
-    x = subject.tokens()
-    gap = parity.distance(subject(x), subject.reference(subject.pristine, x))
-    if gap >= parity.TOLERANCE * 5:
-        done = "The module and the reference, with the same weights and tokens."
-        found.add("differs_from_reference", done, f"They differ by {_share(gap)}.")
+from attention.checker.numbers import changed
 
 
 def finite(subject, found):
@@ -106,6 +51,11 @@ def dependence(subject, found):
     known = subject(subject.tokens()).isfinite().flatten(2).all(dim=-1).all(dim=0)
     if t < 2 or not known.any():
         raise SkipTest("no position is finite")
+    window = subject.layer.window
+    if window:
+        # What lies behind the window is not to be seen; that it is, comparing tells.
+        matrix = matrix | ((i - j).abs() >= window)
+        behind = matrix & (j < i)
     if subject.causal:
         _tell_causal(ahead, behind, itself, known, found)
     else:

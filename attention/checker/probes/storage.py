@@ -4,7 +4,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from attention.checker.collector import SkipTest
-from attention.checker.probes.basics import changed
+from attention.checker.numbers import changed
 from attention.checker.subject import CallFailed
 
 
@@ -91,6 +91,43 @@ def _tensors(nested):
 def _about_devices(failure):
     text = str(failure).lower()
     return "device" in text and ("same device" in text or "cpu" in text)
+
+
+def precision(subject, found):
+    """Compute in float64 what was computed in float32: the gap must be rounding."""
+    x = subject.tokens(b=2)
+    y = subject(x)
+    if subject.dtype != torch.float32 or not y.isfinite().all():
+        raise SkipTest("the layer is not in float32, or not finite there")
+    try:
+        fine = subject(x.double(), subject.copy().double())
+    except CallFailed:
+        raise SkipTest("it does not run in float64") from None
+    scale = fine.abs().max().clamp_min(1e-12)
+    gap = ((y - fine).abs().max() / scale).item()
+    # Rounding to float16 leaves 1e-4 to 1e-3, to bfloat16 eight times as much.
+    if gap > 1e-4:
+        done = "The same tokens and weights in float32 and in float64."
+        seen = f"The outputs differ by {gap:.1g} of the largest; rounding leaves 1e-6."
+        found.add("low_precision", done, seen)
+        return
+    _rounded(subject, x.double(), fine, scale, found)
+
+
+def _rounded(subject, x, fine, scale, found):
+    """Shift the input by less than lower precision can see."""
+    step = 2e-5  # float32 sees it, float16 and bfloat16 do not
+    direction = subject.tokens(b=2, seed=21).double()
+    module = subject.copy().double()
+    moved = subject(x + step * direction, module)
+    more = subject(x + 2 * step * direction, subject.copy().double())
+    first, second = moved - fine, more - fine
+    if second.abs().max() < 1e-12 * scale:
+        return  # the output does not change with the input at all
+    # Smooth, the second shift is twice the first; with few digits it jumps.
+    if (second - 2 * first).abs().max() > 0.2 * second.abs().max():
+        done = "In float64, tokens shifted by 2 and by 4 parts in 10^5."
+        found.add("low_precision", done, "The output does not follow in proportion.")
 
 
 def dtypes(subject, found):

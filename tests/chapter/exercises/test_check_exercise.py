@@ -10,18 +10,24 @@ from attention.chapter.exercises import EXERCISES, check_exercise, core
 from attention.chapter.exercises.core import FunctionCheck
 from attention.checker.report import PAGES
 from tests.chapter.exercises import (
-    test_averaging,
-    test_causal,
-    test_heads,
-    test_multi_head,
-    test_simple,
-    test_trainable,
+    answers_averaging,
+    answers_causal,
+    answers_heads,
+    answers_multi_head,
+    answers_simple,
+    answers_trainable,
 )
-from tests.chapter.exercises.tables import verdict
+from tests.chapter.exercises.tables import (
+    assert_named,
+    assert_right,
+    rights,
+    verdict,
+    wrongs,
+)
 
 TABLES = (
-    test_simple, test_trainable, test_causal, test_multi_head, test_heads,
-    test_averaging,
+    answers_simple, answers_trainable, answers_causal, answers_multi_head,
+    answers_heads, answers_averaging,
 )  # fmt: skip
 RIGHT = {name: ways for table in TABLES for name, ways in table.RIGHT.items()}
 WRONG = {name: ways for table in TABLES for name, ways in table.WRONG.items()}
@@ -61,6 +67,16 @@ RUBBISH = {
     "module": torch.nn.ReLU(),
 }
 FUNCTIONS = [n for n, e in EXERCISES.items() if isinstance(e.check, FunctionCheck)]
+
+
+@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
+def test_right(name, answer):
+    assert_right(name, answer)
+
+
+@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
+def test_mistake_is_named(name, answer, hint):
+    assert_named(name, answer, hint)
 
 
 @pytest.mark.parametrize("how", RUBBISH)

@@ -11,7 +11,6 @@ from tests.chapter.figures.test_artists import (
     grid,
     legend,
     luminance,
-    place,
     random,
     random_weights,
     ticks,
@@ -53,7 +52,8 @@ def test_curves_draw_every_series_in_the_color_of_its_group():
     assert colors == [base.BLUE, base.BLUE, base.VERMILION]
     assert legend(ax) == [("a", base.BLUE), ("b", base.VERMILION)]
     assert set(level.get_ydata()) == {0.7}
-    assert place(ax, "chance") == (20, 0.7)
+    (name,) = [text for text in ax.texts if text.get_text() == "chance"]
+    assert name.xy == (20, 0.7)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
 
 

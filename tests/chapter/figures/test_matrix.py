@@ -7,13 +7,12 @@ from matplotlib.colors import to_hex
 from attention.chapter import figures
 from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
-    cells,
     frames,
     grid,
     luminance,
     random,
+    random_weights,
     ticks,
-    written,
 )
 
 INF, NAN = float("inf"), float("nan")
@@ -55,14 +54,6 @@ def test_every_cell_holds_its_number(size, decimals):
     }  # fmt: skip
 
 
-def test_text_stands_in_the_middle_of_its_cell():
-    ax = figures.matrix(random(3, 4))
-    assert {(t.get_ha(), t.get_va()) for t in ax.texts} == {
-        ("center", "center_baseline")
-    }
-    assert len(ax.texts) == len(cells(ax)) == 12
-
-
 def test_first_row_is_on_top_and_all_cells_are_in_view():
     ax = figures.matrix(random(3, 4))
     bottom, top = ax.get_ylim()
@@ -78,35 +69,41 @@ def test_vector_becomes_one_row():
     assert len(found) == 4
 
 
-def test_lists_and_parameters_are_drawn_too():
-    assert written(figures.matrix([[1, 2], [3, 4]], decimals=0)) == ["1", "2", "3", "4"]
-    parameter = torch.nn.Parameter(torch.ones(1, 1))
-    assert written(figures.matrix(parameter)) == ["1.0000"]
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_colors_of_weights_grow_with_the_value(seed):
-    values = random(5, 5, seed=seed).abs()
-    found = grid(figures.matrix(values))
-    pairs = sorted(
-        (values[at].item(), luminance(cell.color)) for at, cell in found.items()
-    )
-    bright = [luminance for _, luminance in pairs]
+def test_weights_have_one_scale_in_all_matrices(seed):
+    """From 0 to 1, whatever the largest weight is: no matrix stretches it."""
+    weights = random_weights(5, 5, seed=seed)
+    drawn = [grid(figures.matrix(rows)) for rows in (weights, weights.mean(0))]
+    drawn.append(grid(figures.matrix(0.3 * weights, kind="weights")))
+    expected = (weights, weights.mean(0, keepdim=True), 0.3 * weights)
+    for found, values in zip(drawn, expected, strict=True):
+        for at, cell in found.items():
+            share = round(float(values[at]), 3)
+            assert cell.color == to_hex(base.WEIGHTS(share))
+    bright = [luminance(to_hex(base.WEIGHTS(i / 100))) for i in range(101)]
     assert bright == sorted(bright, reverse=True)
-    assert len(set(bright)) > 15
-    assert found[divmod(int(values.argmax()), 5)].color == base.BLUE
+    assert len(set(bright)) > 90
 
 
-def test_zero_weight_is_the_palest():
-    found = grid(figures.matrix(torch.tensor([[0.0, 0.5, 1.0]])))
-    assert (found[0, 0].color, found[0, 2].color) == (base.LIGHT, base.BLUE)
+@pytest.mark.parametrize(
+    "values",
+    [[[0.5, 0.6]], [[1.5, -0.5]], [[1.0], [1.0]], [[0.0, 1.0], [1.0, 1.0]]],
+    ids=str,
+)
+def test_other_numbers_take_the_other_scale(values):
+    """Rows with another sum, a negative number, or one number alone are no weights."""
+    found = grid(figures.matrix(torch.tensor(values)))
+    largest = max(abs(v) for row in values for v in row)
+    for (i, j), cell in found.items():
+        share = round(values[i][j] / largest, 3)
+        assert cell.color == to_hex(base.SIGNED((share + 1) / 2))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_signed_colors_keep_zero_in_the_middle(seed):
     values = random(4, 4, seed=seed)
     values[0, 0] = 0
-    found = grid(figures.matrix(values))
+    found = grid(figures.matrix(values, kind="numbers"))
     largest = values.abs().max()
     for at, cell in found.items():
         share = round(float(values[at] / largest), 3)
@@ -127,32 +124,13 @@ def test_signs_have_sides():
     assert red_minus_blue[1] > 0 > red_minus_blue[2]
 
 
-def test_signed_can_be_chosen():
-    values = torch.tensor([[1.0, 2.0]])
-    assert grid(figures.matrix(values, signed=True))[0, 0].color == to_hex(
-        base.SIGNED(0.75)
-    )
-    assert grid(figures.matrix(-values, signed=False))[0, 1].color == base.LIGHT
-
-
-def test_last_bit_of_a_sum_does_not_change_a_color():
-    a, b = (
-        torch.tensor([[0.3, 1.0]]).double(),
-        torch.tensor([[0.1 + 0.2, 1.0]]).double(),
-    )
-    assert not torch.equal(a, b + 1e-9)
-    assert (
-        grid(figures.matrix(a))[0, 0].color
-        == grid(figures.matrix(b + 1e-9))[0, 0].color
-    )
-
-
 def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
     values = torch.tensor([[-INF, INF, NAN, 0.0], [1.0, 2.0, 3.0, 4.0]])
     found = grid(figures.matrix(values))
     assert [found[0, j].text for j in range(4)] == ["-inf", "inf", "nan", "0.0000"]
     assert {found[0, j].color for j in range(4)} == {base.LIGHT}
-    assert found[1, 3].color == base.BLUE  # the largest finite number sets the scale
+    # The largest finite number sets the scale.
+    assert found[1, 3].color == to_hex(base.SIGNED(1.0))
 
 
 @pytest.mark.parametrize("value", [0.0, -INF, NAN])
@@ -186,23 +164,3 @@ def test_labels_stand_at_their_rows_and_columns():
     assert ax.get_title() == "a title"
     bare = figures.matrix(random(2, 3))
     assert (ticks(bare.xaxis), ticks(bare.yaxis), bare.get_title()) == ([], [], "")
-
-
-def test_matrix_draws_into_given_axes():
-    ax = figures.new_axes(2, 2)
-    assert figures.matrix(random(2, 2), ax=ax) is ax
-    assert len(cells(ax)) == 4
-
-
-def test_each_call_makes_a_figure_of_its_own():
-    one, other = figures.matrix(random(2, 2)), figures.matrix(random(2, 2))
-    assert one.figure is not other.figure
-    assert len(one.figure.axes) == 1
-
-
-def test_new_axes_has_the_given_size_and_no_ground():
-    ax = figures.new_axes(2.5, 1.5)
-    assert tuple(ax.figure.get_size_inches()) == (2.5, 1.5)
-    assert ax.figure.get_facecolor()[3] == ax.get_facecolor()[3] == 0
-    assert not ax.spines["top"].get_visible()
-    assert to_hex(ax.spines["left"].get_edgecolor()) == base.INK

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from attention.chapter import figures
 from attention.chapter.figures import base
@@ -29,9 +30,9 @@ def test_look_draws_lines_as_thick_as_the_weights(t, query):
     weights = random_weights(t, seed=t)
     ax = figures.look(weights, WORDS[:t], query)
     for i, (line, weight) in enumerate(zip(ax.lines, weights.tolist(), strict=True)):
-        assert list(line.get_xdata()) == [query, i]
-        thickest = 7 * weight / float(weights.max())
-        assert line.get_linewidth() == pytest.approx(thickest, abs=0.004)
+        centers = [(query + 0.5) * 3.6 / t, (i + 0.5) * 3.6 / t]
+        assert list(line.get_xdata()) == pytest.approx(centers)
+        assert line.get_linewidth() == pytest.approx(16 * weight, abs=0.01)
 
 
 @pytest.mark.parametrize(("t", "query"), [(1, 0), (4, 3), (6, 1)])
@@ -41,12 +42,13 @@ def test_look_writes_tokens_and_weights_in_their_columns(t, query):
     *below, above = cells(ax)
     assert [cell.text for cell in below] == WORDS[:t]
     middles = [cell.x + cell.width / 2 for cell in below]
-    assert middles == pytest.approx(list(range(t)))
+    centers = [(i + 0.5) * 3.6 / t for i in range(t)]
+    assert middles == pytest.approx(centers)
     numbers = {text.get_text(): text.get_position()[0] for text in ax.texts}
     for i, weight in enumerate(weights.tolist()):
-        assert numbers[f"{weight:.4f}"] == i
+        assert numbers[f"{weight:.3f}"] == pytest.approx(centers[i])
     assert (above.text, above.edge) == (WORDS[query], base.VERMILION)
-    assert above.x + above.width / 2 == pytest.approx(query)
+    assert above.x + above.width / 2 == pytest.approx(centers[query])
 
 
 def test_look_colors_follow_the_weights():
@@ -54,7 +56,8 @@ def test_look_colors_follow_the_weights():
     below = cells(figures.look(weights, WORDS[:6], 0))[:6]
     bright = [luminance(below[i].color) for i in weights.argsort()]
     assert bright == sorted(bright, reverse=True)
-    assert below[int(weights.argmax())].color == base.BLUE
+    for cell, weight in zip(below, weights.tolist(), strict=True):
+        assert cell.color == to_hex(base.WEIGHTS(round(weight, 3)))
 
 
 def small(ax):
@@ -71,17 +74,10 @@ def test_map_draws_each_matrix_by_its_weights(t):
     by_place = {
         (round((c.y - top) / c.height), round((c.x - left) / c.width)): c for c in found
     }
-    pairs = []
     for i in range(t):
         for j in range(t):
             color, weight = by_place[i, j].color, float(weights[i, j])
-            if weight == 0:
-                assert color == "#ffffff"
-            else:
-                pairs.append((weight, luminance(color)))
-    bright = [luminance for _, luminance in sorted(pairs)]
-    assert bright == sorted(bright, reverse=True)
-    assert by_place[divmod(int(weights.argmax()), t)].color == base.BLUE
+            assert color == to_hex(base.WEIGHTS(round(weight, 3)))
 
 
 def test_map_has_a_box_a_step_from_top_to_bottom():
@@ -97,7 +93,7 @@ def test_map_has_a_box_a_step_from_top_to_bottom():
     for top, one in zip(tops, steps, strict=True):
         for key in ("name", "section", "computes"):
             assert top < place(ax, one[key])[1] < top + 0.62
-        assert top - 0.34 < place(ax, one["adds"])[1] < top
+        assert top - 0.36 < place(ax, one["adds"])[1] < top
     joined = [(start[1], end[1]) for start, end, _ in arrows(ax)]
     between = [(tops[i] + 0.62, tops[i + 1]) for i in range(2)]
     assert [y for pair in joined for y in pair] == pytest.approx(
@@ -120,5 +116,6 @@ def test_map_has_a_grid_for_each_head(heads):
             if x - 1e-6 <= c.x < x + width - 1e-6 and y - 1e-6 <= c.y < y + height
         ]  # fmt: skip
         assert len(own) == 9
-        assert own[int(matrix.argmax())].color == base.BLUE
+        expected = [color for row in base.shade(matrix) for color in row]
+        assert [cell.color for cell in own] == expected
     assert written(ax)[0] == "adds of one"

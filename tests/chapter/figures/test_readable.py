@@ -22,6 +22,8 @@ from tests.chapter.figures.test_artists import (
     random,
     random_weights,
     rectangles,
+    strokes,
+    struck,
     texts,
 )
 
@@ -99,9 +101,6 @@ CASES = {
     "growth, log": lambda: figures.growth(
         [2, 8, 32], {"plain": [2.0, 8.1, 31.5]}, "variance", log=True
     ),
-    "histogram": lambda: figures.histogram(
-        {"uniform": torch.linspace(0, 1, 200), "normal": random(200)}, "weight"
-    ),
     "lanes": lambda: figures.lanes(
         random(6, 3), MultiHeadAttention(3, 4, 6, 0.0, num_heads=2)
     ),
@@ -124,7 +123,6 @@ CASES = {
         random_weights(3, 3).tril(), random(3, 2), ["a", "b", "c"], row=2
     ),
     "running_mean": lambda: figures.running_mean(random(8), random(8, seed=1), "x"),
-    "sight": lambda: figures.sight(TOKENS, "what each token may see"),
     "spread": lambda: figures.spread({"columns": random(32, 5), "rows": random(5, 32)}),
     "steps": lambda: figures.steps(
         {"scores": CAUSAL.log()[3], "softmax": CAUSAL[3]}, TOKENS, "masking"
@@ -150,7 +148,12 @@ CASES = {
     "stages": lambda: why.stages(
         ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
     ),
-    "weighted_sum": lambda: figures.weighted_sum(CAUSAL[5], random(6, 3), TOKENS),
+    "writing": lambda: figures.writing(
+        {
+            "right": [("your", True), ("journey", True), (".", True)] * 4,
+            "wrong": [("your", True), ("journey", False), (".", False)] * 4,
+        }
+    ),
     "amounts": lambda: figures.amounts(
         {"queries, keys and values": 0.45, "softmax": 0.3, "joining the heads": 0.0},
         "share of the time",
@@ -159,6 +162,7 @@ CASES = {
         [256, 1024, 4096], {"listing": [1.0, 9.0, 130], "fused": [1.0, 4, 16]}, "MB"
     ),
     "kept": lambda: figures.kept([256, 1024, 4096], 64),
+    "ring": lambda: figures.ring(4),
     "shards": lambda: figures.shards({"W_query": "rows", "out_proj": "columns"}, 2),
     "shards, four": lambda: figures.shards(
         {"W_query": "rows", "W_key": "rows", "W_value": "rows", "out_proj": "columns"},
@@ -167,6 +171,7 @@ CASES = {
 }  # fmt: skip
 # Drawn once for all tests, which only read.
 CASES = {name: cache(draw) for name, draw in CASES.items()}
+boxes = cache(boxes)
 every_figure = pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 # Not drawn from data: a text and the wrapper of finished figures.
 DRAW_NOTHING = {"number", "show"}
@@ -193,7 +198,9 @@ def test_figure_fits_a_phone(draw):
 def test_no_text_is_too_small(draw):
     ax = draw()
     small = {
-        t.get_text(): t.get_fontsize() for t in texts(ax) if t.get_fontsize() < 6.5
+        t.get_text(): t.get_fontsize()
+        for t in texts(ax)
+        if t.get_fontsize() < base.SMALL
     }
     assert not small
 
@@ -211,6 +218,24 @@ def test_text_stays_inside_the_figure(draw):
 def test_no_text_lies_on_another(draw):
     for (one, a), (other, b) in itertools.combinations(boxes(draw()), 2):
         assert not overlap(a, b), f"{one.get_text()!r} lies on {other.get_text()!r}"
+
+
+@every_figure
+def test_no_line_goes_through_a_text(draw):
+    if draw is CASES["writing"]:
+        return  # its lines cross out words on purpose
+    ax = draw()
+    grounds = [
+        (patch.get_window_extent(), patch.get_zorder())
+        for patch in rectangles(ax)
+        if patch.get_fill()
+    ]
+    for text, box in boxes(ax):
+        # What stands on a cell is struck through only by what is drawn above the cell.
+        below = [z for area, z in grounds if overlap(area, box)]
+        for points, z in strokes(ax):
+            if not below or z > max(below):
+                assert not struck(box, points), f"{text.get_text()!r} is struck through"
 
 
 @every_figure

@@ -9,13 +9,9 @@ from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
     arrows,
     bounds,
-    boxes,
-    frames,
-    grid,
     legend,
     place,
     random,
-    random_weights,
     rectangles,
     ticks,
     written,
@@ -23,27 +19,6 @@ from tests.chapter.figures.test_artists import (
 
 WORDS = [f"word{i}" for i in range(9)]
 sizes = pytest.mark.parametrize("t", [1, 3, 6])
-
-
-@sizes
-@pytest.mark.parametrize("d_in", [1, 3])
-def test_weighted_sum_multiplies_and_adds(t, d_in):
-    weights, vectors = random_weights(t, seed=t), random(t, d_in, seed=d_in)
-    found = grid(figures.weighted_sum(weights, vectors, WORDS[:t]))
-    for j in range(d_in):
-        parts = [float(weights[i] * vectors[i, j]) for i in range(t)]
-        assert [found[i, j].text for i in range(t)] == [f"{p:.4f}" for p in parts]
-        total = weights.double() @ vectors[:, j].double()
-        assert float(found[t, j].text) == pytest.approx(float(total), abs=6e-5)
-    assert len(found) == (t + 1) * d_in
-
-
-def test_weighted_sum_names_weights_and_frames_the_sum():
-    weights = torch.tensor([0.25, 0.75])
-    ax = figures.weighted_sum(weights, random(2, 3), ["a", "b"], "a title")
-    assert ticks(ax.yaxis) == [(0.5, "0.2500 a"), (1.5, "0.7500 b"), (2.5, "sum: z")]
-    assert frames(ax) == [(0, 2, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1)]
-    assert ax.get_title() == "a title"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -71,21 +46,10 @@ def test_arrows_are_labeled_at_their_tips_and_highlighted():
     vectors = torch.tensor([[1.0, 2.0], [3.0, 0.5]])
     ax = figures.arrows(vectors, ["a", "b"], "first", "second", ["b"])
     assert [color for _, _, color in arrows(ax)] == [base.BLUE, base.VERMILION]
-    assert [t for t in written(ax)] == ["a (1.00, 2.00)", "b (3.00, 0.50)"]
+    assert written(ax) == ["a", "b"]
     for (x, y), text in zip(vectors.tolist(), written(ax), strict=True):
-        left, bottom = place(ax, text)
-        assert bottom == y
-        assert 0 < left - x < 0.1
+        assert place(ax, text) == pytest.approx((x, y), abs=0.3)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("first", "second")
-
-
-def test_labels_of_close_arrows_keep_apart_and_in_order():
-    vectors = torch.tensor([[0.55, 0.87], [0.57, 0.85], [0.56, 0.86], [0.05, 0.8]])
-    ax = figures.arrows(vectors, ["top", "low", "mid", "far"], "x", "y")
-    heights = {t.get_text().split()[0]: box.y0 for t, box in boxes(ax)}
-    assert heights["low"] + 9 < heights["mid"]
-    assert heights["mid"] + 9 < heights["top"]
-    assert place(ax, "far (0.05, 0.80)")[1] == pytest.approx(0.8)  # none in its way
 
 
 @sizes
@@ -97,7 +61,7 @@ def test_bars_are_as_long_as_their_values(t, n):
     expected = [value for values in groups.values() for value in values.tolist()]
     assert [x for x, _, _, _ in found] == [0] * (n * t)
     assert [width for _, _, width, _ in found] == pytest.approx(expected)
-    assert written(ax) == [f" {value:.4f}" for value in expected]
+    assert written(ax) == [f"{value:.4f}" for value in expected]
 
 
 def test_bars_of_a_label_stand_around_its_tick_in_order():
@@ -115,7 +79,7 @@ def test_bars_of_a_label_stand_around_its_tick_in_order():
 
 def test_number_of_a_bar_stands_at_its_end():
     ax = figures.bars({"a": torch.tensor([0.5, -0.25])}, ["x", "y"])
-    assert [place(ax, text) for text in written(ax)] == [(0.5, 0), (0, 1)]
+    assert [text.xy for text in ax.texts] == [(0.5, 0), (0, 1)]
 
 
 def test_bars_of_a_group_share_the_color_of_the_legend():

@@ -2,66 +2,18 @@
 
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from attention.chapter import figures
 from attention.chapter.figures import base
 from tests.chapter.figures.test_artists import (
-    arrows,
-    bounds,
     cells,
     legend,
     luminance,
     place,
     random,
-    rectangles,
     ticks,
-    written,
 )
-
-
-@pytest.mark.parametrize(
-    ("t", "d_in", "d_k", "d_out"), [(6, 3, 2, 2), (4, 5, 7, 1), (1, 1, 1, 8)]
-)
-def test_flow_writes_the_shape_of_every_step(t, d_in, d_k, d_out):
-    W_query, W_key = random(d_in, d_k), random(d_in, d_k)
-    ax = figures.flow(random(t, d_in), W_query, W_key, random(d_in, d_out))
-    assert [cell.text for cell in cells(ax)] == [
-        f"inputs x\n({t}, {d_in})",
-        f"queries q\n({t}, {d_k})",
-        f"keys k\n({t}, {d_k})",
-        f"values v\n({t}, {d_out})",
-        f"scores ω\n({t}, {t})",
-        f"weights α\n({t}, {t})",
-        f"context vectors z\n({t}, {d_out})",
-    ]
-
-
-def test_flow_joins_the_boxes_in_the_order_of_the_computation():
-    ax = figures.flow(random(6, 3), random(3, 2), random(3, 2), random(3, 2))
-    boxes = {cell.text.split("\n")[0]: cell for cell in cells(ax)}
-
-    def touches(point, box):
-        """The box whose edge is next to the end of an arrow."""
-        x, y = point
-        return (
-            box.x - 0.1 <= x <= box.x + box.width + 0.1
-            and box.y - 0.05 <= y <= box.y + box.height + 0.05
-        )
-
-    found = set()
-    for start, end, _ in arrows(ax):
-        (source,) = [name for name, box in boxes.items() if touches(start, box)]
-        (target,) = [name for name, box in boxes.items() if touches(end, box)]
-        found.add((source, target))
-    assert found == {
-        ("inputs x", "queries q"), ("inputs x", "keys k"), ("inputs x", "values v"),
-        ("queries q", "scores ω"), ("keys k", "scores ω"),
-        ("scores ω", "weights α"), ("weights α", "context vectors z"),
-        ("values v", "context vectors z"),
-    }  # fmt: skip
-    for name, target in (("W_query", "queries q"), ("W_value", "values v")):
-        between = sorted((1.8, boxes[target].x + 0.5))
-        assert between[0] < place(ax, name)[0] < between[1]
 
 
 @pytest.mark.parametrize(("t", "d_k", "d_out"), [(6, 2, 2), (3, 1, 3), (1, 3, 1)])
@@ -88,7 +40,7 @@ def test_one_query_holds_every_number_of_the_computation(t, d_k, d_out):
     )
     assert len(lines) == t + 2
     for line, numbers in zip(lines, expected, strict=True):
-        assert line == pytest.approx(numbers, abs=6e-5)
+        assert line == pytest.approx(numbers, abs=6e-4)
 
 
 def test_one_query_names_rows_and_columns_in_place():
@@ -110,7 +62,8 @@ def test_one_query_colors_weights_and_frames_the_context_vector():
     assert [bright for _, bright in pairs] == sorted(
         (b for _, b in pairs), reverse=True
     )
-    assert max(weights, key=lambda cell: float(cell.text)).color == base.BLUE
+    shares = [base.WEIGHTS(float(cell.text)) for cell in weights]
+    assert [cell.color for cell in weights] == [to_hex(share) for share in shares]
     framed = {cell.y for cell in cells(ax) if cell.edge == base.VERMILION}
     assert framed == {max(cell.y for cell in cells(ax))}
 
@@ -133,41 +86,3 @@ def test_growth_tells_lines_apart_by_color_and_marker():
     colors = [base.VERMILION, base.BLUE, base.GREEN]
     assert legend(ax) == list(zip("abc", colors, strict=True))
     assert len({line.get_marker() for line in ax.lines}) == 3
-
-
-@pytest.mark.parametrize("bins", [1, 4, 20])
-def test_histogram_shows_how_many_numbers_fall_where(bins):
-    groups = {"one": random(50), "other": 3 * random(4, 10, seed=1)}
-    ax = figures.histogram(groups, "number", bins)
-    bars = [bounds(patch) for patch in rectangles(ax)]
-    assert len(bars) == 2 * bins
-    for i, values in enumerate(groups.values()):
-        own, numbers = bars[i * bins : (i + 1) * bins], values.flatten()
-        assert own[0][0] == pytest.approx(float(numbers.min()))
-        assert own[-1][0] + own[-1][2] == pytest.approx(float(numbers.max()), rel=1e-5)
-        assert sum(width * height for _, _, width, height in own) == pytest.approx(1)
-        for x, _, width, height in own:
-            inside = ((numbers > x - 1e-4) & (numbers < x + width + 1e-4)).sum()
-            # At most the two numbers on the edges may be counted next door.
-            assert abs(width * height * len(numbers) - int(inside)) <= 2 + 1e-4
-
-
-def test_histogram_counts_what_can_be_counted_by_hand():
-    values = torch.tensor([0.0, 0.1, 0.2, 0.9, 1.0])
-    bars = [bounds(p) for p in rectangles(figures.histogram({"a": values}, "x", 2))]
-    # Three of five numbers in the lower half, each half 0.5 wide: 3/5/0.5.
-    assert [height for _, _, _, height in bars] == pytest.approx([1.2, 0.8])
-    assert [x for x, _, _, _ in bars] == pytest.approx([0, 0.5])
-
-
-def test_histogram_puts_the_groups_above_each_other():
-    ax = figures.histogram({"one": random(50), "other": random(50, seed=1)}, "number")
-    bars = [bounds(patch) for patch in rectangles(ax)]
-    first, second = bars[:20], bars[20:]
-    assert {y for _, y, _, _ in first} == {0}
-    (ground,) = {y for _, y, _, _ in second}
-    assert ground > place(ax, "one")[1] > max(height for _, _, _, height in first)
-    assert place(ax, "other")[1] > ground
-    assert ax.get_ylim()[1] > place(ax, "other")[1]
-    assert written(ax) == ["one", "other"]
-    assert ax.get_xlabel() == "number"

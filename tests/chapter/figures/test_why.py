@@ -1,7 +1,5 @@
 """Figures of sections 3.1 and 3.2: translation, the bottleneck and the look-back."""
 
-from itertools import pairwise
-
 import pytest
 from matplotlib.colors import to_hex
 
@@ -45,13 +43,6 @@ def test_alignment_links_the_words_of_the_pairs():
     assert colors == [base.BLUE, base.BLUE, base.VERMILION, base.BLUE]
 
 
-def test_words_of_a_row_stand_in_order_side_by_side():
-    found = cells(why.alignment(TOP, BOTTOM, []))
-    for row in (found[:4], found[4:]):
-        for one, other in pairwise(row):
-            assert 0 < other.x - (one.x + one.width) < 0.1
-
-
 def test_bottleneck_leads_through_one_state():
     ax = why.bottleneck(["du", "mir", "helfen"], ["you", "help"])
     texts = [cell.text for cell in cells(ax)]
@@ -72,7 +63,7 @@ def test_look_back_is_as_thick_as_the_weights(step):
     read, write = middles(cells(ax)[:4]), middles(cells(ax)[4:])
     for (x, _, width, _), state, weight in zip(lines(ax), read, weights, strict=True):
         assert x == pytest.approx((write[step], state))
-        assert width == pytest.approx(0.6 + 5 * float(weight), abs=0.003)
+        assert width == pytest.approx(0.6 + 10 * float(weight), abs=0.006)
 
 
 @pytest.mark.parametrize("t", [1, 3])

@@ -1,9 +1,6 @@
 """Exercises on the averaging route: right answers and named mistakes."""
 
-import pytest
 import torch
-
-from tests.chapter.exercises.tables import assert_named, assert_right, rights, wrongs
 
 WEIGHTS = torch.tensor([0.5, 0.25, 0.125, 0.125])
 
@@ -90,13 +87,3 @@ WRONG = {
         "words": (["a", "b", "c", "d"], "Four scores are asked for"),
     },
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
-def test_right(name, answer):
-    assert_right(name, answer)
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
-def test_mistake_is_named(name, answer, hint):
-    assert_named(name, answer, hint)

@@ -1,12 +1,10 @@
 """Exercises on the sizes of multi-head attention: right answers, named mistakes."""
 
-import pytest
 import torch
 from torch import nn
 
 from attention import CausalAttention, MultiHeadAttention, MultiHeadAttentionWrapper
 from tests.book.pages import BOOK
-from tests.chapter.exercises.tables import assert_named, assert_right, rights, wrongs
 
 
 def layer(d, heads, context_length=1024, qkv_bias=False):
@@ -98,13 +96,3 @@ WRONG = {
         "not attention": (nn.Identity, "Tokens do not see each other"),
     },
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
-def test_right(name, answer):
-    assert_right(name, answer)
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
-def test_mistake_is_named(name, answer, hint):
-    assert_named(name, answer, hint)

@@ -1,11 +1,9 @@
 """Exercises on simple self-attention: right answers and named mistakes."""
 
-import pytest
 import torch
 from torch import nn
 
 from attention import simple_self_attention, softmax_naive
-from tests.chapter.exercises.tables import assert_named, assert_right, rights, wrongs
 
 
 def by_row_maximum(scores):
@@ -143,13 +141,3 @@ WRONG = {
         ),
     },
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
-def test_right(name, answer):
-    assert_right(name, answer)
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
-def test_mistake_is_named(name, answer, hint):
-    assert_named(name, answer, hint)

@@ -1,12 +1,10 @@
 """Exercises on splitting heads and on other uses: right answers and named mistakes."""
 
-import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from attention import MultiHeadAttention
-from tests.chapter.exercises.tables import assert_named, assert_right, rights, wrongs
 
 NAMES = ("W_query", "W_key", "W_value")
 
@@ -207,13 +205,3 @@ WRONG = {
         ),
     },
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
-def test_right(name, answer):
-    assert_right(name, answer)
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
-def test_mistake_is_named(name, answer, hint):
-    assert_named(name, answer, hint)

@@ -1,11 +1,9 @@
 """Exercises on causal attention: right answers and named mistakes."""
 
-import pytest
 import torch
 from torch import nn
 
 from attention import CausalAttention, SelfAttention_v2, simple_self_attention
-from tests.chapter.exercises.tables import assert_named, assert_right, rights, wrongs
 
 
 def hide(t, diagonal=1):
@@ -185,13 +183,3 @@ WRONG = {
         "no module": (dict, "A class derived from nn.Module"),
     },
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
-def test_right(name, answer):
-    assert_right(name, answer)
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
-def test_mistake_is_named(name, answer, hint):
-    assert_named(name, answer, hint)

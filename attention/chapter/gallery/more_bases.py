@@ -1,0 +1,164 @@
+"""Right classes with positions, windows, norms, caches, padding and a memory."""
+
+ROPE = """\
+def rotate(x, base=10000.0):
+    d = x.shape[-1]
+    steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
+    places = torch.arange(x.shape[-2], device=x.device, dtype=x.dtype)
+    angles = places[:, None] * base ** (-steps / d)
+    cos, sin = angles.cos(), angles.sin()
+    one, two = x.chunk(2, dim=-1)
+    return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.wq = nn.Linear(d_model, d_model, bias=False)
+        self.wk = nn.Linear(d_model, d_model, bias=False)
+        self.wv = nn.Linear(d_model, d_model, bias=False)
+        self.wo = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q = self.wq(x).view(b, t, self.n_heads, -1).transpose(1, 2)
+        k = self.wk(x).view(b, t, self.n_heads, -1).transpose(1, 2)
+        v = self.wv(x).view(b, t, self.n_heads, -1).transpose(1, 2)
+        q, k = rotate(q), rotate(k)
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.wo(context.transpose(1, 2).reshape(b, t, -1))
+"""
+
+SCORED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.wq = nn.Linear(d_model, d_model, bias=False)
+        self.wk = nn.Linear(d_model, d_model, bias=False)
+        self.wv = nn.Linear(d_model, d_model, bias=False)
+        self.wo = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (
+            layer(x).view(b, t, self.n_heads, -1).transpose(1, 2)
+            for layer in (self.wq, self.wk, self.wv)
+        )
+        i = torch.arange(t, device=x.device)
+        far = i[:, None] - i
+        scores = q @ k.transpose(2, 3) / self.d_head**0.5
+        hidden = far < 0
+        scores = scores.masked_fill(hidden, -torch.inf)
+        weights = scores.softmax(dim=-1)
+        return self.wo((weights @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+
+_HIDDEN = "        hidden = far < 0\n"
+WINDOW = SCORED.replace(_HIDDEN, "        hidden = (far < 0) | (far >= 3)\n")
+CAPPED = SCORED.replace(
+    _HIDDEN, "        scores = 5.0 * torch.tanh(scores / 5.0)\n" + _HIDDEN
+)
+ALIBI = SCORED.replace(
+    _HIDDEN,
+    """\
+        heads = torch.arange(1, self.n_heads + 1, device=x.device).to(x.dtype)
+        slopes = 2.0 ** (-8 * heads / self.n_heads)
+        scores = scores - slopes[:, None, None] * far.abs()
+"""
+    + _HIDDEN,
+)
+NORMED = SCORED.replace(
+    "        self.wo =",
+    """\
+        self.q_norm = nn.LayerNorm(self.d_head)
+        self.k_norm = nn.LayerNorm(self.d_head)
+        self.wo =""",
+).replace(
+    "        scores = q @",
+    "        q, k = self.q_norm(q), self.k_norm(k)\n        scores = q @",
+)
+
+CACHED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, past=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part.view(b, t, self.n_heads, -1).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, dim=-1)
+        )
+        if past is not None:
+            k = torch.cat([past[0], k], dim=2)
+            v = torch.cat([past[1], v], dim=2)
+        old = k.shape[2] - t
+        i = torch.arange(old, old + t, device=x.device)[:, None]
+        j = torch.arange(k.shape[2], device=x.device)
+        scores = q @ k.transpose(2, 3) / self.d_head**0.5
+        weights = scores.masked_fill(j > i, -torch.inf).softmax(dim=-1)
+        y = (weights @ v).transpose(1, 2).reshape(b, t, -1)
+        return self.out(y), (k, v)
+"""
+
+PADDED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, padding_mask=None):
+        b, t, _ = x.shape
+        q, k, v = (
+            part.view(b, t, self.n_heads, -1).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, dim=-1)
+        )
+        scores = q @ k.transpose(2, 3) / self.d_head**0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        hidden = future.expand(b, 1, t, t)
+        if padding_mask is not None:
+            hidden = hidden | padding_mask[:, None, None, :]
+        itself = torch.eye(t, dtype=torch.bool, device=x.device)
+        hidden = hidden & ~itself
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+
+CROSS = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.wq = nn.Linear(d_model, d_model, bias=False)
+        self.wk = nn.Linear(d_model, d_model, bias=False)
+        self.wv = nn.Linear(d_model, d_model, bias=False)
+        self.wo = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, memory):
+        b, t_q, _ = x.shape
+        t_k = memory.shape[1]
+        q = self.wq(x).view(b, t_q, self.n_heads, -1).transpose(1, 2)
+        k = self.wk(memory).view(b, t_k, self.n_heads, -1).transpose(1, 2)
+        v = self.wv(memory).view(b, t_k, self.n_heads, -1).transpose(1, 2)
+        context = F.scaled_dot_product_attention(q, k, v)
+        return self.wo(context.transpose(1, 2).reshape(b, t_q, -1))
+"""
+
+# name: (source, the preset that checks it, arguments of the check)
+MORE_BASES = {
+    "rope": (ROPE, "check", {"rope": "halves"}),
+    "window": (WINDOW, "check", {"window": 3}),
+    "alibi": (ALIBI, "check", {"alibi": True}),
+    "capped": (CAPPED, "check", {"softcap": 5.0}),
+    "normed": (NORMED, "check", {"qk_norm": "layer"}),
+    "cached": (CACHED, "check_cache", {}),
+    "padded": (PADDED, "check_padding", {}),
+    "cross": (CROSS, "check_cross", {}),
+}

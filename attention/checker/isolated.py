@@ -1,0 +1,91 @@
+"""Runs a function in a process of its own, so that nothing can end ours.
+
+Where there is no ``fork`` (Windows), it runs in this process.
+"""
+
+import os
+import pickle
+import select
+import signal
+import time
+import warnings
+
+import torch
+
+
+class EndedError(Exception):
+    """The process ended, or had to be ended, before there was a result."""
+
+
+def isolated(function, seconds):
+    """Return ``function()``, computed in a child of this process.
+
+    Args:
+        function: its result must be picklable.
+        seconds: after this time the child is ended.
+
+    Raises:
+        EndedError: the child ended without a result; the message says how.
+    """
+    if not hasattr(os, "fork"):
+        return function()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads: the child starts its own
+        child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _serve(function, writing)
+    os.close(writing)
+    try:
+        text, in_time = _received(reading, time.monotonic() + seconds)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    finally:
+        os.close(reading)
+    if not in_time:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not in_time:
+        raise EndedError(f"no result after {seconds:g} s, so its process was ended")
+    try:
+        return pickle.loads(text)
+    except Exception:
+        raise EndedError(_how(status)) from None
+
+
+def _serve(function, writing):
+    """Compute in the child, send the result, end without any cleaning up."""
+    end = os._exit
+    try:
+        # Threads of the parent's pool are not in the child.
+        torch.set_num_threads(1)
+        text = pickle.dumps(function())
+        with os.fdopen(writing, "wb") as out:
+            out.write(text)
+    finally:
+        end(0)
+
+
+def _received(reading, deadline):
+    """Return (what the child sent, whether that was all in time)."""
+    parts = []
+    while (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([reading], [], [], left)
+        if not ready:
+            break
+        part = os.read(reading, 2**16)
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
+    return b"".join(parts), False
+
+
+def _how(status):
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        return f"its process was ended by the signal {name} before there was a report"
+    code = os.WEXITSTATUS(status)
+    return f"its process ended with status {code} before there was a report"

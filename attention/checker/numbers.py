@@ -1,0 +1,13 @@
+"""Whether two outputs differ by more than rounding."""
+
+import torch
+
+
+def changed(before, after, tolerance=1e-5):
+    """Whether two outputs differ by more than rounding. NaN equals NaN."""
+    if before.shape != after.shape:
+        return True
+    finite = before[before.isfinite()]
+    scale = finite.abs().max() if len(finite) else 1.0
+    bound = max(float(tolerance * scale), 1e-12)
+    return not torch.allclose(before, after, rtol=0, atol=bound, equal_nan=True)

@@ -1,0 +1,118 @@
+"""Keeps what a class does to its process from reaching the caller."""
+
+import contextlib
+import os
+import random
+import sys
+import warnings
+
+import torch
+
+# What would end the process, or put another in its place, with no word to anyone.
+ENDINGS = ("_exit", "abort", "execv", "execve", "execvp", "execvpe")
+
+
+class _Nowhere:
+    """Takes what is printed and forgets it."""
+
+    encoding = "utf-8"
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+
+@contextlib.contextmanager
+def quiet():
+    """Hide prints and warnings; give Python's own random state back."""
+    state = random.getstate()
+    nowhere = _Nowhere()
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.setstate(state)
+
+
+@contextlib.contextmanager
+def process_kept():
+    """Let nothing end the process: what tries to raises SystemExit."""
+    kept = {name: getattr(os, name) for name in ENDINGS if hasattr(os, name)}
+
+    def refusal(name):
+        def refused(*arguments):
+            given = ", ".join(map(repr, arguments))
+            raise SystemExit(f"os.{name}({given})")
+
+        return refused
+
+    for name in kept:
+        setattr(os, name, refusal(name))
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(os, name, function)
+
+
+def settings():
+    """Return what a class might change for everybody, by name."""
+    return {
+        "the default dtype": torch.get_default_dtype(),
+        "the default device": getattr(torch, "get_default_device", lambda: None)(),
+        "the working directory": os.getcwd(),
+        "the environment": dict(os.environ),
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "the number of threads": torch.get_num_threads(),
+        "the precision of float32": torch.get_float32_matmul_precision(),
+        "the path of imports": list(sys.path),
+    }
+
+
+@contextlib.contextmanager
+def settings_kept():
+    """Give settings of the process back; yield a function that names those changed."""
+    before = settings()
+
+    def changed():
+        after = settings()
+        return [name for name in before if before[name] != after[name]]
+
+    try:
+        yield changed
+    finally:
+        _restore(before, changed())
+
+
+def _restore(before, names):
+    restore = {
+        "the default dtype": torch.set_default_dtype,
+        "the default device": torch.set_default_device,
+        "the working directory": os.chdir,
+        "the environment": _set_environment,
+        "deterministic algorithms": torch.use_deterministic_algorithms,
+        "the number of threads": torch.set_num_threads,
+        "the precision of float32": torch.set_float32_matmul_precision,
+        "the path of imports": _set_path,
+    }
+    for name in names:
+        restore[name](before[name])
+
+
+def _set_environment(kept):
+    os.environ.clear()
+    os.environ.update(kept)
+
+
+def _set_path(kept):
+    sys.path[:] = kept

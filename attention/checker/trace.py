@@ -1,0 +1,225 @@
+"""Watches a forward pass: which products, which softmax, and on which line.
+
+Functions of PyTorch are watched as they are called, so it does not matter how the
+class is written. Nothing is read from the source but the line to quote.
+"""
+
+import linecache
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+OURS = str(Path(__file__).parent)
+LIBRARY = str(Path(torch.__file__).parent)
+PRODUCTS = ("linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm")
+# What attention without anything else does not call.
+EXTRAS = {
+    "layer_norm": "a norm",
+    "rms_norm": "a norm",
+    "group_norm": "a norm",
+    "batch_norm": "a norm",
+    "normalize": "a norm",
+    "rsqrt": "a norm",
+    "norm": "a norm",
+    "std": "a norm",
+    "var": "a norm",
+    "cos": "a table of positions",
+    "polar": "a table of positions",
+    "view_as_complex": "a table of positions",
+    "embedding": "an embedding",
+    "conv1d": "a convolution",
+    "conv2d": "a convolution",
+    "tanh": "a cap or a gate",
+    "sigmoid": "a gate",
+    "cumsum": "a running sum",
+    "topk": "a choice of some scores",
+    "fft": "a Fourier transform",
+}
+
+
+@dataclass
+class Product:
+    """One linear map with weights of the module.
+
+    Attributes:
+        weight, bias: (out, in) and (out) or None, as they acted.
+        output: what came out.
+        place: when it was called, among all watched calls.
+        line: (file, number, text) of the code that called it, or None.
+    """
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    output: torch.Tensor
+    place: int
+    line: tuple | None
+
+
+@dataclass
+class Seen:
+    """What was called in one forward pass.
+
+    Attributes:
+        products: list of :class:`Product`.
+        softmaxes: (place, output, line) of each softmax.
+        fused: (place, query, key, value, line) of each fused attention.
+        dropouts: (place, shape of the input, line) of each dropout that acted.
+        extras: {what acts besides attention: line}.
+        lines: {name of a function: line of its last call}.
+    """
+
+    products: list = field(default_factory=list)
+    softmaxes: list = field(default_factory=list)
+    fused: list = field(default_factory=list)
+    dropouts: list = field(default_factory=list)
+    extras: dict = field(default_factory=dict)
+    lines: dict = field(default_factory=dict)
+
+
+class Watch(TorchFunctionMode):
+    """Notes calls, and adds to the output of one product where that is asked for.
+
+    Args:
+        module: whose parameters and buffers count.
+        nudge: (number of the product, tensor to add to its output), or None.
+    """
+
+    def __init__(self, module, nudge=None):
+        super().__init__()
+        self.seen = Seen()
+        self.nudge = nudge
+        self._parameters = {_storage(p) for p in module.parameters()}
+        self._tables = {_storage(b) for b in module.buffers() if is_table(b)}
+        self._calls = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        name = getattr(function, "__name__", "")
+        if name in ("__get__", "size", "dim", "__len__", "stride"):
+            return result
+        self._calls += 1
+        return self._note(name, args, kwargs, result)
+
+    def _note(self, name, args, kwargs, result):
+        seen, line = self.seen, _line()
+        if line:
+            seen.lines[name] = line
+        if name in PRODUCTS and isinstance(result, torch.Tensor):
+            product = self._product(name, args, kwargs, result, line)
+            if product is not None:
+                if self.nudge and self.nudge[0] == len(seen.products):
+                    result = result + self.nudge[1](result)
+                seen.products.append(product)
+        elif name in ("softmax", "_softmax"):
+            seen.softmaxes.append((self._calls, result, line))
+        elif name == "scaled_dot_product_attention":
+            query, key, value = _first(args, kwargs, ("query", "key", "value"))
+            seen.fused.append((self._calls, query, key, value, line))
+            if kwargs.get("dropout_p"):
+                seen.dropouts.append((self._calls, (0, 0), line))
+        elif name == "dropout":
+            rate, training = _rate(args, kwargs)
+            if rate and training:
+                seen.dropouts.append((self._calls, tuple(args[0].shape), line))
+        elif name in EXTRAS:
+            seen.extras.setdefault(EXTRAS[name], line)
+        if self._tables and name not in ("to", "clone", "detach"):
+            for tensor in tensors((args, kwargs)):
+                if _storage(tensor) in self._tables:
+                    seen.extras.setdefault("a table", line)
+        return result
+
+    def _product(self, name, args, kwargs, result, line):
+        """Return the product if one of its factors is a parameter."""
+        bias = None
+        if name == "linear":
+            x, weight, bias = _first(args, kwargs, ("input", "weight", "bias"))
+        elif name == "addmm":
+            bias, x, weight = args[:3]
+            weight = weight.T
+        else:
+            x, weight = args[:2]
+            if name == "__rmatmul__":
+                x, weight = weight, x
+            if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+                return None
+            weight = weight.T
+        if _storage(weight) not in self._parameters or weight.dim() != 2:
+            return None
+        if isinstance(bias, torch.Tensor) and _storage(bias) not in self._parameters:
+            bias = None
+        pair = (weight.detach(), None if bias is None else bias.detach())
+        return Product(*pair, result, self._calls, line)
+
+
+def is_table(buffer):
+    """Whether a buffer holds more numbers than a mask does."""
+    if not buffer.is_floating_point() and not buffer.is_complex():
+        return False
+    if buffer.is_complex():
+        return True
+    finite = buffer[buffer.isfinite()].flatten()
+    return buffer.numel() > 1 and len(finite[:4096].unique()) > 2
+
+
+def tensors(nested):
+    """Yield the tensors of nested lists and dictionaries."""
+    if isinstance(nested, torch.Tensor):
+        yield nested
+    elif isinstance(nested, dict):
+        yield from tensors(list(nested.values()))
+    elif isinstance(nested, list | tuple):
+        for entry in nested:
+            yield from tensors(entry)
+
+
+def norms_of(module):
+    """Return the norms that a module holds: (name, kind, width, weight, bias)."""
+    found = []
+    for name, part in module.named_modules():
+        kind = type(part).__name__.lower()
+        weight = getattr(part, "weight", None)
+        if weight is None and not isinstance(part, nn.LayerNorm):
+            weight = next((p for p in part.parameters(recurse=False)), None)
+        if "norm" not in kind or weight is None or weight.dim() != 1:
+            continue
+        which = "rms" if "rms" in kind else "layer"
+        bias = getattr(part, "bias", None)
+        bias = bias.detach() if isinstance(bias, torch.Tensor) else None
+        found.append((name, which, len(weight), weight.detach(), bias))
+    return found
+
+
+def _storage(tensor):
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return id(tensor)
+
+
+def _first(args, kwargs, names):
+    given = dict(zip(names, args, strict=False)) | kwargs
+    return tuple(given.get(name) for name in names)
+
+
+def _rate(args, kwargs):
+    _, rate, training = _first(args, kwargs, ("input", "p", "training"))
+    return 0.5 if rate is None else rate, True if training is None else training
+
+
+def _line():
+    """Return (file, number, text) of the innermost line of the reader's code."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((OURS, LIBRARY)) and "contextlib" not in name:
+            text = linecache.getline(name, frame.f_lineno).strip()
+            # Ours again, further out: nothing of the reader's was on the way.
+            return (name, frame.f_lineno, text) if "threading" not in name else None
+        frame = frame.f_back
+    return None

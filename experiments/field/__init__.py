@@ -1,0 +1,1 @@
+"""The field study: what the checker says of public implementations of attention."""

@@ -1,0 +1,220 @@
+"""What the pages on trainable self-attention say in general, over sizes and seeds."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from attention import SelfAttention_v1, SelfAttention_v2, simple_self_attention
+
+SIZES = [(2, 3, 2), (5, 4, 4), (6, 3, 8), (9, 16, 5)]  # (t, d_in, d_out)
+SEEDS = range(3)
+cases = pytest.mark.parametrize(
+    ("t", "d_in", "d_out", "seed"), [(*s, seed) for s in SIZES for seed in SEEDS]
+)
+
+
+def drawn(t, d_in, d_out, seed, kind=SelfAttention_v2):
+    torch.manual_seed(seed)
+    return torch.randn(t, d_in, dtype=torch.float64), kind(d_in, d_out).double()
+
+
+def train(layer, x, target):
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    for _ in range(201):
+        loss = (layer(x) - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def reading_words(d_in, t, seed):
+    """A layer whose values are the words themselves, and stay so."""
+    torch.manual_seed(seed)
+    layer = SelfAttention_v2(d_in, t)
+    nn.init.eye_(layer.W_value.weight).requires_grad_(False)
+    return layer
+
+
+@cases
+@pytest.mark.parametrize("bias", [False, True])
+def test_both_classes_are_one_function(t, d_in, d_out, seed, bias):
+    x, v2 = drawn(t, d_in, d_out, seed)
+    v1 = SelfAttention_v1(d_in, d_out).double()
+    with torch.no_grad():
+        for name in ("W_query", "W_key", "W_value"):
+            getattr(v1, name).copy_(getattr(v2, name).weight.T)
+    batch = torch.stack([x, 2 * x]) if bias else x
+    torch.testing.assert_close(v1(batch), v2(batch))
+
+
+@pytest.mark.parametrize("kind", [SelfAttention_v1, SelfAttention_v2])
+@cases
+def test_shuffled_tokens_give_shuffled_rows_and_nothing_else(
+    t, d_in, d_out, seed, kind
+):
+    x, layer = drawn(t, d_in, d_out, seed, kind)
+    order = torch.randperm(t)
+    torch.testing.assert_close(layer(x[order]), layer(x)[order])
+
+
+@pytest.mark.parametrize("t", [3, 4, 6, 9, 12])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_queries_and_keys_learn_to_look_at_the_token_before(t, seed):
+    words, layer = torch.eye(t), reading_words(t, t, seed)
+    first = layer(words).detach()
+    assert (first - 1 / t).abs().max() < 0.08  # all alike
+    train(layer, words, words.roll(1, dims=0))
+    on_the_one_before = layer(words).detach().roll(1, dims=1).diagonal()
+    assert on_the_one_before.min() > 0.97
+
+
+@pytest.mark.parametrize("t", [2, 3, 6, 12])
+def test_simple_attention_looks_most_at_itself_and_has_nothing_to_train(t):
+    weights = simple_self_attention(torch.eye(t))
+    assert (weights.argmax(dim=1) == torch.arange(t)).all()
+    others = weights[~torch.eye(t, dtype=torch.bool)]
+    torch.testing.assert_close(others, others[:1].expand_as(others))
+    assert not weights.requires_grad
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_places_a_shuffled_sentence_cannot_be_learned(seed):
+    t = 6
+    orders = torch.stack([torch.randperm(t) for _ in range(100)])
+    layer, words = reading_words(t, t, seed), torch.eye(t)
+    train(layer, words[orders], words[orders.roll(1, dims=1)])
+    z = layer(words[orders]).detach()
+    right = z.argmax(dim=-1) == orders.roll(1, dims=1)
+    assert right.float().mean() < 0.4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_with_places_the_rule_is_learned_for_every_order(seed):
+    words, places = torch.eye(12).split(6)
+    layer = reading_words(12, 6, seed)
+    orders = torch.stack([torch.randperm(6) for _ in range(100)])
+    train(layer, words[orders] + places, torch.eye(6)[orders.roll(1, dims=1)])
+    every = torch.tensor(list(itertools.permutations(range(6))))
+    z = layer(words[every] + places).detach()
+    before = every.roll(1, dims=1).unsqueeze(-1)
+    assert z.gather(-1, before).min() > 0.9
+
+
+@cases
+def test_linear_keeps_one_row_for_each_output_and_draws_within_its_bound(
+    t, d_in, d_out, seed
+):
+    x, layer = drawn(t, d_in, d_out, seed)
+    weight = layer.W_query.weight
+    assert weight.shape == (d_out, d_in)
+    for row, output in zip(weight, layer.W_query(x).T, strict=True):
+        torch.testing.assert_close(x @ row, output)
+    assert (weight.abs() <= d_in**-0.5).all()
+
+
+@cases
+def test_one_matrix_for_queries_and_keys_makes_scores_symmetric(t, d_in, d_out, seed):
+    x, layer = drawn(t, d_in, d_out, seed)
+    queries, keys = layer.W_query(x), layer.W_key(x)
+    shared, separate = queries @ queries.T, queries @ keys.T
+    torch.testing.assert_close(shared, shared.T)
+    assert (shared.diagonal() >= 0).all()
+    assert not torch.allclose(separate, separate.T)
+
+
+@pytest.mark.parametrize("t", [3, 4, 6, 9])
+def test_symmetric_scores_cannot_look_back_around_the_circle(t):
+    """Not all tokens at once can score highest with the one before."""
+    torch.manual_seed(t)
+    before = torch.arange(t).roll(1)
+    for scale in (0.1, 1.0, 10.0):
+        queries = scale * torch.randn(2000, t, 3)
+        # As good a chance as there is: neighbors score high with each other.
+        near = torch.eye(t)[before] + torch.eye(t)[before].T
+        shared = queries @ queries.transpose(-2, -1) + 5 * scale**2 * near
+        assert not (shared.argmax(dim=-1) == before).all(dim=-1).any()
+        assert (shared.argmax(dim=-1) == before).any(dim=0).all()
+
+
+@cases
+def test_one_wide_matrix_gives_the_same_scores_at_rank_d_k(t, d_in, d_out, seed):
+    x, layer = drawn(t, d_in, d_out, seed)
+    W_query, W_key = layer.W_query.weight.T, layer.W_key.weight.T  # (d_in, d_k)
+    both = W_key @ W_query.T  # (d_in, d_in)
+    scores = (x @ W_query) @ (x @ W_key).T
+    torch.testing.assert_close(x @ (x @ both).T, scores)
+    assert torch.linalg.matrix_rank(both) <= d_out
+
+
+@cases
+def test_averages_stay_in_the_range_of_the_inputs_and_values_leave_it(
+    t, d_in, d_out, seed
+):
+    x, layer = drawn(t, d_in, d_out, seed)
+    x = x.abs()  # positive inputs, such as those of the running example
+    weights = torch.softmax(3 * torch.randn(200, t, dtype=torch.float64), dim=-1)
+    averages = weights @ x
+    assert (averages >= x.amin(dim=0) - 1e-9).all()
+    assert (averages <= x.amax(dim=0) + 1e-9).all()
+    assert (weights @ (x @ -torch.ones(d_in, 1).double()) < 0).all()
+    value = layer.W_value.weight.T
+    torch.testing.assert_close(weights @ (x @ value), (weights @ x) @ value)
+
+
+@pytest.mark.parametrize("d_in", [16, 256])
+@pytest.mark.parametrize("d_k", [4, 64, 256])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_variance_of_a_score_is_the_width_of_a_key(d_in, d_k, seed):
+    """Whatever the width of the token, if queries and keys have variance one."""
+    torch.manual_seed(seed)
+    x, y = torch.randn(2, 600, d_in)
+    W_query, W_key = torch.randn(2, d_in, d_k) / d_in**0.5
+    scores = (x @ W_query) @ (y @ W_key).T
+    assert scores.var() / d_k == pytest.approx(1, abs=0.35)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("keys", [4, 6, 16])
+def test_undivided_wide_keys_leave_most_queries_without_a_gradient(seed, keys):
+    """And yet the mean gradient is larger than with the division."""
+    d_k = 1024
+    found = {}
+    for divisor in (1, d_k**0.5):
+        torch.manual_seed(seed)
+        query = torch.randn(500, 1, d_k, requires_grad=True)
+        scores = query @ torch.randn(500, d_k, keys) / divisor
+        scores.softmax(dim=-1).amax(dim=-1).sum().backward()
+        found[divisor] = query.grad.norm(dim=-1)
+    plain, divided = found[1], found[d_k**0.5]
+    assert (plain < 0.01).float().mean() > 0.5
+    assert (divided < 0.01).float().mean() == 0
+    assert plain.mean() > divided.mean()
+
+
+@pytest.mark.parametrize("rate", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_undivided_wide_keys_do_not_learn_and_divided_ones_do(rate, seed):
+    assert look_back(seed, 1024**0.5, rate) >= (5 if rate == 1 else 6)
+    assert look_back(seed, 1, rate) <= 4
+
+
+def look_back(seed, divisor, rate, d_k=1024, steps=300):
+    torch.manual_seed(seed)
+    both = torch.randn(2, 6, d_k, requires_grad=True)
+    before = torch.arange(6).roll(1)
+    for _ in range(steps):
+        weights = torch.softmax(both[0] @ both[1].T / divisor, dim=-1)
+        loss = (weights - torch.eye(6)[before]).square().mean()
+        (gradient,) = torch.autograd.grad(loss, both)
+        both.data -= rate * gradient
+    return int((weights.argmax(dim=-1) == before).sum())
+
+
+@cases
+def test_linear_is_rand_stretched(t, d_in, d_out, seed):
+    torch.manual_seed(seed)
+    stretched = (2 * torch.rand(d_out, d_in) - 1) / d_in**0.5
+    torch.manual_seed(seed)
+    torch.testing.assert_close(nn.Linear(d_in, d_out, bias=False).weight, stretched)

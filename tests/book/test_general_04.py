@@ -1,0 +1,196 @@
+"""General sentences of the pages on causal attention, on random cases."""
+
+import contextlib
+import io
+import itertools
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from attention import CausalAttention, SelfAttention_v2
+from tests.book.pages import Page
+from tests.book.run_cells import run_cells
+from tools.printed_values import numbers, reference, text_of
+
+SIZES = [(1, 1, 1), (2, 3, 2), (6, 3, 2), (9, 16, 5), (17, 8, 32)]  # t, d_in, d_out
+seeds = pytest.mark.parametrize("seed", range(3))
+sizes = pytest.mark.parametrize(("t", "d_in", "d_out"), SIZES)
+
+
+def future(t):
+    return torch.ones(t, t).triu(diagonal=1).bool()
+
+
+def layer_of(t, d_in, d_out, seed, **options):
+    torch.manual_seed(seed)
+    return CausalAttention(d_in, d_out, t, 0.0, **options).double()
+
+
+# The summary of the page "Causal attention", sentence by sentence.
+
+
+@seeds
+@pytest.mark.parametrize("t", [1, 2, 6, 31])
+def test_three_ways_give_the_mean_of_the_past(t, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(t, 5).double()
+    by_loop = torch.stack([x[: i + 1].mean(dim=0) for i in range(t)])
+    triangle = torch.ones(t, t).tril().double()
+    by_product = triangle / triangle.sum(dim=-1, keepdim=True) @ x
+    zeros = torch.zeros(t, t).double().masked_fill(triangle == 0, -torch.inf)
+    torch.testing.assert_close(by_product, by_loop)
+    torch.testing.assert_close(torch.softmax(zeros, dim=-1) @ x, by_loop)
+
+
+@seeds
+@sizes
+@torch.no_grad()
+def test_one_pass_gives_every_beginning_what_it_gets_alone(t, d_in, d_out, seed):
+    layer = layer_of(t, d_in, d_out, seed)
+    x = torch.randn(2, t, d_in).double()
+    together = layer(x)
+    for i in range(1, t + 1):
+        torch.testing.assert_close(layer(x[:, :i])[:, -1], together[:, i - 1])
+
+
+MODEL = ("inputs", "sentences", "tiny-model", "train")
+
+
+@pytest.fixture(scope="module")
+def page():
+    with contextlib.redirect_stdout(io.StringIO()):
+        space = run_cells("04_causal_attention", *MODEL)
+        # The cell that writes needs two trained models; here they need not be good.
+        space["masked"] = space["unmasked"] = space["TinyModel"](1).double()
+        source = {c.metadata.get("name"): c.source for c in
+                  Page("04_causal_attention").source.cells}  # fmt: skip
+        exec(source["written"], space)
+    return space
+
+
+def followers(page):
+    lists = page["lists"]
+    following = [*lists[1:], lists[0]]
+    return {
+        (a, b) for one, two in zip(lists, following, strict=True)
+        for a in one for b in two
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])  # the page itself shows seed 0
+def test_a_model_that_sees_the_next_word_copies_it_and_writes_nonsense(page, seed):
+    torch.set_num_threads(1)
+    honest = math.log(math.prod(len(line) for line in page["lists"])) / 7
+    allowed = followers(page)
+    wrong, loss = {}, {}
+    for diagonal in (1, 8):
+        model, losses = page["train"](diagonal, seed=seed)
+        loss[diagonal] = sum(losses[-20:]) / 20
+        written = page["write"](model, count=60)
+        pairs = itertools.pairwise(written)
+        wrong[diagonal] = sum(pair not in allowed for pair in pairs) / 60
+    assert honest - 0.02 < loss[1] < honest + 0.05
+    assert loss[8] < honest / 3, "far below what an honest model can reach"
+    assert wrong[1] <= 0.05
+    assert wrong[8] > 0.25
+
+
+def test_the_lists_allow_108_sentences(page):
+    assert math.prod(len(line) for line in page["lists"]) == 108
+    shown = {c.metadata.name: c for c in Page("04_causal_attention").code_cells}
+    best = numbers(text_of(shown["two-losses"]))[-1]
+    assert best == f"{math.log(108) / 7:.2f}"
+
+
+@seeds
+@pytest.mark.parametrize("t", [1, 2, 6, 31])
+def test_both_ways_of_masking_give_the_same_weights(t, seed):
+    torch.manual_seed(seed)
+    scores = 3 * torch.randn(t, t).double()
+    zeroed = torch.softmax(scores, dim=-1).masked_fill(future(t), 0)
+    first = zeroed / zeroed.sum(dim=-1, keepdim=True)
+    second = torch.softmax(scores.masked_fill(future(t), -torch.inf), dim=-1)
+    torch.testing.assert_close(first, second)
+
+
+@seeds
+@sizes
+@torch.no_grad()
+def test_changing_a_token_leaves_all_before_it_as_they_were(t, d_in, d_out, seed):
+    layer = layer_of(t, d_in, d_out, seed, qkv_bias=bool(seed % 2))
+    x = torch.randn(2, t, d_in).double()
+    for i in range(t):
+        changed = x.clone()
+        changed[:, i] += 10 * torch.randn(2, d_in).double()
+        before, after = layer(x), layer(changed)
+        assert torch.equal(before[:, :i], after[:, :i])
+        assert not torch.equal(before[:, i:], after[:, i:])
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_dropout_divides_what_it_keeps_and_the_mean_stays(rate):
+    torch.manual_seed(0)
+    weights = torch.rand(5, 5).double()
+    dropout = nn.Dropout(rate)
+    draws = dropout(weights.expand(20_000, 5, 5))
+    kept = draws != 0
+    torch.testing.assert_close(
+        draws[kept], (weights / (1 - rate)).expand_as(draws)[kept]
+    )
+    assert (draws.mean(dim=0) - weights).abs().max() < 0.1
+    assert torch.equal(dropout.eval()(weights), weights)
+
+
+# Sentences of the page "Questions about causal attention".
+
+
+@seeds
+@pytest.mark.parametrize("t", [2, 6, 31])
+def test_zeros_for_hidden_scores_let_the_future_in(t, seed):
+    torch.manual_seed(seed)
+    scores = torch.randn(t, t).double()
+    weights = torch.softmax(scores.masked_fill(future(t), 0), dim=-1)
+    assert (weights[future(t)] > 0).all()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(t).double())
+
+
+@seeds
+@sizes
+@torch.no_grad()
+def test_without_the_mask_the_last_row_alone_stays(t, d_in, d_out, seed):
+    layer = layer_of(t, d_in, d_out, seed)
+    twin = SelfAttention_v2(d_in, d_out).double()
+    twin.load_state_dict(layer.state_dict(), strict=False)
+    x = torch.randn(t, d_in).double()
+    with_mask, without = layer(x[None])[0], twin(x)
+    torch.testing.assert_close(with_mask[-1], without[-1])
+    for i in range(t - 1):
+        assert not torch.allclose(with_mask[i], without[i])
+
+
+def test_a_mask_that_is_not_saved_lets_weights_into_another_length():
+    Layer = page_names("setup", "matrix-and-mask")["MatrixAndMask"]
+    for few, many in ((1, 2), (6, 8), (31, 5)):
+        with pytest.raises(RuntimeError, match="size mismatch for mask"):
+            Layer(many, True).load_state_dict(Layer(few, True).state_dict())
+        layer = Layer(many, False)
+        state = Layer(few, False).state_dict()
+        assert list(state) == ["W_query.weight"]
+        layer.load_state_dict(state)
+        assert torch.equal(layer.W_query.weight, state["W_query.weight"])
+        assert torch.equal(layer.to(torch.float64).mask, future(many).double())
+
+
+def page_names(*cells):
+    return run_cells("04_questions", *cells)
+
+
+def test_each_published_dropout_is_computed():
+    """On any machine: one from PyTorch's stream, the other from MKL's rule."""
+    shown = {c.metadata.name: c for c in Page("04_questions").code_cells}
+    both = {"own-stream": "dropout_ones@a", "mkl-stream": "dropout_ones@b"}
+    for cell, entry in both.items():
+        digits = [digit for row in reference()[entry]["values"] for digit in row]
+        assert numbers(text_of(shown[cell])) == digits

@@ -1,0 +1,195 @@
+"""General sentences of the pages on multi-head attention, on random cases."""
+
+import contextlib
+import io
+
+import pytest
+import torch
+
+from attention import MultiHeadAttention, MultiHeadAttentionWrapper
+from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+from tests.book.pages import Page
+from tests.book.run_cells import run_cells
+from tools.printed_values import numbers, text_of
+
+SIZES = [(1, 4, 2, 1), (2, 3, 5, 4), (3, 8, 4, 7), (8, 16, 4, 12)]  # h, d_in, d_head, t
+sizes = pytest.mark.parametrize(("h", "d_in", "d_head", "t"), SIZES)
+seeds = pytest.mark.parametrize("seed", range(3))
+
+
+def page_cells(*names):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run_cells("05_multi_head_attention", *names)
+
+
+# The summary of the page "Multi-head attention", sentence by sentence.
+
+
+@seeds
+@pytest.mark.parametrize(("t", "width"), [(2, 2), (3, 4), (6, 10)])
+def test_one_softmax_cannot_bring_half_from_each_of_two_tokens(t, width, seed):
+    """Whatever the weights, and with the best linear values for them.
+
+    For fixed weights, the best values are a least-squares problem. Its error is half
+    the variance at least, as much as forgetting one of the two tokens altogether.
+    """
+    torch.manual_seed(seed)
+    n, half = 4000, width // 2
+    tokens = torch.randn(n, t, width).double()
+    wanted = torch.cat((tokens[:, 0, :half], tokens[:, 1, half:]), dim=-1)
+    for sharpness in (0.0, 1.0, 3.0, 30.0):
+        weights = torch.softmax(sharpness * torch.randn(t).double(), dim=-1)
+        averages = torch.einsum("t,ntd->nd", weights, tokens)
+        best = torch.linalg.lstsq(averages, wanted).solution
+        assert (averages @ best - wanted).square().mean() > 0.45
+    # Two softmaxes, each for its half, miss nothing.
+    one, two = torch.eye(t).double()[:2]
+    halves = (
+        torch.einsum("t,ntd->nd", one, tokens[..., :half]),
+        torch.einsum("t,ntd->nd", two, tokens[..., half:]),
+    )
+    assert torch.equal(torch.cat(halves, dim=-1), wanted)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])  # the page itself shows seed 0
+def test_two_trained_heads_learn_what_one_of_their_width_does_not(seed):
+    torch.set_num_threads(1)
+    page = page_cells("batch", "task", "train")
+    errors, sizes = [], []
+    for heads in (1, 2):
+        layer = page["train"](heads, seed=seed)
+        x, wanted = page["examples"](1000)
+        with torch.no_grad():
+            errors.append((layer(x.double())[:, 2:] - wanted).square().mean().item())
+        sizes.append(sum(p.numel() for p in layer.parameters()))
+    assert errors[0] > 0.25
+    assert errors[1] < 0.01
+    assert sizes[0] == sizes[1]
+
+
+@sizes
+@torch.no_grad()
+def test_d_out_is_one_head_wide_or_all_heads(h, d_in, d_head, t):
+    x = torch.randn(2, t, d_in)
+    wrapper = MultiHeadAttentionWrapper(d_in, d_head, t, 0.0, h)
+    assert wrapper(x).shape == (2, t, h * d_head)
+    assert all(head(x).shape == (2, t, d_head) for head in wrapper.heads)
+    assert MultiHeadAttention(d_in, h * d_head, t, 0.0, h)(x).shape == (
+        2, t, h * d_head,
+    )  # fmt: skip
+
+
+@sizes
+def test_view_and_transpose_give_each_head_its_features_of_all_tokens(
+    h, d_in, d_head, t
+):
+    x = torch.arange(2 * t * h * d_head).view(2, t, h * d_head)
+    split = x.view(2, t, h, d_head).transpose(1, 2)
+    for head in range(h):
+        mine = slice(head * d_head, (head + 1) * d_head)
+        assert torch.equal(split[:, head], x[:, :, mine])
+
+
+@seeds
+@sizes
+@torch.no_grad()
+def test_both_classes_are_the_same_function(h, d_in, d_head, t, seed):
+    move = page_cells("batch", "move-weights")["move"]
+    torch.manual_seed(seed)
+    wrapper = MultiHeadAttentionWrapper(d_in, d_head, t, 0.0, h).double()
+    layer = MultiHeadAttention(d_in, h * d_head, t, 0.0, h).double()
+    move(wrapper, layer)
+    x = torch.randn(3, t, d_in).double()
+    torch.testing.assert_close(wrapper(x), layer(x))
+
+
+@seeds
+@pytest.mark.parametrize(
+    ("h", "d_head", "t"), [(2, 2, 2), (2, 3, 6), (3, 4, 5), (4, 2, 9)]
+)
+def test_one_straight_view_leaks_and_two_do_not(h, d_head, t, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(1, t, h * d_head).double()
+    right = attend(x, h, False, False)
+    for straight_split, straight_join in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        output = attend(x, h, straight_split, straight_join)
+        leaks = False
+        for i in range(1, t):
+            changed = x.clone()
+            changed[:, i] += 1
+            again = attend(changed, h, straight_split, straight_join)
+            leaks |= not torch.allclose(again[:, :i], output[:, :i])
+        assert leaks == (straight_split != straight_join)
+        plain = not straight_split and not straight_join
+        assert torch.allclose(output, right) == plain
+
+
+def attend(x, h, straight_split, straight_join):
+    """Causal attention of x with itself, in h heads that are split and joined so."""
+    b, t, d = x.shape
+    heads = x.view(b, h, t, d // h)
+    if not straight_split:
+        heads = x.view(b, t, h, d // h).transpose(1, 2)
+    hidden = torch.ones(t, t).triu(diagonal=1).bool()
+    scores = (heads @ heads.transpose(2, 3)).masked_fill(hidden, -torch.inf)
+    context = torch.softmax(scores, dim=-1) @ heads
+    return (context if straight_join else context.transpose(1, 2)).reshape(b, t, d)
+
+
+def test_the_page_attends_as_the_test_does():
+    page = page_cells("batch", "four-combinations")["attend"]
+    x = torch.randn(2, 6, 4)
+    for split, join in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        torch.testing.assert_close(page(x, split, join), attend(x, 2, split, join))
+
+
+def test_the_number_of_heads_does_not_change_the_number_of_parameters():
+    for d in (12, 48):
+        for bias in (False, True):
+            counts = {
+                sum(p.numel() for p in layer.parameters())
+                for h in (1, 2, 3, 4, 6, 12)
+                for layer in [MultiHeadAttention(d, d, 8, 0.0, h, bias)]
+            }
+            assert counts == {4 * d * d + (4 if bias else 1) * d}
+
+
+def test_gpt2_layers_have_the_parameters_of_exercise_3_3():
+    shown = {c.metadata.name: c for c in Page("05_multi_head_attention").code_cells}
+    found = set(numbers(text_of(shown["exercise-3-3"]).replace(",", "")))
+    for d, heads in ((768, 12), (1600, 25)):
+        for qkv_bias in (False, True):
+            sizes = GPTConfig(50257, 1024, d, heads, 1, qkv_bias=qkv_bias)
+            with torch.device("meta"):
+                layer = TinyGPT(sizes).blocks[0].attention
+            assert str(sum(p.numel() for p in layer.parameters())) in found
+
+
+# Sentences of the page "Questions about multi-head attention".
+
+
+@seeds
+@pytest.mark.parametrize("h", [1, 2, 4])
+@torch.no_grad()
+def test_trading_earlier_tokens_leaves_the_last_output(h, seed):
+    torch.manual_seed(seed)
+    layer = MultiHeadAttention(5, 8, 7, 0.0, h).double()
+    x = torch.randn(2, 7, 5).double()
+    order = [*torch.randperm(6).tolist(), 6]
+    torch.testing.assert_close(layer(x[:, order])[:, -1], layer(x)[:, -1])
+    places = torch.randn(7, 5).double()
+    moved = (layer(x[:, order] + places) - layer(x + places))[:, -1]
+    assert order == list(range(7)) or moved.abs().max() > 1e-6
+
+
+@sizes
+def test_the_wrapper_draws_head_by_head_and_the_split_class_kind_by_kind(
+    h, d_in, d_head, t
+):
+    torch.manual_seed(5)
+    wrapper = MultiHeadAttentionWrapper(d_in, 1, t, 0.0, h)
+    torch.manual_seed(5)
+    split = MultiHeadAttention(d_in, h, t, 0.0, h)
+    mine = torch.cat([w.flatten() for w in wrapper.parameters()])
+    theirs = torch.cat([w.flatten() for w in split.parameters()])
+    assert torch.equal(mine, theirs[: len(mine)])

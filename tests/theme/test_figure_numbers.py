@@ -1,0 +1,54 @@
+"""Figures on the built site: numbered, with their code as a link below."""
+
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.errors import ExtensionError
+
+from figure_numbers import page_number  # isort: skip
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [("book/03_trainable", "3"), ("book/03_questions", "3Q"), ("book/index", "A"),
+     ("book/11_more", "11")],
+)  # fmt: skip
+def test_a_page_counts_by_its_number_or_its_letter(page, number):
+    assert page_number(page) == number
+
+
+def test_a_page_without_either_is_refused():
+    with pytest.raises(ExtensionError, match="Give it one in LETTERS"):
+        page_number("book/unheard_of")
+
+
+def figures(site):
+    for path in sorted((site / "book").glob("*.html")):
+        page = f"book/{path.stem}"
+        soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        found = soup.select(".attention-figure")
+        if found:
+            yield page, found
+
+
+def test_figures_are_counted_in_the_order_of_their_page(site):
+    labels = []
+    for page, found in figures(site):
+        here = [figure.select_one(".figure-number").get_text() for figure in found]
+        start = page_number(page)
+        assert here == [
+            f"Figure {start}.{i}. ".strip() for i in range(1, len(here) + 1)
+        ]
+        labels += here
+        for figure in found:
+            link = figure.select_one(".figure-number a")["href"]
+            assert figure.find_parent(id=link[1:]) is not None
+    assert len(labels) == len(set(labels)) >= 40
+
+
+def test_code_of_a_figure_is_folded_below_it(site):
+    for page, found in figures(site):
+        for figure in found:
+            fold = figure.find_parent("div", class_="cell").find("details")
+            assert fold in figure.find_all_next("details"), page
+            assert fold.summary.get_text(" ", strip=True) == "Show code Hide code"
+            assert "figures.show" in fold.get_text()

@@ -1,0 +1,53 @@
+"""What `make` installs, and with what."""
+
+import tomllib
+
+import pytest
+
+from tests.book.pages import ROOT
+from tools import install
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Every command that would run, in order; uv is there."""
+    ran = []
+    monkeypatch.setattr(install, "_runs", lambda command: not ran.append(command))
+    return ran
+
+
+def test_the_site_needs_no_pytorch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert install.wanted("site") == project["project"]["optional-dependencies"]["book"]
+    assert not [line for line in install.wanted("site") if "torch" in line]
+
+
+def test_uv_installs_with_every_version_pinned(commands):
+    install.install(["some-package"], install.PINNED)
+    pip, uv = commands
+    assert pip[1:4] == ["-m", "pip", "install"]
+    assert pip[-3:] == ["-c", "constraints.txt", "uv"]
+    assert uv[0].endswith("uv")
+    assert uv[-3:] == ["-c", "constraints.txt", "some-package"]
+
+
+def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
+    ran = []
+    monkeypatch.setattr(install, "_runs", lambda command: "uv" in command[-1])
+    monkeypatch.setattr(install.subprocess, "run", lambda c, **_: ran.append(c))
+    install.install(["some-package"], install.PINNED)
+    (command,) = ran
+    assert command[1:4] == ["-m", "pip", "install"]
+    assert command[-3:] == ["-c", "constraints.txt", "some-package"]
+    assert "pip installs" in capfd.readouterr().out
+
+
+def test_a_missing_program_does_not_run():
+    assert not install._runs(["no-such-program"])
+
+
+def test_newest_pins_pytorch_alone():
+    assert install.pins("all", newest="") == ["-c", "constraints.txt"]
+    assert install.pins("site", newest="1") == []
+    (torch,) = install.pins("all", newest="1")
+    assert torch.startswith("torch==2.")

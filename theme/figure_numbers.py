@@ -1,0 +1,108 @@
+"""Sphinx extension: figures have numbers, and their code is a small link below them.
+
+A figure is the output of a cell whose name begins with ``figure-``. Its number is that
+of its page and its place on it, so that people can refer to it: Figure 3.2 is the
+second of page 03. Pages without a number have a letter. The number links to the figure,
+so that its address can be copied. A link whose text is "figure", such as
+``[figure](#figure-one-query)``, reads as that figure's number on the site; in Jupyter,
+where nothing counts, the word is left.
+"""
+
+import posixpath
+import re
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+LETTERS = {
+    "index": "A", "checker": "C", "errata": "E", "find_the_bug": "F", "solutions": "S",
+    "exercises": "X",
+}  # fmt: skip
+CAPTION = re.compile(r"<figcaption[^>]*>")
+
+
+def page_number(docname):
+    """Give what stands before the dot: 3 for 03_trainable, 3Q for 03_questions."""
+    name = posixpath.basename(docname)
+    if match := re.match(r"0*(\d+)_(questions)?", name):
+        return match[1] + ("Q" if match[2] else "")
+    if name not in LETTERS:
+        raise ExtensionError(
+            f"The page {name} has figures, but neither a number nor a letter to count "
+            f"them by. Give it one in LETTERS of theme/figure_numbers.py."
+        )
+    return LETTERS[name]
+
+
+def figure_cells(document):
+    """The cells named figure-..., each with the raw HTML of its figures."""
+    for cell in document.findall(nodes.container):
+        name = cell.get("cell_metadata", {}).get("name", "")
+        if cell.get("nb_element") == "cell_code" and name.startswith("figure-"):
+            raws = [r for r in cell.findall(nodes.raw) if CAPTION.search(r.astext())]
+            yield name, cell, raws
+
+
+class Count(SphinxTransform):
+    """Write each figure's number before its caption."""
+
+    default_priority = 410  # after the anchors of cells
+
+    def apply(self, **kwargs):
+        numbers = self.env.metadata[self.env.docname]["figure_numbers"] = {}
+        for name, _, raws in figure_cells(self.document):
+            for raw in raws:
+                count = len(numbers) + 1
+                label = f"Figure {page_number(self.env.docname)}.{count}"
+                numbers.setdefault(name, label)
+                link = f'<a href="#{name}">{label}</a>'
+                number = f'<span class="figure-number">{link}.</span> '
+                text = CAPTION.sub(lambda m, n=number: m[0] + n, raw.astext(), count=1)
+                raw.children = [nodes.Text(text)]
+                raw.rawsource = text
+
+
+class Refer(SphinxPostTransform):
+    """Turn links that read "figure" into the numbers of the figures they lead to."""
+
+    default_priority = 50  # after references are resolved
+
+    def run(self, **kwargs):
+        for link in self.document.findall(nodes.reference):
+            if link.astext().lower() != "figure":
+                continue
+            page, _, name = (link.get("refuri") or "").partition("#")
+            name = link.get("refid") or name
+            here = posixpath.dirname(self.env.docname)
+            page = posixpath.normpath(posixpath.join(here, page.removesuffix(".html")))
+            page = page if link.get("refuri", "#")[0] != "#" else self.env.docname
+            numbers = self.env.metadata[page].get("figure_numbers", {})
+            if name in numbers:
+                link.children = []
+                link += nodes.Text(numbers[name])
+
+
+class CodeBelow(SphinxPostTransform):
+    """Put the folded code of a figure below it."""
+
+    default_priority = 210  # after MyST-NB has folded it
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for _, cell, _ in figure_cells(self.document):
+            if cell.children and isinstance(cell.children[0], HideCodeCellNode):
+                fold = cell.children[0]
+                cell.remove(fold)
+                fold["prompt_show"] = "Show code"
+                fold["prompt_hide"] = "Hide code"
+                cell.append(fold)
+
+
+def setup(app):
+    app.add_transform(Count)
+    app.add_post_transform(Refer)
+    app.add_post_transform(CodeBelow)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
