@@ -39,6 +39,8 @@ and "not loaded" say nothing about the class: something that it needs was not th
 | class | commit | outcome |
 |---|---|---|
 {rows}
+
+The names that the package offers come next: [The package](api.md).
 """
 
 
