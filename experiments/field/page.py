@@ -20,6 +20,8 @@ A checker that accuses right classes is soon ignored. So it was run on classes o
 attention that many people read and copy. The list names each by repository, file and
 commit, with nothing but how to build and call it; none of the code is part of this
 book. Every class that was accused was then read, to see whether the accusation holds.
+It was no blind trial: where the checker accused a right class, it was mended, and the
+classes were run again.
 
 {summary}
 
