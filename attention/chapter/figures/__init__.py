@@ -12,6 +12,7 @@ from attention.chapter.figures.heads import circuit, curves, pattern
 from attention.chapter.figures.multi_head import lanes, memory, tagged
 from attention.chapter.figures.overview import look, mechanisms
 from attention.chapter.figures.ring import ring
+from attention.chapter.figures.roofline import roofline
 from attention.chapter.figures.simple import arrows, bars, weighted_sum
 from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
 from attention.chapter.figures.trainable import flow, growth, histogram, one_query
@@ -53,6 +54,7 @@ __all__ = [
     "pattern",
     "product",
     "ring",
+    "roofline",
     "running_mean",
     "shards",
     "show",
