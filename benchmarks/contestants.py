@@ -18,6 +18,13 @@ from attention import (
 D, HEADS = 768, 12  # GPT-2 small
 D_HEAD = D // HEADS
 SEED = 123
+# What is done to the listing, one thing after the other.
+STEPS = {
+    "combined": (),
+    "queries": ("queries",),
+    "added": ("queries", "added"),
+    "sdpa": ("fused",),
+}
 
 
 class Floor:
@@ -54,59 +61,65 @@ class Floor:
             torch.matmul(a.mT, result, out=c_grad)
 
 
-class DividedScores(MultiHeadAttention):
-    """The straightforward listing: it fills and divides the t × t scores."""
+class Combined(nn.Module):
+    """The listing, made faster one step at a time.
 
-    def forward(self, x):  # noqa: D102
-        b, num_tokens, _ = x.shape
-        split = (b, num_tokens, self.num_heads, self.head_dim)
-        queries = self.W_query(x).view(split).transpose(1, 2)
-        keys = self.W_key(x).view(split).transpose(1, 2)
-        values = self.W_value(x).view(split).transpose(1, 2)
-        attn_scores = queries @ keys.transpose(2, 3)
-        hidden = self.mask.bool()[:num_tokens, :num_tokens]
-        attn_scores.masked_fill_(hidden, -torch.inf)
-        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
-        attn_weights = self.dropout(attn_weights)
-        context = (attn_weights @ values).transpose(1, 2)
-        context = context.contiguous().view(b, num_tokens, self.d_out)
-        return self.out_proj(context)
+    Args:
+        t: the most tokens of a sequence.
+        steps: which steps are taken, of "queries" (they are divided, not the scores),
+            "added" (the mask is added, not filled in) and "fused" (PyTorch's kernel,
+            which does both by itself). One linear layer for queries, keys and values
+            is the first step, and taken always.
+    """
 
-
-class CombinedSDPA(nn.Module):
-    """One linear layer for queries, keys and values, then the fused kernel."""
-
-    def __init__(self):
+    def __init__(self, t, steps=()):
         super().__init__()
+        self.steps = steps
         self.qkv = nn.Linear(D, 3 * D, bias=False)
         self.out_proj = nn.Linear(D, D)
+        mask = torch.triu(torch.ones(t, t), diagonal=1)
+        self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, x):  # noqa: D102
         b, t, _ = x.shape
         qkv = self.qkv(x).view(b, t, 3, HEADS, D_HEAD)
-        queries, keys, values = qkv.permute(2, 0, 3, 1, 4)  # (b, h, t, d_head) each
-        context = self.attend(queries, keys, values)
+        context = self.attend(*qkv.permute(2, 0, 3, 1, 4))  # (b, h, t, d_head) each
         return self.out_proj(context.transpose(1, 2).reshape(b, t, D))
 
     def attend(self, queries, keys, values):
-        """Run the fused kernel."""
-        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        """Give the context of all heads, (b, h, t, d_head)."""
+        if "fused" in self.steps:
+            return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        t, scale = queries.shape[2], 1.0
+        if "queries" in self.steps:
+            queries = queries / D_HEAD**0.5
+        else:
+            scale = D_HEAD**0.5
+        scores = queries @ keys.transpose(2, 3)
+        hidden = self.mask[:t, :t].bool()
+        if "added" in self.steps:
+            scores += torch.where(hidden, -torch.inf, 0.0)
+        else:
+            scores.masked_fill_(hidden, -torch.inf)
+        if scale != 1.0:
+            scores = scores / scale
+        return torch.softmax(scores, dim=-1) @ values
 
 
-class CombinedFlex(CombinedSDPA):
+class CombinedFlex(Combined):
     """The same with FlexAttention, for which the mask is a function. For GPUs."""
 
     def __init__(self, t, device):
-        super().__init__()
+        super().__init__(t)
         from torch.nn.attention.flex_attention import create_block_mask
 
-        self.mask = create_block_mask(sees, None, None, t, t, device=device)
+        self.blocks = create_block_mask(sees, None, None, t, t, device=device)
 
     def attend(self, queries, keys, values):
         """Attend by the mask, split into blocks."""
         from torch.nn.attention.flex_attention import flex_attention
 
-        return flex_attention(queries, keys, values, block_mask=self.mask)
+        return flex_attention(queries, keys, values, block_mask=self.blocks)
 
 
 def sees(b, h, query, key):
@@ -138,16 +151,12 @@ def build(name, b, t, device="cpu"):
     listing = MultiHeadAttention(D, D, t, 0.0, HEADS)
     nn.init.zeros_(listing.out_proj.bias)
     state = listing.state_dict()
-    if name in ("listing", "divided", "fused"):
-        kinds = {
-            "listing": MultiHeadAttention,
-            "divided": DividedScores,
-            "fused": FusedMultiHeadAttention,
-        }
+    if name in ("listing", "fused"):
+        kinds = {"listing": MultiHeadAttention, "fused": FusedMultiHeadAttention}
         layer = kinds[name](D, D, t, 0.0, HEADS)
         layer.load_state_dict(state)
-    elif name in ("sdpa", "flex"):
-        layer = CombinedSDPA() if name == "sdpa" else CombinedFlex(t, device)
+    elif name in STEPS or name == "flex":
+        layer = Combined(t, STEPS[name]) if name in STEPS else CombinedFlex(t, device)
         layer.load_state_dict(convert.to_combined(state))
     elif name in ("torch", "torch_weights"):
         layer = TorchAttention(t, need_weights=name == "torch_weights")
@@ -164,12 +173,4 @@ def build(name, b, t, device="cpu"):
     return layer.to(device)
 
 
-NAMES = (
-    "fused",
-    "sdpa",
-    "listing",
-    "divided",
-    "wrapper",
-    "torch",
-    "torch_weights",
-)
+NAMES = ("listing", *STEPS, "fused", "wrapper", "torch", "torch_weights")

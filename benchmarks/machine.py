@@ -1,7 +1,10 @@
 """Describe the machine that the numbers come from."""
 
+import mmap
 import os
 import platform
+import statistics
+import time
 from pathlib import Path
 
 import torch
@@ -11,6 +14,7 @@ def describe():
     """Give what a reader needs to compare with another machine."""
     described = {
         "processor": _processor(),
+        "virtual": _is_virtual(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "caches": _caches(),
@@ -42,3 +46,52 @@ def _caches():
             level = (index / "level").read_text().strip()
             caches[f"L{level}"] = (index / "size").read_text().strip()
     return caches
+
+
+def _is_virtual():
+    info = Path("/proc/cpuinfo")
+    return "hypervisor" in info.read_text() if info.exists() else None
+
+
+def peaks(rounds=15):
+    """Measure what this machine can do at best.
+
+    Returns:
+        FLOPs a second of a large matrix product, bytes a second of a copy that no
+        cache can hold (read and written), and seconds to get one fresh page.
+    """
+    n = 2048
+    a, b, c = torch.randn(3, n, n)
+    product = _median(lambda: torch.matmul(a, b, out=c), rounds)
+    source = torch.ones(2**26)  # 256 MiB
+    target = torch.empty_like(source)
+    copy = _median(lambda: target.copy_(source), rounds)
+    return {
+        "flops_per_s": 2 * n**3 / product,
+        "bytes_per_s": 2 * source.nbytes / copy,
+        "page_s": _page(rounds) if hasattr(mmap, "MAP_ANONYMOUS") else None,
+    }
+
+
+def _page(rounds, pages=4096):
+    # Write one byte into each page, once while they are fresh, once when they are not.
+    fresh, again = [], []
+    for _ in range(rounds):
+        with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+            for seconds in (fresh, again):
+                start = time.perf_counter()
+                for at in range(0, len(memory), mmap.PAGESIZE):
+                    memory[at] = 1
+                seconds.append(time.perf_counter() - start)
+    return (statistics.median(fresh) - statistics.median(again)) / pages
+
+
+def _median(run, rounds):
+    run()
+    seconds = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)

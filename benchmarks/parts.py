@@ -10,11 +10,11 @@ from attention import FusedMultiHeadAttention, KeyValueCache
 
 CONTEXT = 1024
 POSITIONS = (64, 128, 256, 512, 1024)
-HEADS_AT_A_TIME = (1, 2, 3, 4, 6, 12)
+KEY_HEADS = (12, 4, 1)
 
 
 @torch.no_grad()
-def steps(b, t, rounds):
+def shares(b, t, rounds):
     """Time each step of the listing's forward pass.
 
     Returns:
@@ -29,8 +29,7 @@ def steps(b, t, rounds):
 
     for _ in range(rounds + 1):
         now = time.perf_counter()
-        queries = layer.W_query(x) / D_HEAD**0.5
-        keys, values = layer.W_key(x), layer.W_value(x)
+        queries, keys, values = layer.W_query(x), layer.W_key(x), layer.W_value(x)
         now = lap("projections", now)
         queries, keys, values = (
             part.view(b, t, HEADS, D_HEAD).transpose(1, 2)
@@ -38,8 +37,10 @@ def steps(b, t, rounds):
         )
         scores = queries @ keys.transpose(2, 3)
         now = lap("scores", now)
-        scores += torch.where(layer.mask[:t, :t].bool(), -torch.inf, 0.0)
+        scores.masked_fill_(layer.mask[:t, :t].bool(), -torch.inf)
         now = lap("mask", now)
+        scores = scores / D_HEAD**0.5
+        now = lap("dividing", now)
         weights = torch.softmax(scores, dim=-1)
         now = lap("softmax", now)
         context = weights @ values
@@ -60,30 +61,23 @@ def steps(b, t, rounds):
 
 
 @torch.no_grad()
-def heads_at_a_time(b, t, rounds):
-    """Time scores, softmax and weighted sum for a few heads at once.
-
-    The arithmetic is the same; what differs is how many scores are in use together.
-    """
+def grouped(rounds, t=8192):
+    """Time one query of each head over many keys, for fewer and fewer key heads."""
     torch.manual_seed(SEED)
-    queries, keys, values = torch.randn(3, b, HEADS, t, D_HEAD)
-    future = torch.ones(t, t, dtype=torch.bool).triu(1)
-    mask = torch.where(future, -torch.inf, 0.0)
+    query = torch.randn(1, HEADS, 1, D_HEAD)
+    functions = {}
+    for count in KEY_HEADS:
+        keys, values = torch.randn(2, 1, count, t, D_HEAD)
+        functions[str(count)] = lambda k=keys, v=values: one_query(query, k, v)
+    seconds = interleaved(functions, rounds, f"key heads, t = {t}")
+    return {"t": t, "heads": summarize(seconds, base=str(HEADS))}
 
-    def run(count):
-        for i in range(0, HEADS, count):
-            part = slice(i, i + count)
-            scores = queries[:, part] @ keys[:, part].mT
-            scores += mask
-            torch.softmax(scores, dim=-1) @ values[:, part]
 
-    functions = {str(n): lambda n=n: run(n) for n in HEADS_AT_A_TIME}
-    summary = summarize(
-        interleaved(functions, rounds, "heads at a time"), base=str(HEADS)
-    )
-    for name, row in summary.items():
-        row["scores_bytes"] = b * int(name) * t * t * 4
-    return {"b": b, "t": t, "heads": summary}
+def one_query(query, keys, values):
+    # Rows of queries that share a key head are computed in one product.
+    group = query.view(1, keys.shape[1], -1, D_HEAD)
+    weights = torch.softmax(group @ keys.mT / D_HEAD**0.5, dim=-1)
+    return (weights @ values).view_as(query)
 
 
 @torch.no_grad()

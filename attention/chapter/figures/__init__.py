@@ -19,6 +19,8 @@ from attention.chapter.figures.ring import ring
 from attention.chapter.figures.runs import runs
 from attention.chapter.figures.shown import show
 from attention.chapter.figures.simple import arrows, bars
+from attention.chapter.figures.roofline import roofline
+from attention.chapter.figures.simple import arrows, bars, weighted_sum
 from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
 from attention.chapter.figures.stacked import stacked_projection
 from attention.chapter.figures.tiles import online_softmax_tiles
@@ -63,6 +65,7 @@ __all__ = [
     "plane",
     "product",
     "ring",
+    "roofline",
     "running_mean",
     "runs",
     "shards",
