@@ -68,8 +68,9 @@ SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }
-# A cell that is run before its notebook has a kernel asks which one to take, in a
-# dialog that covers everything. Until it has one that answers, nothing is run.
+# A cell that is run before its notebook has a kernel may ask which one to take, in a
+# dialog that covers everything (read in JupyterLab's source; the dialog that once
+# stopped a run was not seen). Until there is a kernel that answers, nothing is run.
 KERNEL_ANSWERS = """async () => {
   await jupyterapp.restored;
   const notebook = jupyterapp.shell.currentWidget;
