@@ -177,6 +177,6 @@ class MultiHeadAttention(nn.Module):
         attn_weights = self.dropout(attn_weights)
 
         context = (attn_weights @ values).transpose(1, 2)  # (b, t, h, d_head)
-        # Join the heads again; view needs each token's numbers side by side in memory.
+        # Join the heads again; view needs numbers that are evenly spaced in memory.
         context = context.contiguous().view(b, num_tokens, self.d_out)
         return self.out_proj(context)  # type: ignore[no-any-return]

@@ -16,11 +16,10 @@ from attention.chapter.figures.one_path import one_path
 from attention.chapter.figures.overview import look, mechanisms
 from attention.chapter.figures.plane import plane
 from attention.chapter.figures.ring import ring
+from attention.chapter.figures.roofline import roofline
 from attention.chapter.figures.runs import runs
 from attention.chapter.figures.shown import show
 from attention.chapter.figures.simple import arrows, bars
-from attention.chapter.figures.roofline import roofline
-from attention.chapter.figures.simple import arrows, bars, weighted_sum
 from attention.chapter.figures.speed import amounts, by_tokens, kept, shards
 from attention.chapter.figures.stacked import stacked_projection
 from attention.chapter.figures.tiles import online_softmax_tiles
