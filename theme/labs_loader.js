@@ -30,6 +30,15 @@ const readJson = (type) =>
     data: JSON.parse(script.textContent),
   }));
 
+// A lab is not as high as the figure that it replaces. Whoever followed a link to a place
+// below is to stay there.
+const keepPlace = (change) => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const before = target?.getBoundingClientRect().top;
+  change();
+  if (target) scrollBy({ top: target.getBoundingClientRect().top - before, behavior: "instant" });
+};
+
 const mount = () => {
   const models = {};
   for (const { data } of readJson(STATE)) {
@@ -56,4 +65,4 @@ const mount = () => {
 
 // The script is deferred, so the whole page is there. What the page needs to be read
 // comes first: its own controls start with this event, and the labs after it.
-document.addEventListener("DOMContentLoaded", () => setTimeout(mount));
+document.addEventListener("DOMContentLoaded", () => setTimeout(() => keepPlace(mount)));

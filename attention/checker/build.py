@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_lazy_parameter
 
+from attention.checker.limits import message
+
 DEFAULTS = {
     "d_in": 16,
     "d_out": 16,
@@ -207,5 +209,5 @@ def _is_mask(parameter):
 
 def first_line(error):
     """Return an exception's message on one line, shortened."""
-    text = " ".join(str(error).split()).rstrip(".") or "no message"
+    text = " ".join(message(error).split()).rstrip(".") or "no message"
     return textwrap.shorten(text, 200, placeholder=" …")

@@ -29,7 +29,7 @@ def isolated(function, seconds):
     Raises:
         EndedError: the child ended without a result; the message says how.
     """
-    if not hasattr(os, "fork") or "ipykernel" in sys.modules:
+    if not hasattr(os, "fork") or _in_a_kernel():
         return function()
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -91,3 +91,10 @@ def _how(status):
         return f"its process was ended by the signal {name} before there was a report"
     code = os.WEXITSTATUS(status)
     return f"its process ended with status {code} before there was a report"
+
+
+def _in_a_kernel():
+    # Other programs import ipykernel, too: only its shell has a kernel.
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None

@@ -113,8 +113,16 @@ def is_out_of_memory(error):
     if isinstance(error, MemoryError):
         return True
     words = ("not enough memory", "can't allocate memory", "out of memory")
-    text = str(error).lower()
+    text = message(error).lower()
     too_large = "storage size calculation overflowed" in text
     return isinstance(error, RuntimeError) and (
         too_large or any(word in text for word in words)
     )
+
+
+def message(error):
+    """Return an exception's message, also where it cannot be shown."""
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be shown"

@@ -17,7 +17,7 @@ from attention.checker.build import (
     randomise,
 )
 from attention.checker.layer import Layer
-from attention.checker.limits import TimedOutError, is_out_of_memory
+from attention.checker.limits import TimedOutError, is_out_of_memory, message
 from attention.checker.projections import find, from_adapter
 from attention.checker.reference import PLAIN
 
@@ -277,7 +277,7 @@ def guarded(worker, job, mistake):
 
 def _is_environment(error):
     """Whether this PyTorch lacks what the code needs, which is no mistake of it."""
-    text = str(error)
+    text = message(error)
     words = ("Could not run 'aten::", "not implemented for '", "no kernel image",
              "No available kernel", "is not available on this", "not compiled with",
              "has no meta", "derivative for aten::", "Torch not compiled",

@@ -38,15 +38,19 @@ def reading_words(d_in, t, seed):
 
 
 @cases
-@pytest.mark.parametrize("bias", [False, True])
-def test_both_classes_are_one_function(t, d_in, d_out, seed, bias):
+@pytest.mark.parametrize("batched", [False, True])
+def test_both_classes_are_one_function(t, d_in, d_out, seed, batched):
     x, v2 = drawn(t, d_in, d_out, seed)
     v1 = SelfAttention_v1(d_in, d_out).double()
     with torch.no_grad():
         for name in ("W_query", "W_key", "W_value"):
             getattr(v1, name).copy_(getattr(v2, name).weight.T)
-    batch = torch.stack([x, 2 * x]) if bias else x
+    batch = torch.stack([x, 2 * x]) if batched else x
     torch.testing.assert_close(v1(batch), v2(batch))
+    with torch.no_grad():
+        # As long as the second has no biases: the first has no place for them.
+        v2.W_value.bias = nn.Parameter(torch.ones(d_out).double())
+    torch.testing.assert_close(v1(batch) + 1, v2(batch))
 
 
 @pytest.mark.parametrize("kind", [SelfAttention_v1, SelfAttention_v2])

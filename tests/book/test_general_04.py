@@ -79,7 +79,8 @@ def followers(page):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])  # the page itself shows seed 0
+# The page itself shows seed 0. Seed 10 copies the least of those that were tried.
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 10])
 def test_a_model_that_sees_the_next_word_copies_it_and_writes_nonsense(page, seed):
     torch.set_num_threads(1)
     honest = math.log(math.prod(len(line) for line in page["lists"])) / 7
@@ -92,7 +93,7 @@ def test_a_model_that_sees_the_next_word_copies_it_and_writes_nonsense(page, see
         pairs = itertools.pairwise(written)
         wrong[diagonal] = sum(pair not in allowed for pair in pairs) / 60
     assert honest - 0.02 < loss[1] < honest + 0.05
-    assert loss[8] < honest / 3, "far below what an honest model can reach"
+    assert loss[8] < honest / 2, "below what an honest model can reach"
     assert wrong[1] <= 0.05
     assert wrong[8] > 0.25
 

@@ -51,20 +51,23 @@ def test_one_softmax_cannot_bring_half_from_each_of_two_tokens(t, width, seed):
     assert torch.equal(torch.cat(halves, dim=-1), wanted)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])  # the page itself shows seed 0
-def test_two_trained_heads_learn_what_one_of_their_width_does_not(seed):
+def test_two_trained_heads_nearly_always_learn_what_one_of_their_width_does_not():
     torch.set_num_threads(1)
     page = page_cells("batch", "task", "train")
-    errors, sizes = [], []
-    for heads in (1, 2):
-        layer = page["train"](heads, seed=seed)
-        x, wanted = page["examples"](1000)
-        with torch.no_grad():
-            errors.append((layer(x.double())[:, 2:] - wanted).square().mean().item())
-        sizes.append(sum(p.numel() for p in layer.parameters()))
-    assert errors[0] > 0.25
-    assert errors[1] < 0.01
-    assert sizes[0] == sizes[1]
+    errors, sizes = {1: [], 2: []}, set()
+    # The page itself shows seed 0. With seed 15 both heads share one of the two tokens.
+    for seed in (1, 2, 3, 4, 15):
+        for heads, found in errors.items():
+            layer = page["train"](heads, seed=seed)
+            x, wanted = page["examples"](1000)
+            with torch.no_grad():
+                error = (layer(x.double())[:, 2:] - wanted).square().mean().item()
+            found.append(error)
+            sizes.add(sum(p.numel() for p in layer.parameters()))
+    assert min(errors[1]) > 0.25
+    assert sum(error < 0.01 for error in errors[2]) >= 4
+    assert max(errors[2]) < min(errors[1])
+    assert len(sizes) == 1
 
 
 @sizes
@@ -122,6 +125,14 @@ def test_one_straight_view_leaks_and_two_do_not(h, d_head, t, seed):
         assert leaks == (straight_split != straight_join)
         plain = not straight_split and not straight_join
         assert torch.allclose(output, right) == plain
+
+
+@pytest.mark.parametrize(("h", "d_head", "t"), [(1, 4, 3), (2, 3, 1)])
+def test_with_one_head_or_one_token_there_is_nothing_to_mix_up(h, d_head, t):
+    x = torch.randn(1, t, h * d_head).double()
+    for straight_split, straight_join in ((0, 1), (1, 0), (1, 1)):
+        output = attend(x, h, straight_split, straight_join)
+        torch.testing.assert_close(output, attend(x, h, False, False))
 
 
 def attend(x, h, straight_split, straight_join):

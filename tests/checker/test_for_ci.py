@@ -191,7 +191,7 @@ def test_the_plugin_names_the_finding_first_and_has_a_subtest_a_test(tmp_path):
         "def test_parts(attention_subtests):\n    attention_subtests(Attention)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "pytest_attention", tmp_path],
+        [sys.executable, "-m", "pytest", "-q", tmp_path],
         cwd=ROOT,
         capture_output=True,
         text=True,

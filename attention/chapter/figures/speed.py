@@ -1,7 +1,7 @@
 """Figures of speed and memory: what is kept, what it costs, how weights are split."""
 
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from attention.chapter.figures.base import (
     BLUE,
@@ -21,6 +21,8 @@ from attention.chapter.figures.base import (
 
 # A process has the color of the first head that it computes.
 RANKS = HEADS
+# 1,000 and not 10³: an exponent would be too small to read.
+plain = FuncFormatter(lambda value, _: f"{value:,g}")
 
 
 @styled
@@ -113,6 +115,7 @@ def by_tokens(tokens, lines, ylabel):
     ax.set_xticks(tokens, [str(t) for t in tokens], fontsize=SMALL)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(plain)
     ax.set_xlabel("tokens t")
     ax.set_ylabel(ylabel)
     legend(ax, 1, 1.5)

@@ -163,6 +163,11 @@ CASES = {
     ),
     "kept": lambda: figures.kept([256, 1024, 4096], 64),
     "ring": lambda: figures.ring(4),
+    "roofline": lambda: figures.roofline(
+        250, 20,
+        {"prefill": {"mask": 0.1, "softmax": 0.6, "scores": 28, "projections": 140},
+         "one more token": {"12 key heads": 0.5, "4 key heads": 1.5, "1 key head": 6}},
+    ),
     "shards": lambda: figures.shards({"W_query": "rows", "out_proj": "columns"}, 2),
     "shards, four": lambda: figures.shards(
         {"W_query": "rows", "W_key": "rows", "W_value": "rows", "out_proj": "columns"},
