@@ -32,7 +32,7 @@ def roofline(peak, bandwidth, groups):
         waits for memory, on the flat part for arithmetic.
     """
     ax = new_axes(3.6, 3.0)
-    ax.set_position([0.16, 0.17, 0.81, 0.62])
+    ax.set_position([0.22, 0.17, 0.75, 0.62])
     found = [x for steps in groups.values() for x in steps.values()]
     ridge = peak / bandwidth
     low, high = min(*found, ridge) / 8, max(*found, ridge) * 3
@@ -50,9 +50,9 @@ def roofline(peak, bandwidth, groups):
         for (name, x), y in zip(steps.items(), heights, strict=True):
             slope = x < ridge
             ax.annotate(
-                name, (x, y), place if slope else (0, next(flat)),
+                name, (x, y), place if slope else (14, next(flat)),
                 textcoords="offset points", fontsize=SMALL, color=INK,
-                ha=side if slope else "center", va="center" if slope else "bottom",
+                ha=side if slope else "right", va="center" if slope else "bottom",
             )  # fmt: skip
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=10)
