@@ -75,7 +75,7 @@ $(OTHER)/.ready:
 	@touch $@
 else
 test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1: other versions)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -rs --timeout=300 -m "not budget" \
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif
 

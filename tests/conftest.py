@@ -71,6 +71,7 @@ def browser():
         yield instance
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
     """Share the work among the workers: the tests of a file stay together (a browser
     or a kernel is theirs), all that read the parsed site are one group, and what takes

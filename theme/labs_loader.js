@@ -34,9 +34,8 @@ const readJson = (type) =>
 // below is to stay there.
 const keepPlace = (change) => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const before = target?.getBoundingClientRect().top;
   change();
-  if (target) scrollBy({ top: target.getBoundingClientRect().top - before, behavior: "instant" });
+  target?.scrollIntoView({ behavior: "instant" });
 };
 
 const mount = () => {
