@@ -12,8 +12,7 @@ document.addEventListener(
   "toggle",
   (event) => {
     for (const code of event.target.querySelectorAll("pre")) {
-      const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
-      code.tabIndex = cut ? 0 : -1;
+      code.tabIndex = 0;
     }
   },
   true,
