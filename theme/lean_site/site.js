@@ -12,7 +12,8 @@ document.addEventListener(
   "toggle",
   (event) => {
     for (const code of event.target.querySelectorAll("pre")) {
-      code.tabIndex = 0;
+      const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
+      code.tabIndex = cut ? 0 : -1;
     }
   },
   true,
