@@ -17,9 +17,13 @@ sys.path.insert(0, str(ROOT))
 from tools import printed_values as data  # noqa: E402
 
 
-def table(header, rows):
-    """Build a table from texts and nodes."""
-    group = nodes.tgroup("", *[nodes.colspec(colwidth=1) for _ in header])
+def table(header, widths, rows):
+    """Build a table from texts and nodes; widths are shares of the column.
+
+    They are fixed, since a browser that lays out a long table while it arrives would
+    move every column with each longer word.
+    """
+    group = nodes.tgroup("", *[nodes.colspec(colwidth=width) for width in widths])
     group["cols"] = len(header)
     group += nodes.thead("", _row(header))
     group += nodes.tbody("", *[_row(row) for row in rows])
@@ -82,7 +86,7 @@ class PrintedValues(SphinxDirective):
             "cells",
             "ours",
         ]
-        return [table(header, rows)]
+        return [table(header, (21, 10, 26, 15, 18, 10), rows)]
 
 
 def _separated(links):
@@ -101,7 +105,8 @@ class ErrataTable(SphinxDirective):
             [e["source"], e["says"], e["is"], cell_link(e["page"], e["cell"])]
             for e in data.errata()
         ]
-        return [table(["where", "what it says", "what is true", "shown by"], rows)]
+        header = ["where", "what it says", "what is true", "shown by"]
+        return [table(header, (20, 30, 30, 20), rows)]
 
 
 def setup(app):

@@ -6,18 +6,15 @@ if (document.querySelector(".bd-search-container")) {
   document.querySelector("form.bd-search input").focus();
 }
 
-// The theme lets code that is too wide be reached by keyboard, but not code that was
-// folded when the page was loaded.
-document.addEventListener(
-  "toggle",
-  (event) => {
-    for (const code of event.target.querySelectorAll("pre")) {
-      const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
-      code.tabIndex = cut ? 0 : -1;
-    }
-  },
-  true,
-);
+// Code that is too wide or too long can be reached by keyboard: whenever its size
+// changes, which is also when it was folded and is opened.
+const tabStops = new ResizeObserver((entries) => {
+  for (const { target: code } of entries) {
+    const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
+    code.tabIndex = cut ? 0 : -1;
+  }
+});
+document.querySelectorAll("pre").forEach((code) => tabStops.observe(code));
 
 // Paper is white.
 let themeOnScreen = null;
