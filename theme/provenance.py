@@ -27,7 +27,7 @@ def table(header, widths, rows):
     group["cols"] = len(header)
     group += nodes.thead("", _row(header))
     group += nodes.tbody("", *[_row(row) for row in rows])
-    return nodes.table("", group, classes=["provenance"])
+    return nodes.table("", group, classes=["provenance", "colwidths-given"])
 
 
 def _row(cells):
