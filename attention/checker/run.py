@@ -79,7 +79,8 @@ def check(
             as the constructor takes them. And what the layer does besides attention:
             rope=True, "halves", "neighbors" or a dictionary with pairing, base and
             share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
-            softcap=….
+            softcap=…; memory=…, the number of tokens that keys and values come from
+            in cross-attention.
 
     Returns:
         :class:`attention.checker.Report`, which prints as text and shows as a table.
@@ -114,6 +115,7 @@ def check(
         kept.enter_context(process_kept())
         try:
             layer = described(**_layer_options(module_or_class, arguments))
+            causal = causal and not layer.memory  # a memory is there from the start
             source = Source(module_or_class, arguments, causal, worker)
             report.subject = source.label
             report.notes += source.notes

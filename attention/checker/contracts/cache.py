@@ -84,6 +84,12 @@ class Stepped:
                 given = module(chunk, **{name: cache})
                 if isinstance(given, tuple | list) and len(given) > 1:
                     return given[0], given[1]
+                if cache is None:
+                    raise UnusableError(
+                        f"forward takes {name}= and returned no new cache, so an empty "
+                        f"one has to be passed. Say how to make it, as in "
+                        f"check_cache(…, new_cache=lambda module: KeyValueCache())."
+                    )
                 return given, cache
 
             return passed
