@@ -37,7 +37,7 @@ class Config(SimpleNamespace):
         return getattr(self, name, default)
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Check the class that the command line names, print the report.
 
     The class is loaded and run in a process of its own.

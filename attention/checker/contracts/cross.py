@@ -1,17 +1,27 @@
 """The contract of cross-attention: queries look at a memory, and at nothing else."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import nn
 
 from attention.checker.calling import with_memory
 from attention.checker.collector import SkipTest
 from attention.checker.contracts.base import run
 from attention.checker.numbers import changed
+from attention.checker.report import Report
 from attention.checker.subject import CallFailed
 
 
 def check_cross(
-    module_or_class, *, call=None, time_limit=10.0, strict=False, **arguments
-):
+    module_or_class: object,
+    *,
+    call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Test that queries look at all of a memory and at nothing else.
 
     Args:
@@ -24,6 +34,12 @@ def check_cross(
 
     Returns:
         :class:`attention.checker.Report`.
+
+    Example:
+        >>> from torch import nn
+        >>> from attention.checker import check_cross
+        >>> check_cross(nn.MultiheadAttention(16, 4, batch_first=True)).ok
+        True
     """
     tests = [
         (name, lambda layer, found, f=function: f(Crossed(layer, call), found))
