@@ -25,6 +25,20 @@ def _mean_of_earlier(x):
     return sums / torch.arange(x.shape[1])[:, None]
 
 
+def _first_row_zero(x):
+    return _mean_of_earlier(x).nan_to_num()
+
+
+def _first_row_kept(x):
+    return torch.cat([x[:, :1], _right_mean(x)[:, :-1]], dim=1)
+
+
+_NOT_ITSELF = (
+    "A token does not count itself: each row is the mean of the rows before it. Up to "
+    "itself means with itself, so the first token gets what it is."
+)
+
+
 def _by_softmax(x, scores, dim=-1):
     return torch.softmax(scores, dim=dim) @ x
 
@@ -51,6 +65,12 @@ _MEAN_MISTAKES = (
     (
         _mean_of_earlier,
         "A token does not count itself, so the first one divides zero by zero.",
+    ),
+    (_first_row_zero, _NOT_ITSELF),
+    (_first_row_kept, _NOT_ITSELF),
+    (
+        lambda x: (x.cumsum(dim=1) - x) / torch.arange(1, x.shape[1] + 1)[:, None],
+        f"{_NOT_ITSELF} And the sums are divided by one token more than they hold.",
     ),
     (
         lambda x: (

@@ -69,7 +69,7 @@ _MASK_MISTAKES = (
 
 
 def _fill_differs(answer):
-    wanted = "A pair (scores, hidden)"
+    wanted = "A pair (scores, hidden_places)"
     scores, hidden = of_length(answer, 2, wanted)
     if not isinstance(scores, torch.Tensor) or not isinstance(hidden, torch.Tensor):
         wrong = hidden if isinstance(scores, torch.Tensor) else scores
@@ -77,13 +77,13 @@ def _fill_differs(answer):
                        f"{described(wrong)}.")  # fmt: skip
     if hidden.dtype != torch.bool:
         raise NotRight(
-            f"hidden holds {hidden.dtype}, but masked_fill wants True and False, True "
-            f"for what is hidden. Is the pair the other way round?"
+            f"hidden_places holds {hidden.dtype}, but masked_fill wants True and "
+            f"False, True for what is hidden. Is the pair the other way round?"
         )
     if scores.shape != hidden.shape or scores.dim() != 1 or not len(scores):
         raise NotRight(
-            f"One row of scores and one entry of hidden for each is asked for, but the "
-            f"shapes are {tuple(scores.shape)} and {tuple(hidden.shape)}."
+            f"One row of scores and one entry of hidden_places for each is asked for, "
+            f"but the shapes are {tuple(scores.shape)} and {tuple(hidden.shape)}."
         )
     if not scores.is_floating_point() or not scores.isfinite().all():
         raise NotRight("The scores must be finite floating-point numbers.")
@@ -274,7 +274,7 @@ EXERCISES = [
             "(t, t) and (b, 1, t) broadcast to (b, t, t).",
         ),
     ),
-    Exercise("fill", PAGE, "A pair (scores, hidden)", _fill_differs),
+    Exercise("fill", PAGE, "A pair (scores, hidden_places)", _fill_differs),
     Exercise("dropout", PAGE, "A pair of numbers", _dropout),
     Exercise("mixed-scales", PAGE, "One of the letters a to e", _mixed),
     Exercise("causal-class", PAGE, "A class derived from nn.Module", _causal_class),

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from attention.chapter.exercises.core import NotRight, described
+from attention.chapter.exercises.core import OURS, NotRight, described, is_ours
 from attention.checker import check
 
 RAISED = ("constructor_raises", "forward_raises", "some_sizes_raise", "short_inputs")
@@ -27,6 +27,12 @@ def check_class(answer, praise, **arguments):
     found = [finding for finding in report.findings if finding.severity != "note"]
     if found:
         raise NotRight(_told(found), page=found[0].page)
+    if name := is_ours(answer) or is_ours(_built(answer, arguments)):
+        raise NotRight(OURS.format(name=name))
+    # The checker only notes it, since a layer may do more than its listing.
+    for note in report.notes:
+        if note.startswith("Dropout acts on the weights, and on"):
+            raise NotRight(f"{note} Only the weights are asked for: one call too many.")
     outcomes = {result.test: result.outcome for result in report.results}
     if outcomes.get(COMPARED) != "passed":
         raise NotRight(
@@ -35,6 +41,14 @@ def check_class(answer, praise, **arguments):
             "W_key and W_value."
         )
     return praise
+
+
+def _built(answer, arguments):
+    """Return an instance, or None where the constructor refuses: see the checker."""
+    try:
+        return answer(**arguments) if isinstance(answer, type) else answer
+    except Exception:
+        return None
 
 
 def _told(findings):

@@ -82,7 +82,22 @@ def _softmax_cases():
         (torch.tensor([[0.0, 1.0, 2.0], [500.0, 501.0, 499.0]]),),
         (torch.tensor([[-200.0, -201.0], [0.3, 0.1]]),),
         (torch.tensor([-300.0, -300.0, -300.0, 0.0]),),
+        # Too large for exp in double precision as well.
+        (torch.tensor([800.0, 801.0]),),
     ]
+
+
+def _naive_in_double(scores):
+    exp = torch.exp(scores.double())
+    return exp / exp.sum(dim=-1, keepdim=True)
+
+
+def _over_the_total(shift):
+    def function(scores):
+        exp = torch.exp(scores - shift(scores))
+        return exp / exp.sum()
+
+    return function
 
 
 def _exp_share(dim, shift):
@@ -111,6 +126,10 @@ _OVERFLOW = (
     "For small scores it is right. For large ones exp overflows to infinity, and "
     "infinity divided by infinity is no number. Softmax stays the same if the same "
     "number is taken from all scores of a row: which one keeps exp small?"
+)
+_TOTAL = (
+    "It divides by the sum over all rows, so only all weights together sum to one. "
+    "Each row is divided by its own sum: sum(dim=-1, keepdim=True)."
 )
 _KEEPDIM = (
     "The division pairs rows with columns. max and sum drop the axis that they work "
@@ -148,6 +167,15 @@ _SOFTMAX_MISTAKES = (
         lambda s: torch.log_softmax(s, dim=-1),
         "These are the logarithms of the weights. The last step back is exp.",
     ),
+    (_over_the_total(_row_maximum), _TOTAL),
+    (_over_the_total(lambda s: 0.0), f"{_TOTAL} And large scores overflow in exp."),
+    (_over_the_total(lambda s: s.max()), _TOTAL),
+    (
+        _naive_in_double,
+        "float64 only moves the limit: exp overflows at 710 instead of 89. No row is "
+        "shifted. Softmax stays the same if the same number is taken from all scores "
+        "of a row: which one keeps exp small, however large the scores are?",
+    ),
     (_without_keepdim, _KEEPDIM),
     (_sum_without_keepdim, _KEEPDIM),
 )
@@ -162,6 +190,16 @@ def _right_pair(x):
     weights = _both(x)[1]
     return weights @ x, weights
 
+
+def _scaled_pair(x, power):
+    weights = torch.softmax(_both(x)[0] / x.shape[-1] ** power, dim=-1)
+    return weights @ x, weights
+
+
+_NOT_SCALED = (
+    "Nothing is divided here: simple self-attention takes the scores as they are. The "
+    "division comes with trainable weights, on the next page."
+)
 
 _PAIR_MISTAKES = (
     (lambda x: _right_pair(x)[::-1], "Both are right, in the wrong order: z, then α."),
@@ -179,6 +217,13 @@ _PAIR_MISTAKES = (
     (
         lambda x: (_both(x)[0].softmax(-2) @ x, _both(x)[0].softmax(-2)),
         "Softmax runs along the columns. The weights of each query must sum to one.",
+    ),
+    (lambda x: _scaled_pair(x, 0.5), f"The scores are divided by √d. {_NOT_SCALED}"),
+    (lambda x: _scaled_pair(x, 1.0), f"The scores are divided by d. {_NOT_SCALED}"),
+    (
+        lambda x: (_right_pair(x)[0], _scaled_pair(x, 0.5)[1]),
+        "Only the weights are scaled, and the context vectors come from others. Return "
+        "the weights that made them.",
     ),
     (
         lambda x: (_right_pair(x)[0], _both(x)[1].mean(dim=-2)),

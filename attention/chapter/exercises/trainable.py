@@ -30,7 +30,7 @@ def _pair(d_in, d_out):
 
 
 def _move(answer):
-    require_function(answer, "move(v2, v1)")
+    require_function(answer, "move_v2_to_v1(v2, v1)")
     # Square matrices fit transposed or not; those that are not square refuse.
     for d_in, d_out in ((4, 4), (3, 2)):
         v1, v2 = _pair(d_in, d_out)
@@ -163,6 +163,13 @@ def _attention_cases():
     return [different, tuple(square)]
 
 
+def _attend_masked(queries, keys, values):
+    scores = queries @ keys.transpose(-2, -1)
+    future = torch.ones_like(scores).triu(1).bool()
+    scores = scores.masked_fill(future, -torch.inf) / queries.shape[-1] ** 0.5
+    return torch.softmax(scores, dim=-1) @ values
+
+
 def _variant(**changes):
     return lambda q, k, v: _attend(q, k, v, **changes)
 
@@ -184,6 +191,16 @@ _EINSUM_MISTAKES = (
         _variant(scale=lambda q, t: t**0.5),
         "The scores are divided by the root of the number of keys. The width of a key "
         "is meant: its last axis.",
+    ),
+    (
+        lambda q, k, v: _attend(q, k, v, scale=lambda *_: v.shape[-1] ** 0.5),
+        "The scores are divided by the root of the values' width. A score sums over "
+        "the numbers of a key: that width is meant.",
+    ),
+    (
+        _attend_masked,
+        "A causal mask hides some of the keys. There is no mask in this exercise: "
+        "every query sees all keys.",
     ),
     (
         _variant(dim=-2),
@@ -217,15 +234,15 @@ _EINSUM_MISTAKES = (
 )
 
 EXERCISES = [
-    Exercise("3.1", PAGE, "A function move(v2, v1)", _move),
+    Exercise("3.1", PAGE, "A function move_v2_to_v1(v2, v1)", _move),
     Exercise("scale", PAGE, "One number", _scale),
     Exercise("count-weights", PAGE, "One whole number", _count),
     Exercise(
         "einsum",
         PAGE,
-        "A function attend(queries, keys, values)",
+        "A function attention_by_einsum(queries, keys, values)",
         FunctionCheck(
-            "attend(queries, keys, values)",
+            "attention_by_einsum(queries, keys, values)",
             _attend,
             _attention_cases,
             _EINSUM_MISTAKES,
