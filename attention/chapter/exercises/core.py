@@ -63,7 +63,8 @@ class Exercise:
     @property
     def reads(self):
         """The page and the section to read."""
-        return PLACES[self.name][1:]
+        place = PLACES[self.name]
+        return place.page, place.section
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,21 @@ class Place(NamedTuple):
 
     Attributes:
         level: "easy", "medium" or "hard".
-        page: the page to read, which also links to the exercise.
-        section: the heading there, in plain text.
+        page: the page to read.
+        section: the heading there, in plain text. The link to the exercise stands at
+            the end of this section.
+        at: the page and the section that have the link, where it is another one.
     """
 
     level: str
     page: str
     section: str
+    at: tuple = ()
+
+    @property
+    def link(self):
+        """The page and the section that link to the exercise."""
+        return self.at or (self.page, self.section)
 
 
 SIMPLE, TRAINABLE = "02_simple_self_attention", "03_trainable_self_attention"
@@ -49,7 +57,9 @@ PLACES = {
     "split-heads": Place("medium", HEADS, "The split: view, then transpose"),
     "wrapper-is-split": Place("hard", HEADS, "Both classes are the same function"),
     "3.3": Place("medium", HEADS, "Exercise 3.3: the layers of GPT-2"),
-    "cross-attention": Place("medium", "01_why_attention", "Looking back (3.2)"),
+    "cross-attention": Place(
+        "medium", "01_why_attention", "Looking back (3.2)", (HEADS, "The class")
+    ),
     "cache-step": Place("hard", TIME, "One more token"),
     "repair": Place("hard", HEADS, "The class"),
     "mean-of-the-past": Place(
