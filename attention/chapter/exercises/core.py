@@ -224,23 +224,6 @@ def shape(answer, wanted):
     return tuple(answer)
 
 
-def look_up(value, hints, otherwise):
-    """Raise the hint for a wrong number, or another one.
-
-    Args:
-        value: the wrong number.
-        hints: pairs (wrong number, hint).
-        otherwise: what to say of all other numbers.
-
-    Raises:
-        NotRight: always.
-    """
-    for wrong, hint in hints:
-        if close(value, wrong):
-            raise NotRight(hint)
-    raise NotRight(otherwise)
-
-
 def require_function(answer, signature):
     """Require something that can be called.
 

@@ -5,68 +5,119 @@ import torch
 from attention.chapter.exercises.core import (
     Exercise,
     FunctionCheck,
-    NotRight,
-    number,
-    of_length,
     seeded,
-    shape,
 )
+from attention.chapter.exercises.table import Field, Table, hints, right, wrong
 from attention.simple import simple_self_attention, softmax_naive
 
 PAGE = "02_simple_self_attention"
 
 
-def _two_shapes(answer):
-    wanted = "A pair of shapes, of the scores and of the context vectors,"
-    scores, context = (shape(part, wanted) for part in of_length(answer, 2, wanted))
-    right = (2, 6, 6), (2, 6, 3)
-    if (scores, context) == right:
-        return (
+_SCORES, _CONTEXT = (2, 6, 6), (2, 6, 3)
+_NOT_THESE_SCORES = "The scores do not have the shape {scores}."
+_NOT_THIS_CONTEXT = "The context vectors do not have the shape {context}."
+
+_TWO_SHAPES = Table(
+    "A pair of shapes, of the scores and of the context vectors,",
+    (
+        Field("scores", "shape", "Shape of the scores"),
+        Field("context", "shape", "Shape of the context vectors"),
+    ),
+    (
+        right(
             "Each sequence has a score for each pair of tokens. The context vectors "
-            "are averages of the inputs, so they have the shape of the inputs."
-        )
-    if (context, scores) == right:
-        raise NotRight("These are the right shapes the other way round: scores first.")
-    hints = {
-        (2, 3, 3): "That is the shape of x.transpose(1, 2) @ x, which compares "
-        "features. Scores compare tokens.",
-        (6, 6): "One matrix of scores would do for one sequence. There are two.",
-        (2, 6, 3): "That is the shape of x. A score belongs to a pair of tokens.",
-        (12, 12): "So tokens of one sequence would attend to those of the other. "
-        "Sequences of a batch do not see each other.",
-        (2, 2, 6, 6): "A sequence attends to itself only, so the batch counts once.",
-    }
-    if scores != right[0]:
-        hint = hints.get(scores, "A score belongs to one query and one key: which?")
-        raise NotRight(f"The scores do not have the shape {scores}. {hint}")
-    hints = {
-        (2, 6, 6): "That is the shape of the weights. They are still multiplied with "
-        "x.",
-        (6, 3): "There are two sequences.",
-        (2, 3): "One vector for each token is asked for, not one for each sequence.",
-        (2, 3, 6): "The tokens stay on the axis on which they are in x.",
-    }
-    hint = hints.get(context, "Multiply the shapes of weights and x: which axes meet?")
-    raise NotRight(f"The context vectors do not have the shape {context}. {hint}")
+            "are averages of the inputs, so they have the shape of the inputs.",
+            scores=(_SCORES,),
+            context=(_CONTEXT,),
+        ),
+        wrong(
+            "These are the right shapes the other way round: scores first.",
+            scores=(_CONTEXT,),
+            context=(_SCORES,),
+        ),
+        *hints(
+            "scores",
+            [
+                (shape, f"{_NOT_THESE_SCORES} {words}")
+                for shape, words in (
+                    (
+                        (2, 3, 3),
+                        "That is the shape of x.transpose(1, 2) @ x, which compares "
+                        "features. Scores compare tokens.",
+                    ),
+                    (
+                        (6, 6),
+                        "One matrix of scores would do for one sequence. There are "
+                        "two.",
+                    ),
+                    (
+                        (2, 6, 3),
+                        "That is the shape of x. A score belongs to a pair of tokens.",
+                    ),
+                    (
+                        (12, 12),
+                        "So tokens of one sequence would attend to those of the other. "
+                        "Sequences of a batch do not see each other.",
+                    ),
+                    (
+                        (2, 2, 6, 6),
+                        "A sequence attends to itself only, so the batch counts once.",
+                    ),
+                )
+            ],
+        ),
+        *(
+            wrong(f"{_NOT_THIS_CONTEXT} {words}", scores=(_SCORES,), context=(shape,))
+            for shape, words in (
+                (
+                    (2, 6, 6),
+                    "That is the shape of the weights. They are still multiplied with "
+                    "x.",
+                ),
+                ((6, 3), "There are two sequences."),
+                (
+                    (2, 3),
+                    "One vector for each token is asked for, not one for each "
+                    "sequence.",
+                ),
+                ((2, 3, 6), "The tokens stay on the axis on which they are in x."),
+            )
+        ),
+        wrong(
+            f"{_NOT_THIS_CONTEXT} Multiply the shapes of weights and x: which axes "
+            f"meet?",
+            scores=(_SCORES,),
+        ),
+        wrong(f"{_NOT_THESE_SCORES} A score belongs to one query and one key: which?"),
+    ),
+)
 
-
-def _which_dim(answer):
-    dim = number(answer, "One whole number, an axis,")
-    if dim in (-1, 3):
-        return (
+_WHICH_DIM = Table(
+    "One whole number, an axis,",
+    (Field("dim", "number", "dim"),),
+    (
+        right(
             "A row holds the scores of one query with all keys, and the last axis runs "
-            "along it. So the weights of each query sum to one."
-        )
-    hints = {
-        0: "Axis 0 counts sequences. The weights of the first sequence would depend "
-        "on what the second one says.",
-        1: "Axis 1 counts heads. The heads would compete for each pair of tokens.",
-        2: "Axis 2 counts queries. The weights that a key gets would sum to one, not "
-        "those that a query gives.",
-    }
-    if dim % 1 or not -4 <= dim <= 3:
-        raise NotRight("A tensor of four axes has the axes 0 to 3, or -4 to -1.")
-    raise NotRight(hints[int(dim) % 4])
+            "along it. So the weights of each query sum to one.",
+            dim=(-1, 3),
+        ),
+        wrong(
+            "Axis 0 counts sequences. The weights of the first sequence would depend "
+            "on what the second one says.",
+            dim=(0, -4),
+        ),
+        wrong(
+            "Axis 1 counts heads. The heads would compete for each pair of tokens.",
+            dim=(1, -3),
+        ),
+        wrong(
+            "Axis 2 counts queries. The weights that a key gets would sum to one, not "
+            "those that a query gives.",
+            dim=(2, -2),
+        ),
+        wrong("A tensor of four axes has the axes 0 to 3, or -4 to -1."),
+    ),
+)
 
 
 def _right_softmax(scores):
@@ -232,8 +283,8 @@ _PAIR_MISTAKES = (
 )
 
 EXERCISES = [
-    Exercise("shapes", PAGE, "A pair of shapes", _two_shapes),
-    Exercise("which-dim", PAGE, "One whole number, an axis,", _which_dim),
+    Exercise("shapes", PAGE, "A pair of shapes", _TWO_SHAPES),
+    Exercise("which-dim", PAGE, "One whole number, an axis,", _WHICH_DIM),
     Exercise(
         "safe-softmax",
         PAGE,
