@@ -14,11 +14,16 @@ import torch
 from attention.chapter.exercises import (
     averaging,
     causal,
+    cost,
+    devices,
     heads,
+    looking_back,
     multi_head,
+    open_ended,
     other_uses,
     simple,
     trainable,
+    watching,
 )
 from attention.chapter.exercises.core import OURS, NothingYet, NotRight, is_ours
 from attention.chapter.exercises.places import PAGES
@@ -30,6 +35,7 @@ WIDTH = 60
 EXERCISES = {
     exercise.name: exercise
     for module in (
+        looking_back,
         simple,
         trainable,
         causal,
@@ -37,6 +43,10 @@ EXERCISES = {
         heads,
         other_uses,
         averaging,
+        cost,
+        devices,
+        watching,
+        open_ended,
     )
     for exercise in module.EXERCISES
 }

@@ -170,7 +170,7 @@ _SCORES_FOR = Table(
         ),
     ),
     read=_read_scores,
-    derived=(Field("weights", "numbers"), Field("finite", "text")),
+    derived=(Field("weights", "numbers", length=4), Field("finite", "text")),
 )
 
 EXERCISES = [

@@ -34,11 +34,16 @@ class Place(NamedTuple):
         return self.at or (self.page, self.section)
 
 
+LOOKING_BACK = "01_why_attention"
+BACK = LOOKING_BACK, "Looking back (3.2)"
 SIMPLE, TRAINABLE = "02_simple_self_attention", "03_trainable_self_attention"
 CAUSAL, HEADS = "04_causal_attention", "05_multi_head_attention"
-TIME = "07_where_the_time_goes"
+TIME, DEVICES = "07_where_the_time_goes", "08_past_one_device"
+WATCHING = "09_watch_heads_learn"
 
 PLACES = {
+    "bottleneck": Place("easy", *BACK),
+    "look-back": Place("easy", *BACK),
     "shapes": Place("easy", SIMPLE, "All queries at once (3.3.2)"),
     "which-dim": Place("easy", SIMPLE, "Which dim?"),
     "safe-softmax": Place("medium", SIMPLE, "Weights: scores that sum to one"),
@@ -57,13 +62,21 @@ PLACES = {
     "split-heads": Place("medium", HEADS, "The split: view, then transpose"),
     "wrapper-is-split": Place("hard", HEADS, "Both classes are the same function"),
     "3.3": Place("medium", HEADS, "Exercise 3.3: the layers of GPT-2"),
-    "cross-attention": Place(
-        "medium", "01_why_attention", "Looking back (3.2)", (HEADS, "The class")
-    ),
+    "cross-attention": Place("medium", *BACK, (HEADS, "The class")),
     "cache-step": Place("hard", TIME, "One more token"),
     "repair": Place("hard", HEADS, "The class"),
     "mean-of-the-past": Place(
         "easy", "06_averaging", "Three ways to the mean, with their numbers"
     ),
     "scores-for-weights": Place("medium", SIMPLE, "Weights: scores that sum to one"),
+    "cache-bytes": Place("medium", TIME, "Fewer key heads, fewer bytes"),
+    "running-softmax": Place("medium", TIME, "What the kernel does"),
+    "shares": Place("easy", DEVICES, "Columns read the heads"),
+    "merge": Place("medium", DEVICES, "Cut the keys"),
+    "ring": Place("easy", DEVICES, "Around a ring"),
+    "guessing": Place("easy", WATCHING, "A task whose solution is known"),
+    "induction": Place("easy", WATCHING, "Why two heads, in two blocks?"),
+    "window": Place("hard", TIME, "Windows, padding and sinks are masks"),
+    "rope": Place("hard", TIME, "What else changed"),
+    "grouped-cache": Place("hard", TIME, "Fewer key heads, fewer bytes"),
 }

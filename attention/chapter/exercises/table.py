@@ -85,8 +85,12 @@ def ordered(name, letters, needs, praise):
         broken = [say for a, b, say in needs if way.index(a) > way.index(b)]
         known.setdefault(broken[0] if broken else "", []).append(way)
     (only,) = known.pop("")
-    wrongs = [wrong(say, **{name: tuple(ways)}) for say, ways in known.items()]
-    return right(praise, **{name: (only,)}), *wrongs
+    *wrongs, (rest, _) = known.items()
+    return (
+        right(praise, **{name: (only,)}),
+        *(wrong(say, **{name: tuple(ways)}) for say, ways in wrongs),
+        wrong(rest),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from tests.chapter.exercises import (
     answers_averaging,
     answers_causal,
     answers_heads,
+    answers_more,
     answers_multi_head,
+    answers_open_ended,
     answers_simple,
     answers_trainable,
 )
@@ -27,7 +29,7 @@ from tests.chapter.exercises.tables import (
 
 TABLES = (
     answers_simple, answers_trainable, answers_causal, answers_multi_head,
-    answers_heads, answers_averaging,
+    answers_heads, answers_averaging, answers_more, answers_open_ended,
 )  # fmt: skip
 RIGHT = {name: ways for table in TABLES for name, ways in table.RIGHT.items()}
 WRONG = {name: ways for table in TABLES for name, ways in table.WRONG.items()}
