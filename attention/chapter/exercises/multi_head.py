@@ -168,7 +168,7 @@ def _wrong_counts(size):
     heads, d, layers = GPT2[size]
     square, counts = d * d, _right_counts(d)
     no_out_proj = "out_proj is missing: a fourth matrix and its bias."
-    return [
+    pairs = [
         *(
             (c + 1024**2, "The mask is counted. It is a buffer and not trained.")
             for c in counts
@@ -193,6 +193,8 @@ def _wrong_counts(size):
         (3 * square + 3 * d, no_out_proj),
         (square, "This is one of the four matrices."),
     ]
+    # The smallest GPT-2 has as many layers as heads: the first words count.
+    return list(dict(reversed(pairs)).items())[::-1]
 
 
 def _rules_of(size, **others):
