@@ -15,7 +15,7 @@ from tools.measure.server import serving
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "theme"))
 # Pages that Sphinx and the extension add to those of the table of contents.
-ADDED = ["404", "genindex", "search"]
+ADDED = ["404", "genindex", "offline", "search"]
 LEFT_OUT = {".git", ".venv", "_build", "node_modules", ".pytest_cache", ".ruff_cache"}
 
 

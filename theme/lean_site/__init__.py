@@ -12,6 +12,7 @@ what the pages ask for. One module for each concern; each says what it replaces:
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere
+    offline   a service worker that keeps pages for reading without a network
     extras    the entry page, the page for wrong addresses, the site map
     find      the search, with its index of sections and cells (`sections` cuts them)
 
@@ -30,6 +31,7 @@ from lean_site import (
     icons,
     launch,
     maths,
+    offline,
     styles,
     templates,
 )
@@ -49,7 +51,18 @@ def _digest(app, config):
 def setup(app):
     app.add_config_value("site_digest", "", "html")
     app.connect("config-inited", _digest)
-    parts = (templates, maths, icons, assets, describe, launch, extras, find, styles)
+    parts = (
+        templates,
+        maths,
+        icons,
+        assets,
+        describe,
+        launch,
+        extras,
+        find,
+        offline,
+        styles,
+    )
     for module in parts:
         module.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,7 +28,7 @@ NEVER = {
     "sphinx_highlight.js", "searchtools.js", "language_data.js",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = ["open_search", "published"]
+ON_EVERY_PAGE = ["open_search", "published", "place", "offline"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {
