@@ -5,6 +5,7 @@ has a module here; :mod:`attention.chapter.exercises.core` holds what they share
 """
 
 import difflib
+import inspect
 import textwrap
 from dataclasses import dataclass
 
@@ -13,15 +14,20 @@ import torch
 from attention.chapter.exercises import (
     averaging,
     causal,
+    cost,
+    devices,
     heads,
+    looking_back,
     multi_head,
+    open_ended,
     other_uses,
     simple,
     trainable,
+    watching,
 )
-from attention.chapter.exercises.core import NothingYet, NotRight
+from attention.chapter.exercises.core import OURS, NothingYet, NotRight, is_ours
+from attention.chapter.exercises.places import PAGES
 from attention.checker.build import first_line
-from attention.checker.report import PAGES
 
 WIDTH = 60
 
@@ -29,6 +35,7 @@ WIDTH = 60
 EXERCISES = {
     exercise.name: exercise
     for module in (
+        looking_back,
         simple,
         trainable,
         causal,
@@ -36,6 +43,10 @@ EXERCISES = {
         heads,
         other_uses,
         averaging,
+        cost,
+        devices,
+        watching,
+        open_ended,
     )
     for exercise in module.EXERCISES
 }
@@ -91,12 +102,12 @@ def check_exercise(name, answer=None):
         # Answers such as those of the exercises on dropout may draw numbers.
         with torch.random.fork_rng(devices=[]):
             praise = exercise.check(answer)
+            _refuse_ours(answer)
     except NothingYet as error:
         text = f"{label}nothing to check yet. {error}".strip()
         return Verdict(name, "nothing yet", text)
     except NotRight as error:
-        page = PAGES[error.page or exercise.page]
-        text = f"{label}not right yet. {error} To read: {page}."
+        text = f"{label}not right yet. {error} To read: {_place(exercise, error)}."
         return Verdict(name, "not right", text)
     # An object may raise even when it is compared or printed.
     except Exception as error:
@@ -107,6 +118,19 @@ def check_exercise(name, answer=None):
         )
         return Verdict(name, "unusable", text)
     return Verdict(name, "right", f"{label}right. {praise}")
+
+
+def _refuse_ours(answer):
+    # A class is looked at by its own check; a layer may be what the exercise asks for.
+    if inspect.isfunction(answer) and (name := is_ours(answer)):
+        raise NotRight(OURS.format(name=name))
+
+
+def _place(exercise, error):
+    page, section = exercise.reads
+    if error.page not in (None, page):
+        return PAGES[error.page]
+    return f'{PAGES[page]}, section "{section}"'
 
 
 def _unknown(name):

@@ -7,9 +7,9 @@ from attention.chapter.exercises.core import (
     FunctionCheck,
     NotRight,
     described,
-    same,
     seeded,
 )
+from attention.chapter.exercises.table import Field, Table, right, wrong
 
 PAGE = "06_averaging"
 WEIGHTS = torch.tensor([0.5, 0.25, 0.125, 0.125])
@@ -23,6 +23,20 @@ def _right_mean(x):
 def _mean_of_earlier(x):
     sums = x.cumsum(dim=1) - x
     return sums / torch.arange(x.shape[1])[:, None]
+
+
+def _first_row_zero(x):
+    return _mean_of_earlier(x).nan_to_num()
+
+
+def _first_row_kept(x):
+    return torch.cat([x[:, :1], _right_mean(x)[:, :-1]], dim=1)
+
+
+_NOT_ITSELF = (
+    "A token does not count itself: each row is the mean of the rows before it. Up to "
+    "itself means with itself, so the first token gets what it is."
+)
 
 
 def _by_softmax(x, scores, dim=-1):
@@ -52,6 +66,12 @@ _MEAN_MISTAKES = (
         _mean_of_earlier,
         "A token does not count itself, so the first one divides zero by zero.",
     ),
+    (_first_row_zero, _NOT_ITSELF),
+    (_first_row_kept, _NOT_ITSELF),
+    (
+        lambda x: (x.cumsum(dim=1) - x) / torch.arange(1, x.shape[1] + 1)[:, None],
+        f"{_NOT_ITSELF} And the sums are divided by one token more than they hold.",
+    ),
     (
         lambda x: (
             x.flip(1).cumsum(dim=1).flip(1) / torch.arange(x.shape[1], 0, -1)[:, None]
@@ -80,7 +100,7 @@ _MEAN_MISTAKES = (
 )
 
 
-def _scores_for(answer):
+def _read_scores(answer):
     if isinstance(answer, tuple | list):
         try:
             answer = torch.tensor(answer, dtype=torch.float32)
@@ -90,40 +110,68 @@ def _scores_for(answer):
             ) from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (4,):
         raise NotRight(f"Four scores are asked for, but got {described(answer)}.")
-    answer = answer.detach().float()
-    if same(torch.softmax(answer, dim=0), WEIGHTS):
-        return (
+    answer = answer.detach().double()
+    return {
+        "scores": tuple(answer.tolist()),
+        "weights": tuple(torch.softmax(answer, dim=0).tolist()),
+        "finite": "yes" if answer.isfinite().all() else "no",
+    }
+
+
+def _after_softmax(scores):
+    # Softmax does not see a shift, so a shifted mistake is the same mistake.
+    return (tuple(torch.softmax(scores.double(), dim=0).tolist()),)
+
+
+_POWERS_OF_E = (
+    "Softmax takes powers of e, so take the logarithm to that base: torch.log."
+)
+_SCORES_FOR = Table(
+    "Four scores",
+    (Field("scores", "numbers", "Four scores", length=4),),
+    (
+        right(
             "The logarithms of the weights do it, plus any number. So softmax can give "
-            "any positive weights that sum to one, and equal scores give the mean."
-        )
-    hints = [
-        (WEIGHTS, "These are the weights. Which scores does softmax turn into them?"),
-        (torch.exp(WEIGHTS), "exp goes the same way as softmax. Undo it instead."),
-        (-torch.log(WEIGHTS), "The sign is wrong: the largest weight needs the largest "
-         "score."),
-        (torch.log2(WEIGHTS), "Softmax takes powers of e, so take the logarithm to "
-         "that base: torch.log."),
-        (torch.log10(WEIGHTS), "Softmax takes powers of e, so take the logarithm to "
-         "that base: torch.log."),
-        (torch.softmax(WEIGHTS, dim=0), "This is softmax of the weights. The other "
-         "direction is asked for."),
-        (1 / WEIGHTS, "The largest weight needs the largest score."),
-    ]  # fmt: skip
-    for wrong, hint in hints:
-        # Softmax does not see a shift, so a shifted mistake is the same mistake.
-        if same(answer - answer[0], wrong - wrong[0]):
-            raise NotRight(hint)
-    if not answer.isfinite().all():
-        raise NotRight("Only minus infinity is hidden; all four weights are above 0.")
-    raise NotRight(
-        f"Softmax of these gives {_list(torch.softmax(answer, dim=0))}, asked for is "
-        f"{_list(WEIGHTS)}."
-    )
-
-
-def _list(weights):
-    return ", ".join(f"{w:.3f}" for w in weights.tolist())
-
+            "any positive weights that sum to one, and equal scores give the mean.",
+            weights=_after_softmax(torch.log(WEIGHTS)),
+        ),
+        *(
+            wrong(say, weights=_after_softmax(scores))
+            for scores, say in (
+                (
+                    WEIGHTS,
+                    "These are the weights. Which scores does softmax turn into them?",
+                ),
+                (
+                    torch.exp(WEIGHTS),
+                    "exp goes the same way as softmax. Undo it instead.",
+                ),
+                (
+                    -torch.log(WEIGHTS),
+                    "The sign is wrong: the largest weight needs the largest score.",
+                ),
+                (torch.log2(WEIGHTS), _POWERS_OF_E),
+                (torch.log10(WEIGHTS), _POWERS_OF_E),
+                (
+                    torch.softmax(WEIGHTS, dim=0),
+                    "This is softmax of the weights. The other direction is asked for.",
+                ),
+                (1 / WEIGHTS, "The largest weight needs the largest score."),
+            )
+        ),
+        wrong(
+            "Only minus infinity is hidden; all four weights are above 0.",
+            finite=("no",),
+        ),
+        wrong(
+            "Softmax of these gives {weights}, asked for is "
+            + ", ".join(f"{w:.3f}" for w in WEIGHTS.tolist())
+            + "."
+        ),
+    ),
+    read=_read_scores,
+    derived=(Field("weights", "numbers", length=4), Field("finite", "text")),
+)
 
 EXERCISES = [
     Exercise(
@@ -138,5 +186,5 @@ EXERCISES = [
             "It is attention in which every score is the same.",
         ),
     ),
-    Exercise("scores-for-weights", PAGE, "Four scores", _scores_for),
+    Exercise("scores-for-weights", PAGE, "Four scores", _SCORES_FOR),
 ]

@@ -7,12 +7,10 @@ from attention.chapter.exercises.core import (
     Exercise,
     FunctionCheck,
     NotRight,
-    close,
     described,
-    look_up,
-    number,
     of_length,
 )
+from attention.chapter.exercises.table import Field, Table, hints, right, wrong
 
 PAGE = "04_causal_attention"
 
@@ -68,47 +66,66 @@ _MASK_MISTAKES = (
 )
 
 
-def _fill_differs(answer):
-    wanted = "A pair (scores, hidden)"
+_SAME_WEIGHTS = (
+    "Both fills give the same weights here, since exp of either is zero beside "
+    "a score that is kept. What if no score is kept, or the scores themselves "
+    "are that low?"
+)
+_FILL = Table(
+    "A pair (scores, hidden_places)",
+    (
+        Field("scores", "numbers", "Scores", length=3),
+        Field("hidden", "flags", "Hidden places", length=3),
+    ),
+    (
+        wrong("Nothing is hidden, so no fill value is ever used.", hides=("nothing",)),
+        wrong(_SAME_WEIGHTS, differs=("no",)),
+        right(
+            "Everything is hidden. The finite fill spreads the attention evenly over "
+            "tokens that must not be seen; minus infinity gives NaN, which you notice.",
+            hides=("everything",),
+        ),
+        right(
+            "The scores that are kept are as low as the fill, so hidden tokens get "
+            "weight. Minus infinity lies below every score."
+        ),
+    ),
+    read=lambda answer: _read_fill(answer),
+    derived=(Field("hides", "text"), Field("differs", "text")),
+)
+
+
+def _read_fill(answer):
+    wanted = _FILL.wanted
     scores, hidden = of_length(answer, 2, wanted)
     if not isinstance(scores, torch.Tensor) or not isinstance(hidden, torch.Tensor):
-        wrong = hidden if isinstance(scores, torch.Tensor) else scores
+        other = hidden if isinstance(scores, torch.Tensor) else scores
         raise NotRight(f"{wanted} of tensors is asked for, but one is "
-                       f"{described(wrong)}.")  # fmt: skip
+                       f"{described(other)}.")  # fmt: skip
     if hidden.dtype != torch.bool:
         raise NotRight(
-            f"hidden holds {hidden.dtype}, but masked_fill wants True and False, True "
-            f"for what is hidden. Is the pair the other way round?"
+            f"hidden_places holds {hidden.dtype}, but masked_fill wants True and "
+            f"False, True for what is hidden. Is the pair the other way round?"
         )
     if scores.shape != hidden.shape or scores.dim() != 1 or not len(scores):
         raise NotRight(
-            f"One row of scores and one entry of hidden for each is asked for, but the "
-            f"shapes are {tuple(scores.shape)} and {tuple(hidden.shape)}."
+            f"One row of scores and one entry of hidden_places for each is asked for, "
+            f"but the shapes are {tuple(scores.shape)} and {tuple(hidden.shape)}."
         )
     if not scores.is_floating_point() or not scores.isfinite().all():
         raise NotRight("The scores must be finite floating-point numbers.")
     scores = scores.detach().float()
-    if not hidden.any():
-        raise NotRight("Nothing is hidden, so no fill value is ever used.")
     finite, infinite = (
         torch.softmax(scores.masked_fill(hidden, fill), dim=0)
         for fill in (-1e9, -torch.inf)
     )
-    if torch.equal(finite, infinite):
-        raise NotRight(
-            "Both fills give the same weights here, since exp of either is zero beside "
-            "a score that is kept. What if no score is kept, or the scores themselves "
-            "are that low?"
-        )
-    if infinite.isnan().all():
-        return (
-            "Everything is hidden. The finite fill spreads the attention evenly over "
-            "tokens that must not be seen; minus infinity gives NaN, which you notice."
-        )
-    return (
-        "The scores that are kept are as low as the fill, so hidden tokens get weight. "
-        "Minus infinity lies below every score."
-    )
+    hides = "everything" if hidden.all() else "something" if hidden.any() else "nothing"
+    return {
+        "scores": scores.tolist(),
+        "hidden": hidden.tolist(),
+        "hides": hides,
+        "differs": "no" if torch.equal(finite, infinite) else "yes",
+    }
 
 
 def _padding_cases():
@@ -176,64 +193,95 @@ _PADDING_MISTAKES = (
 )
 
 
-def _dropout(answer):
-    wanted = "A pair of numbers, when kept and on average,"
-    kept, average = (number(x, wanted) for x in of_length(answer, 2, wanted))
-    if close(kept, 0.625) and close(average, 0.5):
-        return (
+_KEPT = [
+    (0.5, "PyTorch rescales what it keeps, so that the mean stays."),
+    (
+        0.6,
+        "Dividing by the share that is kept is not the same as adding the share that "
+        "is dropped.",
+    ),
+    (
+        2.5,
+        "This divides by the share that is dropped. What is kept counts for what is "
+        "dropped: divide by the share that is kept.",
+    ),
+    (
+        0.4,
+        "This multiplies by the share that is kept. It has to make up for what is "
+        "dropped, so it gets larger.",
+    ),
+    (1.0, "It doubles at a rate of one half. The rate here is another."),
+    (0.0, "A weight is zero when it is dropped. What is it when kept?"),
+]
+_AVERAGE = [
+    (0.4, "What is kept was not rescaled in this mean."),
+    (0.625, "This is the value when kept. In some of the draws it is zero."),
+    (0.125, "This is how often it is dropped, times its value when kept."),
+]
+_DROPOUT = Table(
+    "A pair of numbers, when kept and on average,",
+    (
+        Field("kept", "number", "The weight when it is kept"),
+        Field("average", "number", "The weight on average"),
+    ),
+    (
+        right(
             "What is kept is divided by the share that is kept. So the mean stays, and "
-            "nothing needs to change when dropout is off."
-        )
-    if close(kept, 0.5) and close(average, 0.625):
-        raise NotRight("The other way round: first what is kept, then the mean.")
-    if not close(kept, 0.625):
-        look_up(
-            kept,
-            [
-                (0.5, "PyTorch rescales what it keeps, so that the mean stays."),
-                (0.6, "Dividing by the share that is kept is not the same as adding "
-                 "the share that is dropped."),
-                (2.5, "This divides by the share that is dropped. What is kept counts "
-                 "for what is dropped: divide by the share that is kept."),
-                (0.4, "This multiplies by the share that is kept. It has to make up "
-                 "for what is dropped, so it gets larger."),
-                (1.0, "It doubles at a rate of one half. The rate here is another."),
-                (0.0, "A weight is zero when it is dropped. What is it when kept?"),
-            ],
-            "Which factor makes the mean over many draws equal to the weight itself?",
-        )  # fmt: skip
-    look_up(
-        average,
-        [
-            (0.4, "What is kept was not rescaled in this mean."),
-            (0.625, "This is the value when kept. In some of the draws it is zero."),
-            (0.125, "This is how often it is dropped, times its value when kept."),
-        ],
-        "Add up: how often it is kept times its value then, and zero for the rest.",
-    )
+            "nothing needs to change when dropout is off.",
+            kept=(0.625,),
+            average=(0.5,),
+        ),
+        wrong(
+            "The other way round: first what is kept, then the mean.",
+            kept=(0.5,),
+            average=(0.625,),
+        ),
+        *hints("kept", _KEPT),
+        *(wrong(say, kept=(0.625,), average=(mean,)) for mean, say in _AVERAGE),
+        wrong(
+            "Add up: how often it is kept times its value then, and zero for the rest.",
+            kept=(0.625,),
+        ),
+        wrong(
+            "Which factor makes the mean over many draws equal to the weight itself?"
+        ),
+    ),
+)
 
-
-def _mixed(answer):
-    if not isinstance(answer, str) or answer.strip().lower() not in set("abcde"):
-        raise NotRight(
-            f"One of the letters a to e is asked for, but got {described(answer)}."
-        )
-    letter = answer.strip().lower()
-    hints = {
-        "a": "These are scores of simple self-attention. They need no scale, and both "
-        "ways start from the same ones.",
-        "b": "The mask is right: the future becomes minus infinity before softmax.",
-        "d": "Renormalizing is right, and keepdim=True pairs each row with its sum.",
-    }
-    if letter in hints:
-        raise NotRight(
-            f"{hints[letter]} Compare what the two ways give to softmax, row by row."
-        )
-    return (
-        "One way divides the scores, the other does not. The divisor is the root of "
-        "another model's key width; with one scale in lines c and e, whichever, both "
-        "agree."
-    )
+_COMPARE = "Compare what the two ways give to softmax, row by row."
+_MIXED = Table(
+    "One of the letters a to e",
+    (
+        Field(
+            "line",
+            "choice",
+            "The line to blame",
+            tuple((letter, f"line {letter}") for letter in "abcde"),
+        ),
+    ),
+    (
+        right(
+            "One way divides the scores, the other does not. The divisor is the root "
+            "of another model's key width; with one scale in lines c and e, whichever, "
+            "both agree.",
+            line=("c", "e"),
+        ),
+        wrong(
+            "These are scores of simple self-attention. They need no scale, and both "
+            f"ways start from the same ones. {_COMPARE}",
+            line=("a",),
+        ),
+        wrong(
+            "The mask is right: the future becomes minus infinity before softmax. "
+            + _COMPARE,
+            line=("b",),
+        ),
+        wrong(
+            "Renormalizing is right, and keepdim=True pairs each row with its sum. "
+            + _COMPARE
+        ),
+    ),
+)
 
 
 def _causal_class(answer):
@@ -274,8 +322,8 @@ EXERCISES = [
             "(t, t) and (b, 1, t) broadcast to (b, t, t).",
         ),
     ),
-    Exercise("fill", PAGE, "A pair (scores, hidden)", _fill_differs),
-    Exercise("dropout", PAGE, "A pair of numbers", _dropout),
-    Exercise("mixed-scales", PAGE, "One of the letters a to e", _mixed),
+    Exercise("fill", PAGE, "A pair (scores, hidden_places)", _FILL),
+    Exercise("dropout", PAGE, "A pair of numbers", _DROPOUT),
+    Exercise("mixed-scales", PAGE, "One of the letters a to e", _MIXED),
     Exercise("causal-class", PAGE, "A class derived from nn.Module", _causal_class),
 ]

@@ -55,7 +55,7 @@ _SPLIT_MISTAKES = (
 
 
 def _wrapper_into_split(answer):
-    require_function(answer, "move(wrapper, layer)")
+    require_function(answer, "move_wrapper(wrapper, layer)")
     for h, d_head in ((2, 3), (3, 2)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(h)
@@ -145,6 +145,9 @@ EXERCISES = [
         ),
     ),
     Exercise(
-        "wrapper-is-split", PAGE, "A function move(wrapper, layer)", _wrapper_into_split
+        "wrapper-is-split",
+        PAGE,
+        "A function move_wrapper(wrapper, layer)",
+        _wrapper_into_split,
     ),
 ]

@@ -5,68 +5,119 @@ import torch
 from attention.chapter.exercises.core import (
     Exercise,
     FunctionCheck,
-    NotRight,
-    number,
-    of_length,
     seeded,
-    shape,
 )
+from attention.chapter.exercises.table import Field, Table, hints, right, wrong
 from attention.simple import simple_self_attention, softmax_naive
 
 PAGE = "02_simple_self_attention"
 
 
-def _two_shapes(answer):
-    wanted = "A pair of shapes, of the scores and of the context vectors,"
-    scores, context = (shape(part, wanted) for part in of_length(answer, 2, wanted))
-    right = (2, 6, 6), (2, 6, 3)
-    if (scores, context) == right:
-        return (
+_SCORES, _CONTEXT = (2, 6, 6), (2, 6, 3)
+_NOT_THESE_SCORES = "The scores do not have the shape {scores}."
+_NOT_THIS_CONTEXT = "The context vectors do not have the shape {context}."
+
+_TWO_SHAPES = Table(
+    "A pair of shapes, of the scores and of the context vectors,",
+    (
+        Field("scores", "shape", "Shape of the scores"),
+        Field("context", "shape", "Shape of the context vectors"),
+    ),
+    (
+        right(
             "Each sequence has a score for each pair of tokens. The context vectors "
-            "are averages of the inputs, so they have the shape of the inputs."
-        )
-    if (context, scores) == right:
-        raise NotRight("These are the right shapes the other way round: scores first.")
-    hints = {
-        (2, 3, 3): "That is the shape of x.transpose(1, 2) @ x, which compares "
-        "features. Scores compare tokens.",
-        (6, 6): "One matrix of scores would do for one sequence. There are two.",
-        (2, 6, 3): "That is the shape of x. A score belongs to a pair of tokens.",
-        (12, 12): "So tokens of one sequence would attend to those of the other. "
-        "Sequences of a batch do not see each other.",
-        (2, 2, 6, 6): "A sequence attends to itself only, so the batch counts once.",
-    }
-    if scores != right[0]:
-        hint = hints.get(scores, "A score belongs to one query and one key: which?")
-        raise NotRight(f"The scores do not have the shape {scores}. {hint}")
-    hints = {
-        (2, 6, 6): "That is the shape of the weights. They are still multiplied with "
-        "x.",
-        (6, 3): "There are two sequences.",
-        (2, 3): "One vector for each token is asked for, not one for each sequence.",
-        (2, 3, 6): "The tokens stay on the axis on which they are in x.",
-    }
-    hint = hints.get(context, "Multiply the shapes of weights and x: which axes meet?")
-    raise NotRight(f"The context vectors do not have the shape {context}. {hint}")
+            "are averages of the inputs, so they have the shape of the inputs.",
+            scores=(_SCORES,),
+            context=(_CONTEXT,),
+        ),
+        wrong(
+            "These are the right shapes the other way round: scores first.",
+            scores=(_CONTEXT,),
+            context=(_SCORES,),
+        ),
+        *hints(
+            "scores",
+            [
+                (shape, f"{_NOT_THESE_SCORES} {words}")
+                for shape, words in (
+                    (
+                        (2, 3, 3),
+                        "That is the shape of x.transpose(1, 2) @ x, which compares "
+                        "features. Scores compare tokens.",
+                    ),
+                    (
+                        (6, 6),
+                        "One matrix of scores would do for one sequence. There are "
+                        "two.",
+                    ),
+                    (
+                        (2, 6, 3),
+                        "That is the shape of x. A score belongs to a pair of tokens.",
+                    ),
+                    (
+                        (12, 12),
+                        "So tokens of one sequence would attend to those of the other. "
+                        "Sequences of a batch do not see each other.",
+                    ),
+                    (
+                        (2, 2, 6, 6),
+                        "A sequence attends to itself only, so the batch counts once.",
+                    ),
+                )
+            ],
+        ),
+        *(
+            wrong(f"{_NOT_THIS_CONTEXT} {words}", scores=(_SCORES,), context=(shape,))
+            for shape, words in (
+                (
+                    (2, 6, 6),
+                    "That is the shape of the weights. They are still multiplied with "
+                    "x.",
+                ),
+                ((6, 3), "There are two sequences."),
+                (
+                    (2, 3),
+                    "One vector for each token is asked for, not one for each "
+                    "sequence.",
+                ),
+                ((2, 3, 6), "The tokens stay on the axis on which they are in x."),
+            )
+        ),
+        wrong(
+            f"{_NOT_THIS_CONTEXT} Multiply the shapes of weights and x: which axes "
+            f"meet?",
+            scores=(_SCORES,),
+        ),
+        wrong(f"{_NOT_THESE_SCORES} A score belongs to one query and one key: which?"),
+    ),
+)
 
-
-def _which_dim(answer):
-    dim = number(answer, "One whole number, an axis,")
-    if dim in (-1, 3):
-        return (
+_WHICH_DIM = Table(
+    "One whole number, an axis,",
+    (Field("dim", "number", "dim"),),
+    (
+        right(
             "A row holds the scores of one query with all keys, and the last axis runs "
-            "along it. So the weights of each query sum to one."
-        )
-    hints = {
-        0: "Axis 0 counts sequences. The weights of the first sequence would depend "
-        "on what the second one says.",
-        1: "Axis 1 counts heads. The heads would compete for each pair of tokens.",
-        2: "Axis 2 counts queries. The weights that a key gets would sum to one, not "
-        "those that a query gives.",
-    }
-    if dim % 1 or not -4 <= dim <= 3:
-        raise NotRight("A tensor of four axes has the axes 0 to 3, or -4 to -1.")
-    raise NotRight(hints[int(dim) % 4])
+            "along it. So the weights of each query sum to one.",
+            dim=(-1, 3),
+        ),
+        wrong(
+            "Axis 0 counts sequences. The weights of the first sequence would depend "
+            "on what the second one says.",
+            dim=(0, -4),
+        ),
+        wrong(
+            "Axis 1 counts heads. The heads would compete for each pair of tokens.",
+            dim=(1, -3),
+        ),
+        wrong(
+            "Axis 2 counts queries. The weights that a key gets would sum to one, not "
+            "those that a query gives.",
+            dim=(2, -2),
+        ),
+        wrong("A tensor of four axes has the axes 0 to 3, or -4 to -1."),
+    ),
+)
 
 
 def _right_softmax(scores):
@@ -82,7 +133,22 @@ def _softmax_cases():
         (torch.tensor([[0.0, 1.0, 2.0], [500.0, 501.0, 499.0]]),),
         (torch.tensor([[-200.0, -201.0], [0.3, 0.1]]),),
         (torch.tensor([-300.0, -300.0, -300.0, 0.0]),),
+        # Too large for exp in double precision as well.
+        (torch.tensor([800.0, 801.0]),),
     ]
+
+
+def _naive_in_double(scores):
+    exp = torch.exp(scores.double())
+    return exp / exp.sum(dim=-1, keepdim=True)
+
+
+def _over_the_total(shift):
+    def function(scores):
+        exp = torch.exp(scores - shift(scores))
+        return exp / exp.sum()
+
+    return function
 
 
 def _exp_share(dim, shift):
@@ -111,6 +177,10 @@ _OVERFLOW = (
     "For small scores it is right. For large ones exp overflows to infinity, and "
     "infinity divided by infinity is no number. Softmax stays the same if the same "
     "number is taken from all scores of a row: which one keeps exp small?"
+)
+_TOTAL = (
+    "It divides by the sum over all rows, so only all weights together sum to one. "
+    "Each row is divided by its own sum: sum(dim=-1, keepdim=True)."
 )
 _KEEPDIM = (
     "The division pairs rows with columns. max and sum drop the axis that they work "
@@ -148,6 +218,15 @@ _SOFTMAX_MISTAKES = (
         lambda s: torch.log_softmax(s, dim=-1),
         "These are the logarithms of the weights. The last step back is exp.",
     ),
+    (_over_the_total(_row_maximum), _TOTAL),
+    (_over_the_total(lambda s: 0.0), f"{_TOTAL} And large scores overflow in exp."),
+    (_over_the_total(lambda s: s.max()), _TOTAL),
+    (
+        _naive_in_double,
+        "float64 only moves the limit: exp overflows at 710 instead of 89. No row is "
+        "shifted. Softmax stays the same if the same number is taken from all scores "
+        "of a row: which one keeps exp small, however large the scores are?",
+    ),
     (_without_keepdim, _KEEPDIM),
     (_sum_without_keepdim, _KEEPDIM),
 )
@@ -162,6 +241,16 @@ def _right_pair(x):
     weights = _both(x)[1]
     return weights @ x, weights
 
+
+def _scaled_pair(x, power):
+    weights = torch.softmax(_both(x)[0] / x.shape[-1] ** power, dim=-1)
+    return weights @ x, weights
+
+
+_NOT_SCALED = (
+    "Nothing is divided here: simple self-attention takes the scores as they are. The "
+    "division comes with trainable weights, on the next page."
+)
 
 _PAIR_MISTAKES = (
     (lambda x: _right_pair(x)[::-1], "Both are right, in the wrong order: z, then α."),
@@ -180,6 +269,13 @@ _PAIR_MISTAKES = (
         lambda x: (_both(x)[0].softmax(-2) @ x, _both(x)[0].softmax(-2)),
         "Softmax runs along the columns. The weights of each query must sum to one.",
     ),
+    (lambda x: _scaled_pair(x, 0.5), f"The scores are divided by √d. {_NOT_SCALED}"),
+    (lambda x: _scaled_pair(x, 1.0), f"The scores are divided by d. {_NOT_SCALED}"),
+    (
+        lambda x: (_right_pair(x)[0], _scaled_pair(x, 0.5)[1]),
+        "Only the weights are scaled, and the context vectors come from others. Return "
+        "the weights that made them.",
+    ),
     (
         lambda x: (_right_pair(x)[0], _both(x)[1].mean(dim=-2)),
         "The weights are averaged over the queries. Return them all, one row a query.",
@@ -187,8 +283,8 @@ _PAIR_MISTAKES = (
 )
 
 EXERCISES = [
-    Exercise("shapes", PAGE, "A pair of shapes", _two_shapes),
-    Exercise("which-dim", PAGE, "One whole number, an axis,", _which_dim),
+    Exercise("shapes", PAGE, "A pair of shapes", _TWO_SHAPES),
+    Exercise("which-dim", PAGE, "One whole number, an axis,", _WHICH_DIM),
     Exercise(
         "safe-softmax",
         PAGE,

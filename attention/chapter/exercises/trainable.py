@@ -11,12 +11,10 @@ from attention.chapter.exercises.core import (
     NothingYet,
     NotRight,
     attempt,
-    close,
-    look_up,
-    number,
     require_function,
     seeded,
 )
+from attention.chapter.exercises.table import Field, Table, hints, right, wrong
 from attention.trainable import SelfAttention_v1, SelfAttention_v2
 
 PAGE = "03_trainable_self_attention"
@@ -30,7 +28,7 @@ def _pair(d_in, d_out):
 
 
 def _move(answer):
-    require_function(answer, "move(v2, v1)")
+    require_function(answer, "move_v2_to_v1(v2, v1)")
     # Square matrices fit transposed or not; those that are not square refuse.
     for d_in, d_out in ((4, 4), (3, 2)):
         v1, v2 = _pair(d_in, d_out)
@@ -107,40 +105,63 @@ def _equal(a, b):
     return a.shape == b.shape and torch.allclose(a.detach(), b.detach())
 
 
-def _scale(answer):
-    value = number(answer, "One number, what the scores are divided by,")
-    if close(value, 4.0):
-        return (
+_SCALE = Table(
+    "One number, what the scores are divided by,",
+    (Field("divisor", "number", "The divisor"),),
+    (
+        right(
             "A score is a sum of 16 products, one for each number of a key. The root "
-            "of that width brings its spread back to about one."
-        )
-    hints = [
-        (16.0, "This is the width of a key. Divide by its root."),
-        (math.sqrt(5), "This is the root of d_in. The sum in a score runs over the "
-         "numbers of a key, not over those of an input."),
-        (3.0, "This is the root of the number of tokens. The weights of a token would "
-         "then depend on how long the sequence is."),
-        (0.25, "This is what the scores are multiplied by. Asked for is the divisor."),
-        (8.0, "Half of the width is not its root."),
-        (2.0, "The root was taken twice."),
-    ]  # fmt: skip
-    look_up(value, hints, "Which sizes has a key, and over which does a score sum?")
+            "of that width brings its spread back to about one.",
+            divisor=(4.0,),
+        ),
+        *hints(
+            "divisor",
+            [
+                (16.0, "This is the width of a key. Divide by its root."),
+                (
+                    math.sqrt(5),
+                    "This is the root of d_in. The sum in a score runs over the "
+                    "numbers of a key, not over those of an input.",
+                ),
+                (
+                    3.0,
+                    "This is the root of the number of tokens. The weights of a token "
+                    "would then depend on how long the sequence is.",
+                ),
+                (
+                    0.25,
+                    "This is what the scores are multiplied by. Asked for is the "
+                    "divisor.",
+                ),
+                (8.0, "Half of the width is not its root."),
+                (2.0, "The root was taken twice."),
+            ],
+        ),
+        wrong("Which sizes has a key, and over which does a score sum?"),
+    ),
+)
 
-
-def _count(answer):
-    value = number(answer, "One whole number, a count of parameters,")
-    if value == 24:
-        return "Three layers, each with six weights and two biases."
-    hints = [
-        (18, "The weights are counted, the biases are not: qkv_bias=True."),
-        (8, "This is one of the three layers."),
-        (27, "A bias has one number for each output, not for each input."),
-        (20, "Each of the three layers has biases of its own."),
-        (48, "The number of tokens does not enter: all tokens share the weights."),
-        (144, "The number of tokens does not enter: all tokens share the weights."),
-        (6, "This is the weight matrix of one layer, without its bias."),
-    ]
-    look_up(value, hints, "Count one nn.Linear first: its weight and its bias.")
+_TOKENS = "The number of tokens does not enter: all tokens share the weights."
+_COUNT = Table(
+    "One whole number, a count of parameters,",
+    (Field("count", "number", "Number of parameters"),),
+    (
+        right("Three layers, each with six weights and two biases.", count=(24,)),
+        *hints(
+            "count",
+            [
+                (18, "The weights are counted, the biases are not: qkv_bias=True."),
+                (8, "This is one of the three layers."),
+                (27, "A bias has one number for each output, not for each input."),
+                (20, "Each of the three layers has biases of its own."),
+                (48, _TOKENS),
+                (144, _TOKENS),
+                (6, "This is the weight matrix of one layer, without its bias."),
+            ],
+        ),
+        wrong("Count one nn.Linear first: its weight and its bias."),
+    ),
+)
 
 
 def _attend(
@@ -161,6 +182,13 @@ def _attention_cases():
     different = seeded(2, 3, 4), seeded(2, 5, 4, seed=1), seeded(2, 5, 6, seed=2)
     square = (seeded(3, 4, 4, seed=i) for i in (3, 4, 5))
     return [different, tuple(square)]
+
+
+def _attend_masked(queries, keys, values):
+    scores = queries @ keys.transpose(-2, -1)
+    future = torch.ones_like(scores).triu(1).bool()
+    scores = scores.masked_fill(future, -torch.inf) / queries.shape[-1] ** 0.5
+    return torch.softmax(scores, dim=-1) @ values
 
 
 def _variant(**changes):
@@ -184,6 +212,16 @@ _EINSUM_MISTAKES = (
         _variant(scale=lambda q, t: t**0.5),
         "The scores are divided by the root of the number of keys. The width of a key "
         "is meant: its last axis.",
+    ),
+    (
+        lambda q, k, v: _attend(q, k, v, scale=lambda *_: v.shape[-1] ** 0.5),
+        "The scores are divided by the root of the values' width. A score sums over "
+        "the numbers of a key: that width is meant.",
+    ),
+    (
+        _attend_masked,
+        "A causal mask hides some of the keys. There is no mask in this exercise: "
+        "every query sees all keys.",
     ),
     (
         _variant(dim=-2),
@@ -217,15 +255,15 @@ _EINSUM_MISTAKES = (
 )
 
 EXERCISES = [
-    Exercise("3.1", PAGE, "A function move(v2, v1)", _move),
-    Exercise("scale", PAGE, "One number", _scale),
-    Exercise("count-weights", PAGE, "One whole number", _count),
+    Exercise("3.1", PAGE, "A function move_v2_to_v1(v2, v1)", _move),
+    Exercise("scale", PAGE, "One number", _SCALE),
+    Exercise("count-weights", PAGE, "One whole number", _COUNT),
     Exercise(
         "einsum",
         PAGE,
-        "A function attend(queries, keys, values)",
+        "A function attention_by_einsum(queries, keys, values)",
         FunctionCheck(
-            "attend(queries, keys, values)",
+            "attention_by_einsum(queries, keys, values)",
             _attend,
             _attention_cases,
             _EINSUM_MISTAKES,

@@ -53,6 +53,21 @@ WRONG = {
             lambda x: tril(x).tril(-1) / tril(x).tril(-1).sum(1, keepdim=True) @ x,
             "does not count itself",
         ),
+        "without itself, the first one zero": (
+            lambda x: (x.cumsum(1) - x)
+            / torch.arange(x.shape[1]).clamp(min=1)[:, None],
+            "does not count itself",
+        ),
+        "without itself, the first one kept": (
+            lambda x: torch.cat(
+                [x[:, :1], by_sums(x)[:, :-1]], dim=1
+            ),
+            "does not count itself",
+        ),
+        "without itself, by one too many": (
+            lambda x: (x.cumsum(1) - x) / torch.arange(1, x.shape[1] + 1)[:, None],
+            "does not count itself",
+        ),
         "upside down": (
             lambda x: tril(x).T / tril(x).T.sum(1, keepdim=True) @ x,
             "what is still to come",

@@ -62,6 +62,32 @@ class NoRoot(Own):
     power = 1.0
 
 
+class OutputDropped(Own):
+    def forward(self, x):
+        self.dropout, dropout = nn.Identity(), self.dropout
+        context = super().forward(x)
+        self.dropout = dropout
+        return dropout(context)
+
+
+class BothDropped(Own):
+    def forward(self, x):
+        return self.dropout(super().forward(x))
+
+
+class Derived(CausalAttention):
+    pass
+
+
+class Wrapped(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.inner = CausalAttention(d_in, d_out, context_length, dropout)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
 class Raises(Own):
     def forward(self, x):
         raise RuntimeError("the reader's own words")
@@ -100,8 +126,7 @@ RIGHT = {
                 "tensor": torch.tensor([0.625, 0.5])},
     "mixed-scales": {"e": "e", "c": "c", "capital": " E "},
     "causal-class": {
-        "own": Own, "package": CausalAttention,
-        "an instance": CausalAttention(6, 4, 8, 0.0),
+        "own": Own, "an instance": Own(6, 4, 8, 0.0),
     },
 }  # fmt: skip
 WRONG = {
@@ -176,6 +201,17 @@ WRONG = {
         "queries": (OverQueries, "Softmax over the wrong axis: the queries"),
         "no root": (NoRoot, "scaled twice, or without the root"),
         "no mask": (SelfAttention_v2, "no causal mask"),
+        "dropout on the output": (OutputDropped, "Dropout acts in another place"),
+        "dropout on the output, built": (
+            OutputDropped(6, 4, 8, 0.0), "Dropout acts in another place"
+        ),
+        "dropout on both": (BothDropped, "Dropout acts on the weights, and on"),
+        "the package": (CausalAttention, "the book's own CausalAttention"),
+        "the package, built": (
+            CausalAttention(6, 4, 8, 0.0), "the book's own CausalAttention"
+        ),
+        "derived": (Derived, "the book's own CausalAttention"),
+        "wrapped": (Wrapped, "the book's own CausalAttention"),
         "raises": (Raises, "the reader's own words"),
         "no weights": (OtherNames, "Name the three layers W_query"),
         "not attention": (nn.Linear, "Tokens do not see each other"),

@@ -49,9 +49,8 @@ RIGHT = {
         "with biases": (layer(768, 12, qkv_bias=True), 10_246_400),
     },
     "repair": {
-        "package": MultiHeadAttention,
-        "instance": MultiHeadAttention(8, 8, 8, 0.0, 2),
         "the class, repaired": broken_class(FILL, SCALE, JOIN),
+        "an instance": broken_class(FILL, SCALE, JOIN)(8, 8, 8, 0.0, 2),
     },
 }  # fmt: skip
 WRONG = {
@@ -93,6 +92,7 @@ WRONG = {
         "not joined": (
             broken_class(FILL, SCALE), "Heads are joined without transposing back"
         ),
+        "the package": (MultiHeadAttention, "the book's own MultiHeadAttention"),
         "not attention": (nn.Identity, "Tokens do not see each other"),
     },
 }  # fmt: skip

@@ -38,6 +38,19 @@ def keepdim_forgotten(scores):
     return exp / exp.sum(dim=-1)
 
 
+def over_the_total(scores):
+    exp = (scores - scores.amax(-1, keepdim=True)).exp()
+    return exp / exp.sum()
+
+
+def values_forgotten(scores):
+    return naive(scores - scores.max(-1, keepdim=True))
+
+
+def in_double(scores):
+    return naive(scores.double()).to(scores.dtype)
+
+
 def in_place(scores):
     scores -= scores.amax(-1, keepdim=True)
     return naive(scores)
@@ -45,6 +58,11 @@ def in_place(scores):
 
 def pair(x):
     weights = torch.softmax(x @ x.mT, dim=-1)
+    return weights @ x, weights
+
+
+def pair_scaled(x, power=0.5):
+    weights = torch.softmax(x @ x.mT / x.shape[-1] ** power, dim=-1)
     return weights @ x, weights
 
 
@@ -113,6 +131,13 @@ WRONG = {
             lambda s: by_row_maximum(s) * naive_sum(s)[..., None] / naive_sum(s),
             "with keepdim=True it stays",
         ),
+        "total": (over_the_total, "divides by the sum over all rows"),
+        "naive, by the total": (
+            lambda s: s.exp() / s.exp().sum(), "divides by the sum over all rows"
+        ),
+        "no values": (values_forgotten, ".values"),
+        "float64": (in_double, "float64 only moves the limit"),
+        "float64, kept": (lambda s: naive(s.double()), "float64 only moves the limit"),
         "torch": (lambda s: torch.softmax(s, -1), "PyTorch's own softmax"),
         "module": (nn.Softmax(dim=-1), "PyTorch's own softmax"),
         "in place": (in_place, "changes its input in place"),
@@ -134,6 +159,11 @@ WRONG = {
         "no softmax": (lambda x: (x @ x.mT @ x, x @ x.mT), "Softmax is missing"),
         "averaged": (
             lambda x: (pair(x)[0], pair(x)[1].mean(-2)), "averaged over the queries"
+        ),
+        "scaled": (pair_scaled, "Nothing is divided here"),
+        "scaled by d": (lambda x: pair_scaled(x, 1.0), "Nothing is divided here"),
+        "scaled, weights alone": (
+            lambda x: (pair(x)[0], pair_scaled(x)[1]), "Only the weights are scaled"
         ),
         "three": (lambda x: (*pair(x), x), "2 results are asked for"),
         "second wrong": (

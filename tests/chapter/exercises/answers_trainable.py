@@ -91,6 +91,13 @@ def einsum(q, k, v, scale=None, dim=-1):
     return torch.einsum("bqk,bkv->bqv", torch.softmax(scores, dim=dim), v)
 
 
+def einsum_masked(q, k, v):
+    scores = torch.einsum("bqd,bkd->bqk", q, k)
+    future = torch.ones_like(scores).triu(1).bool()
+    scores = scores.masked_fill(future, -torch.inf) / q.shape[-1] ** 0.5
+    return torch.einsum("bqk,bkv->bqv", scores.softmax(-1), v)
+
+
 def einsum_other_letters(q, k, v):
     scores = torch.einsum("nid,njd->nij", q / q.shape[-1] ** 0.5, k)
     return torch.einsum("nij,nje->nie", scores.softmax(2), v)
@@ -163,6 +170,11 @@ WRONG = {
             lambda q, k, v: einsum(q, k, v, scale=k.shape[1] ** 0.5),
             "the root of the number of keys",
         ),
+        "d_v": (
+            lambda q, k, v: einsum(q, k, v, scale=v.shape[-1] ** 0.5),
+            "the root of the values' width",
+        ),
+        "masked": (einsum_masked, "A causal mask hides some of the keys"),
         "queries": (lambda q, k, v: einsum(q, k, v, dim=1), "runs over the queries"),
         "batch": (lambda q, k, v: einsum(q, k, v, dim=0), "runs over the batch"),
         "transposed": (

@@ -8,7 +8,9 @@ import re
 import pytest
 
 from attention.chapter.exercises import EXERCISES
+from attention.chapter.exercises.places import PLACES
 from tests.book.pages import Page, text_of
+from tests.book.pages import slug as heading
 
 EXERCISES_PAGE, SOLUTIONS_PAGE = Page("exercises"), Page("solutions")
 
@@ -45,15 +47,49 @@ def test_the_unsolved_exercise_has_nothing_to_check(name):
     assert re.search(rf"^(def {answer}\(|{answer} = None)", write.source, re.M)
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_help_stands_below_the_exercise(name):
-    text = "\n".join(
+def words(page):
+    return "\n".join(
         cell.metadata.get("name", "") if cell.cell_type == "code" else cell.source
-        for cell in EXERCISES_PAGE.notebook.cells
+        for cell in page.notebook.cells
     )
-    after = text.partition(f"check-{slug(name)}\n")[2].partition("\nwrite-")[0]
-    assert after.count("<details>") == after.count("</details>") >= 1
-    assert f"[Solution](solutions.ipynb#solution-{slug(name)})" in after
+
+
+def title(page, prefix, name):
+    """The heading under which the exercise, or its solution, stands."""
+    above = f"{words(page)}\n".partition(f"\n{prefix}-{slug(name)}\n")[0]
+    return re.findall("^### (.+)$", above, re.MULTILINE)[-1]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_help_opens_step_by_step_and_ends_with_the_solution(name):
+    after = words(EXERCISES_PAGE).partition(f"check-{slug(name)}\n")[2]
+    after = re.split(r"\n(?:write-|#{2,3} )", after)[0]
+    steps = re.findall("<summary>(.+)</summary>", after)
+    assert after.count("<details>") == after.count("</details>") == len(steps)
+    assert steps[:2] == ["First hint", "Second hint"]
+    assert steps[-1] == "Solution"
+    # Not one click away: the link is folded, and so is the code where it leads.
+    anchor = heading(title(SOLUTIONS_PAGE, "solution", name))
+    folded = after.partition("<summary>Solution</summary>")[2]
+    assert f"(solutions.ipynb#{anchor})" in folded
+    assert after.count("solutions.ipynb") == 1
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_exercise_and_its_page_link_each_other(name):
+    level, page, section, _ = PLACES[name]
+    here = title(EXERCISES_PAGE, "write", name)
+    text = words(EXERCISES_PAGE).partition(f"### {here}\n\n")[2]
+    said = re.match(r"\*(\w+)\*, after \[(.+?)\]\((\w+)\.ipynb#(\S+)\)", text)
+    assert said, text[:200]
+    assert said[1] == level.title()
+    assert (said[3], said[2].replace("`", "")) == (page, section)
+    assert said[4] == heading(said[2])
+    there, section = PLACES[name].link
+    after = words(Page(there)).replace("`", "").partition(f"# {section}\n")[2]
+    line = re.split("\n#{1,3} ", after)[0].strip().splitlines()[-1]
+    assert line.startswith("> **Exercise")
+    assert f"[{here}](exercises.ipynb#{heading(here)}) ({level})" in line
 
 
 @pytest.mark.parametrize("name", EXERCISES)
