@@ -88,8 +88,8 @@ mutants: $(READY) ## break the book in N places and see every check work (N=200 
 measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
 	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
 
-repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
-	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)
+repository: $(SITE_READY) ## set the repository's address: URL=https://github.com/ORG/NAME (SITE_URL=https://…)
+	@$(BIN)/python -m tools.repository $(if $(URL),$(URL) $(if $(SITE_URL),--site $(SITE_URL)),--unset)
 
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf

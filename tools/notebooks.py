@@ -44,7 +44,7 @@ def read_source(page):
     counts = {}
     for cell in notebook.cells:
         cell.id = _cell_id(cell, counts)
-        _fold(cell)
+        fold(cell)
     _add_anchors(notebook.cells, page)
     return notebook
 
@@ -85,8 +85,8 @@ def _add_anchors(cells, page):
                     cell.source = line.sub(anchor, cell.source, count=1)
 
 
-def _fold(cell):
-    # The tags fold a cell on the site; these fold it in Jupyter and in Colab.
+def fold(cell):
+    """Fold a cell in Jupyter and in Colab, as its tags fold it on the site."""
     tags = cell.metadata.get("tags", [])
     if "hide-input" in tags:
         cell.metadata["jupyter"] = {"source_hidden": True}
