@@ -9,6 +9,7 @@ what the pages ask for. One module for each concern; each says what it replaces:
     assets    scripts and styles: those the page needs, none that blocks it
     styles    of those style sheets, only the rules that can apply to a page
     repair    markup of the theme that fails accessibility checks
+    contents  the side bar, with the numbers of pages and sections
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from lean_site import (
     assets,
+    contents,
     describe,
     extras,
     find,
@@ -36,7 +38,7 @@ from lean_site import (
     templates,
 )
 
-FILES = {".py", ".js", ".css", ".svg", ".png"}
+FILES = {".py", ".js", ".css", ".svg", ".png", ".woff2"}
 THEME = Path(__file__).resolve().parents[1]
 
 
@@ -53,6 +55,7 @@ def setup(app):
     app.connect("config-inited", _digest)
     parts = (
         templates,
+        contents,
         maths,
         icons,
         assets,
