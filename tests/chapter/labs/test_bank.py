@@ -160,7 +160,7 @@ def test_numbers_spell_their_sums(opened):
     root, one = opened()
     readout = root.locator(".al-readout")
     weights, z = BankLab().compute()[0]
-    root.get_by_role("button", name=re.compile("^river")).first.hover()
+    root.locator("button.bk-word").nth(1).hover()
     assert f"= {weights[1]:.4f}" in readout.text_content()
     assert "bank · river: 1·2 + 1·0 = 2.0000" in readout.text_content()
     one.page.mouse.move(0, 0)
