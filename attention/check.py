@@ -7,15 +7,16 @@ module can be called in the same way.
 
 import sys
 import types
+from typing import Any
 
-from attention.checker import check
+from attention.checker import Report, check
 from attention.checker.commandline import main
 
 __all__ = ["check", "main"]
 
 
 class _CallableModule(types.ModuleType):
-    def __call__(self, *arguments, **named):
+    def __call__(self, *arguments: Any, **named: Any) -> Report:
         return check(*arguments, **named)
 
 

@@ -93,7 +93,7 @@ def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
         )
     if any(isinstance(p, DTensor) for p in layer.parameters()):
         raise ValueError("layer is split already. Build a new one to split it anew.")
-    counts = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
+    counts: list[str] = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
     for name in counts:
         validate.heads_per_rank(name, getattr(layer, name), mesh.size())
     rows, columns = ColwiseParallel(), RowwiseParallel()

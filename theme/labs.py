@@ -40,7 +40,7 @@ def assets():
     """Give the files that the site serves, as a mapping of name to text."""
     compose = _compose()
     loader = Path(__file__).with_name("labs_loader.js").read_text(encoding="utf-8")
-    return {"labs.js": compose.classic(loader), "labs.css": compose.styles()}
+    return {"labs.js": compose.classic(loader), "labs.css": compose.all_styles()}
 
 
 def lab_states(stored):

@@ -54,10 +54,13 @@ def flatten(values):
 
 def contains_run(haystack, needle):
     """Tell whether a list occurs in another, in one piece."""
+    return _find_run(haystack, needle, list.__eq__) is not None
+
+
+def _find_run(haystack, needle, equal):
     size = len(needle)
-    return any(
-        haystack[i : i + size] == needle for i in range(len(haystack) - size + 1)
-    )
+    starts = range(len(haystack) - size + 1)
+    return next((i for i in starts if equal(haystack[i : i + size], needle)), None)
 
 
 def published(value_id):
@@ -72,21 +75,29 @@ def published(value_id):
 def shows(text, value_id):
     """Tell whether a cell's text shows the digits that were published under an id."""
     found = numbers(text)
-    return any(_matches(found, entry) for entry in published(value_id))
+    return any(place(found, entry) is not None for entry in published(value_id))
 
 
-def _matches(found, entry):
+def place(found, entry):
+    """Find the digits of an entry among the numbers of a text.
+
+    Args:
+        found: what `numbers` gives.
+        entry: a reference entry.
+
+    Returns:
+        The index of the first of them, or None.
+    """
     digits = flatten(entry["values"])
     if entry["kind"] == "input":
         digits = [_as_printed(digit) for digit in digits]
-    if entry["kind"] != "approximate":
-        return contains_run(found, digits)
-    size, wanted = len(digits), [float(d) for d in digits]
-    windows = [found[i : i + size] for i in range(len(found) - size + 1)]
-    return any(
-        all(abs(float(a) - b) <= TOLERANCE for a, b in zip(w, wanted, strict=True))
-        for w in windows
-    )
+    equal = _about if entry["kind"] == "approximate" else list.__eq__
+    return _find_run(found, digits, equal)
+
+
+def _about(found, wanted):
+    pairs = zip(found, wanted, strict=True)
+    return all(abs(float(a) - float(b)) <= TOLERANCE for a, b in pairs)
 
 
 def _as_printed(digits):

@@ -37,7 +37,7 @@ class Config(SimpleNamespace):
         return getattr(self, name, default)
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Check the class that the command line names, print the report.
 
     The class is loaded and run in a process of its own.
@@ -86,7 +86,7 @@ def _checked(options):
         pairing = given.get("rope", True)
         pairing = "halves" if pairing is True else pairing
         given["rope"] = {"pairing": pairing, "base": options.rope_base}
-    for name in ("window", "softcap", "alibi"):
+    for name in ("window", "memory", "softcap", "alibi"):
         if getattr(options, name):
             given[name] = getattr(options, name)
     report = check(
@@ -192,6 +192,7 @@ def _add_layer(group):
     group.add_argument("--rope", nargs="?", const="on", choices=pairings)
     group.add_argument("--rope-base", type=float, metavar="BASE")
     group.add_argument("--window", type=int, metavar="N")
+    group.add_argument("--memory", type=int, metavar="N", help="cross-attention")
     group.add_argument("--alibi", action="store_true")
     norms = ("on", "layer", "rms", "l2")
     group.add_argument("--qk-norm", nargs="?", const="on", choices=norms)

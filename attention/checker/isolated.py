@@ -14,6 +14,8 @@ import warnings
 
 import torch
 
+LENGTH = 8  # bytes that say how long the result is
+
 
 class EndedError(Exception):
     """The process ended, or had to be ended, before there was a result."""
@@ -66,23 +68,27 @@ def _serve(function, writing):
         torch.set_num_threads(1)
         text = pickle.dumps(function())
         with os.fdopen(writing, "wb") as out:
-            out.write(text)
+            out.write(len(text).to_bytes(LENGTH, "big") + text)
     finally:
         end(0)
 
 
 def _received(reading, deadline):
-    """Return (what the child sent, whether that was all in time)."""
-    parts = []
+    """Return (what the child sent, whether that was all in time).
+
+    The pipe may stay open after that: what the child has started holds it, too.
+    """
+    text = b""
     while (left := deadline - time.monotonic()) > 0:
         ready, _, _ = select.select([reading], [], [], left)
         if not ready:
             break
         part = os.read(reading, 2**16)
-        if not part:
-            return b"".join(parts), True
-        parts.append(part)
-    return b"".join(parts), False
+        text += part
+        length = int.from_bytes(text[:LENGTH], "big")
+        if not part or (len(text) >= LENGTH and len(text) == LENGTH + length):
+            return text[LENGTH:], True
+    return text, False
 
 
 def _how(status):

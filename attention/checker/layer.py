@@ -36,6 +36,7 @@ class Layer:
         qk_norm: the norm of queries and keys within each head.
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
+        memory: how many tokens of a fixed memory make the keys and values.
         norms: what a norm is multiplied with and added, by place: "x", "q", "k".
     """
 
@@ -45,6 +46,7 @@ class Layer:
     qk_norm: str | None = None
     softcap: float | None = None
     prenorm: str | None = None
+    memory: int | None = None
     norms: tuple = ()
 
     @property
@@ -79,6 +81,8 @@ class Layer:
             told.append(f"scores capped at {self.softcap:g}")
         if self.prenorm:
             told.append(f"a norm of the input ({self.prenorm})")
+        if self.memory:
+            told.append(f"a memory of {self.memory} tokens")
         return ", ".join(told) or "nothing else"
 
 
@@ -99,9 +103,10 @@ def described(rope=None, qk_norm=None, prenorm=None, **others):
                 f"{name} must be one of {', '.join(NORMS)}, but got {value!r}."
             )
         norms[name] = value
-    window = others.get("window")
-    if window is not None and (not isinstance(window, int) or window < 1):
-        raise UnusableError(f"window must be a whole number from 1, got {window!r}.")
+    for name in ("window", "memory"):
+        size = others.get(name)
+        if size is not None and (type(size) is not int or size < 1):
+            raise UnusableError(f"{name} must be a whole number from 1, got {size!r}.")
     return Layer(rope=_rope(rope), **norms, **others)
 
 
@@ -123,6 +128,13 @@ def _rope(given):
             f"pairing, base and share, but got {given!r}."
         )
     return rope
+
+
+def memory_tokens(count, like):
+    """Return the same random memory (b, count, d) for each sequence of (b, t, d)."""
+    b, _, d = like.shape
+    memory = torch.randn(count, d, generator=torch.Generator().manual_seed(91))
+    return memory.to(like).expand(b, count, d)
 
 
 def rotate(x, rope, positions, width=None):

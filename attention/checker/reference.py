@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from attention.checker.layer import Layer, Rope, normalize, rotate
+from attention.checker.layer import Layer, Rope, memory_tokens, normalize, rotate
 
 PLAIN = Layer()
 
@@ -89,6 +89,8 @@ class Computation:
         self.x = x.double()
         self.p = projections
         self.layer = layer
+        if layer.memory:
+            self.memory = memory_tokens(layer.memory, x).double()
         self._kept = {}
 
     def output(self, recipe):
@@ -133,7 +135,7 @@ class Computation:
         """Return queries, keys or values (b, h, t, d_head) as the recipe does."""
         p, layer = self.p, self.layer
         name, how = r.source[slot], r.split[slot]
-        x = self.x
+        x = self.x if slot == 0 or not layer.memory else self.memory
         if layer.prenorm and "qkv"[slot] in r.prenormed:
             x = normalize(x, layer.prenorm, layer.norm_of("x"))
         pairs = {"q": p.query, "k": p.key, "v": p.value}

@@ -3,8 +3,13 @@
 import contextlib
 import html
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attention.checker.collector import Collector
 
 WIDTH = 88
 LABEL = 12  # columns for the name of a row
@@ -72,7 +77,7 @@ class Finding:
             ("Read", f"{PAGES[self.page]} ({self.page})"),
         ]
 
-    def table(self):
+    def table(self) -> list[str]:
         """Return the lines of expected beside actual weights, or nothing."""
         if self.example is None:
             return []
@@ -126,14 +131,19 @@ class Report:
     not_compared: str = ""
     strict: bool = False
 
-    def take(self, collector, select=(), ignore=()):
+    def take(
+        self,
+        collector: "Collector",
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+    ) -> None:
         """Take over what was gathered, as far as it is asked for."""
         wanted = [f for f in collector.findings() if chosen(f, select, ignore)]
         self.findings = wanted
         self.results = collector.results
         self.not_compared = collector.not_compared
 
-    def failing(self):
+    def failing(self) -> list[Finding]:
         """Return the findings that fail: errors, with ``strict`` warnings too."""
         severities = ("error", "warning") if self.strict else ("error",)
         return [f for f in self.findings if f.severity in severities]
@@ -185,7 +195,7 @@ class Report:
         tests = f"{passed} of {ran} tests passed{others}"
         return f"{self.subject}: {found}{compared}, {tests}"
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = _wrap(self.headline())
         if self.problem:
             lines += ["", *_wrap(self.problem)]
@@ -211,7 +221,7 @@ class Report:
 
     __repr__ = __str__
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         parts = [f"<p><strong>{_escape(self.headline())}</strong></p>"]
         if self.problem:
             parts.append(f"<p>{_escape(self.problem)}</p>")

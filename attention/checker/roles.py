@@ -92,12 +92,14 @@ def _roles_of(subject, x, number, product, y):
     after = subject(many, other, mode=moved)
     found = {}
     for column in range(width):
-        kind = _kind(column, plain.seen, moved.seen, still, after, width)
+        kind = _kind(
+            column, plain.seen, moved.seen, still, after, width, subject.layer.memory
+        )
         found.setdefault(kind, []).append(column)
     return found
 
 
-def _kind(column, before, after, y, z, width):
+def _kind(column, before, after, y, z, width, keys=None):
     rows = _changed_rows(y[column], z[column])
     for one, two in zip(before.fused, after.fused, strict=False):
         for role, a, b in zip(("query", "key", "value"), one[1:4], two[1:4],
@@ -106,7 +108,7 @@ def _kind(column, before, after, y, z, width):
                 return role
     for one, two in zip(before.softmaxes, after.softmaxes, strict=False):
         a, b = _of(one[1], column, width), _of(two[1], column, width)
-        if a.shape[-1] == a.shape[-2] and changed(a, b):
+        if a.shape[-1] == (keys or a.shape[-2]) and changed(a, b):
             rows = _changed_rows(a.flatten(0, -3).transpose(0, 1),
                                  b.flatten(0, -3).transpose(0, 1))  # fmt: skip
             return "query" if rows == [PLACE] else "key"
@@ -144,7 +146,8 @@ def _reading(subject, parts, seen):
     per_head = len(parts["query"]) > 1
     # A number of heads that was asked for is to be kept.
     asked = subject.sizes.get("num_heads")
-    h = len(parts["query"]) if per_head else asked or _heads_seen(seen, subject)
+    seen_heads = _heads_seen(seen, subject.layer.memory)
+    h = len(parts["query"]) if per_head else asked or seen_heads
     width = pairs["query"][0].shape[0]
     if not h or width % h:
         return []
@@ -161,11 +164,12 @@ def _joined(pairs):
     return torch.cat(weights), bias
 
 
-def _heads_seen(seen, subject):
+def _heads_seen(seen, keys):
     """Return how many heads the attention weights of one sequence have."""
     for _, query, *_ in seen.fused:
         return query.shape[-3] if query.dim() == 4 else 1
     for _, weights, _ in seen.softmaxes:
-        if weights.shape[-1] == weights.shape[-2]:
-            return max(weights.numel() // weights.shape[-1] ** 2, 1)
+        t, t_k = weights.shape[-2:]
+        if t_k == (keys or t):
+            return max(weights.numel() // (t * t_k), 1)
     return None

@@ -11,28 +11,22 @@ from torch import nn
 from attention.checker import build, limits
 from attention.checker.build import UnusableError
 from attention.checker.collector import Collector
+from attention.checker.first_call import RUNS, first_call
+from attention.checker.given_reference import reference_from
 from attention.checker.layer import OPTIONS, described
-from attention.checker.numbers import changed
 from attention.checker.probes import PROBES
-from attention.checker.probes.meaning import depends
 from attention.checker.report import Report
 from attention.checker.source import Source
 from attention.checker.subject import (
-    CallFailed,
     Failure,
     How,
-    guarded,
     random_state_kept,
 )
 from attention.checker.surroundings import process_kept, quiet, settings_kept
 from attention.checker.variants import (
     first_subject,
-    narrower_heads,
-    one_by_one,
-    uneven,
 )
 
-RUNS = "builds and runs"
 TESTS = [RUNS, *(test for test, _ in PROBES)]
 
 
@@ -79,7 +73,8 @@ def check(
             as the constructor takes them. And what the layer does besides attention:
             rope=True, "halves", "neighbors" or a dictionary with pairing, base and
             share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
-            softcap=….
+            softcap=…; memory=…, the number of tokens that keys and values come from
+            in cross-attention.
 
     Returns:
         :class:`attention.checker.Report`, which prints as text and shows as a table.
@@ -114,6 +109,7 @@ def check(
         kept.enter_context(process_kept())
         try:
             layer = described(**_layer_options(module_or_class, arguments))
+            causal = causal and not layer.memory  # a memory is there from the start
             source = Source(module_or_class, arguments, causal, worker)
             report.subject = source.label
             report.notes += source.notes
@@ -174,98 +170,10 @@ def _run(source, reference, causal, how, collector, report):
     report.notes = subject.notes = source.notes
     subject.skip_reference = reference is False
     if reference is not None and reference is not False:
-        subject.reference = _reference(reference, source)
-    subject = _first_call(source, subject, collector)
+        subject.reference = reference_from(reference, source)
+    subject = first_call(source, subject, collector, TESTS[1:])
     if subject is not None:
         _probe(subject, collector)
-
-
-def _first_call(source, subject, collector):
-    """Call it once; return the subject if the other tests make sense."""
-    x = subject.tokens()
-    done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
-    try:
-        subject(x)
-    except Failure as failure:
-        if failure.mistake == "environment":
-            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
-        if _only_full_length(subject, failure, collector, done):
-            return subject
-        other = _otherwise(source, subject, failure)
-        if other is None:
-            collector.cannot_run(RUNS, failure, done)
-            collector.not_run(TESTS[1:], "the layer does not run")
-            return None
-        subject = other
-    collector.run(RUNS, _try_out, subject)
-    return subject
-
-
-def _otherwise(source, subject, failure):
-    """Return the subject called or built in another way that runs, or None."""
-    if failure.mistake not in ("forward_raises", "wrong_shape"):
-        return None
-    other = narrower_heads(source, subject)
-    if other is not None:
-        note = f"Built with head_size={source.arguments['head_size']}, which is d_in/h."
-    else:
-        other = one_by_one(source, subject)
-        note = "It takes one sequence (t, d) at a time: each was given alone."
-    if other is None:
-        return None
-    for name in ("notes", "reference", "skip_reference"):
-        setattr(other, name, getattr(subject, name))
-    other.note(note)
-    return other
-
-
-def _only_full_length(subject, failure, collector, done):
-    """Whether it runs with exactly context_length tokens; then go on with these."""
-    if failure.mistake != "forward_raises" or not subject.limit:
-        return False
-    if not 6 < subject.limit <= 64:
-        return False
-    subject.fixed_length = subject.limit
-    try:
-        subject(subject.tokens())
-    except Failure:
-        subject.fixed_length = None
-        return False
-    text = f"It raised {failure}. With {subject.limit} tokens it runs."
-    collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
-    return True
-
-
-def _try_out(subject, collector):
-    _try_layout(subject, collector)
-    subject.uneven = uneven(subject, collector)
-
-
-def _try_layout(subject, collector):
-    """See whether sequences attend to each other where tokens should."""
-    x = subject.tokens(seed=2)
-    other = x.clone()
-    other[1] = subject.tokens(seed=3)[1]
-    y, z = subject(x), subject(other)
-    mixes_samples = changed(y[0], z[0]) or changed(y[2], z[2])
-    if subject.layout != "btd" or not mixes_samples or _mixes_tokens(subject):
-        return
-    subject.layout = "tbd"
-    if not _mixes_tokens(subject):
-        subject.layout = "btd"
-        return
-    done = "One token, then one sequence replaced by another."
-    seen = (
-        "Other sequences changed, other tokens of the same sequence did not. "
-        "With the first two axes exchanged it is the other way round."
-    )
-    collector.add("batch_first", done, seen)
-    subject.note("The other tests gave it its input as (t, b, d).")
-
-
-def _mixes_tokens(subject):
-    matrix = depends(subject)
-    return bool((matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any())
 
 
 # Without the right to shorter inputs, these have nothing to say.
@@ -295,61 +203,6 @@ def _probe(subject, collector):
             collector.add("slow", "All tests one after the other.", seen)
             return
         collector.run(test, probe, subject)
-
-
-def _reference(given, source):
-    """Return a function (module, x) that computes what is right.
-
-    Raises:
-        UnusableError: it is no module, class or function, or its weights differ.
-    """
-    if isinstance(given, type) and issubclass(given, nn.Module):
-        twin = Source(given, dict(source.arguments), True, source.worker)
-        try:
-            given = twin.build()
-        except Failure as failure:
-            raise UnusableError(f"the reference cannot be built: {failure}.") from None
-    if isinstance(given, nn.Module):
-        right = build.duplicate(given).eval()
-
-        def function(module, x):
-            _take_parameters(right, module)
-            return right(x)
-    elif callable(given):
-        function = given
-    else:
-        raise UnusableError(
-            f"reference must be a module, a class, a function (module, x), None or "
-            f"False, but got {type(given).__name__}."
-        )
-
-    def guarded_function(module, x):
-        def job():
-            with torch.no_grad():
-                return function(module.eval(), x.clone())
-
-        try:
-            y = guarded(source.worker, job, "forward_raises")
-        except Failure as failure:
-            raise UnusableError(f"the reference failed: {failure}.") from None
-        return y[0] if isinstance(y, tuple | list) else y
-
-    return guarded_function
-
-
-def _take_parameters(right, module):
-    """Give the reference the parameters: with the buffers it would copy mistakes."""
-    buffers = {name: value.clone() for name, value in right.named_buffers()}
-    state = {name: p.detach() for name, p in module.named_parameters()}
-    missing = [name for name, _ in right.named_parameters() if name not in state]
-    unknown = set(state) - {name for name, _ in right.named_parameters()}
-    if missing or unknown:
-        raise RuntimeError(
-            f"its parameters have other names. Missing key(s): "
-            f"{', '.join(missing) or 'none'}; unexpected: "
-            f"{', '.join(sorted(unknown)) or 'none'}"
-        )
-    right.load_state_dict(state | buffers, strict=False)
 
 
 def _layout(layout):

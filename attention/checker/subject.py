@@ -1,7 +1,6 @@
 """The module under test: calls it within limits and never lets it escape."""
 
 import contextlib
-import inspect
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,13 @@ import torch
 from torch import nn
 
 from attention.checker.build import (
-    FunctionModule,
     UnusableError,
     duplicate,
     first_line,
     randomise,
 )
-from attention.checker.layer import Layer
+from attention.checker.calling import inputs, mask_of_pytorch, with_memory
+from attention.checker.layer import Layer, memory_tokens
 from attention.checker.limits import TimedOutError, is_out_of_memory, message
 from attention.checker.projections import find, from_adapter
 from attention.checker.reference import PLAIN
@@ -85,6 +84,7 @@ class Subject:
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
+        self.replaced_memory = None  # the token of the memory that is another one
         self.limit = None  # the most tokens allowed
         self.fixed_length = None  # set where it takes no other number of tokens
         self.reference = None
@@ -193,49 +193,22 @@ class Subject:
     def _plain_call(self, module, x):
         if self.how.call is not None:
             return self.how.call(module, x)
+        if self.layer.memory:
+            memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
+            memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
+            return with_memory(module)(module, x, memory)
         if isinstance(module, nn.MultiheadAttention):
-            return module(x, x, x, **self._mask_for(module, x))
-        places, names = self.inputs(module)
+            given = mask_of_pytorch(module, x, self.causal)
+            return module(x, x, x, **given)
+        places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))
 
-    def _mask_for(self, module, x):
-        """Return the keyword arguments with which PyTorch's own layer is causal."""
-        if not self.causal:
-            return {"need_weights": False}
-        t = x.shape[1] if module.batch_first else x.shape[0]
-        hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
-        return {"need_weights": False, "attn_mask": hidden}
-
-    @staticmethod
-    def inputs(module):
-        """Return how often forward wants x, and by which names.
-
-        Once, or for query, key and value; keyword-only arguments by their names.
-
-        Raises:
-            UnusableError: it wants something else.
-        """
-        if isinstance(module, FunctionModule):
-            return 1, []
-        parameters = inspect.signature(module.forward).parameters
-        required = [
-            name
-            for name, p in parameters.items()
-            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        ]
-        by_name = [n for n in required if parameters[n].kind is inspect._KEYWORD_ONLY]
-        starts = [name.strip("_")[:1].lower() for name in required]
-        takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-        if starts == ["q", "k", "v"] or len(required) == 1:
-            return len(required) - len(by_name), by_name
-        if not required and (takes_any or parameters):
-            return 1, []
-        raise UnusableError(
-            f"forward takes ({', '.join(parameters)}), and the check knows "
-            f"only x, or query, key and value. Say how to call it, as in "
-            f"check(…, call=lambda module, x: module(x, …)), or from a terminal "
-            f'--call "lambda module, x: module(x, …)".'
-        )
+    def _memory(self, x):
+        memory = memory_tokens(self.layer.memory, x)
+        if self.replaced_memory is not None:
+            memory = memory.clone()
+            memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]
+        return memory
 
     def _unwrap(self, output):
         if isinstance(output, tuple | list) and output:

@@ -65,6 +65,6 @@ def _report(folder, entry):
         "findings": [f"{f.code} {f.mistake} [{f.severity}]" for f in report.findings],
         "seen": [f.seen for f in report.findings],
         "not_compared": report.not_compared,
-        "problem": report.problem,
+        "problem": report.problem.replace(str(folder), ""),
         "notes": [note.replace(str(folder), "") for note in [*report.notes, *notes]],
     }

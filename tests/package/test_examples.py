@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 import attention
+from attention import checker
 from tests.package.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
@@ -24,6 +25,10 @@ def public_objects():
         for public, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and not public.startswith("_"):
                 yield pytest.param(value, id=f"{name}.{public}")
+
+    for name in checker.__all__:
+        if inspect.isfunction(getattr(checker, name)):
+            yield pytest.param(getattr(checker, name), id=f"checker.{name}")
 
 
 def examples_of(value):

@@ -15,7 +15,7 @@ from tools.measure.server import serving
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "theme"))
 # Pages that Sphinx and the extension add to those of the table of contents.
-ADDED = ["404", "genindex", "search"]
+ADDED = ["404", "genindex", "offline", "search"]
 LEFT_OUT = {".git", ".venv", "_build", "node_modules", ".pytest_cache", ".ruff_cache"}
 
 
@@ -46,6 +46,8 @@ def shorten(root):
     for path in sorted((root / "book").glob("*.md")):
         text = path.read_text(encoding="utf-8")
         title = re.search("^# .+$", text, re.MULTILINE)[0]
+        # The first page's way in, which theme/opening.py asks for.
+        title = "\n\n".join([title, *re.findall(r"^\*\*\[Start reading.*", text, re.M)])
         path.write_text(f"{title}\n\nWords.\n", encoding="utf-8")
         pair = path.with_suffix(".ipynb")
         if pair.exists():

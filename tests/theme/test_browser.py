@@ -1,4 +1,4 @@
-"""The site in use: policy, search, themes, copying and keyboard, in a Chromium."""
+"""The site in use: policy, themes, copying and keyboard, in a Chromium."""
 
 import pytest
 
@@ -7,20 +7,6 @@ from tools.measure.visit import visiting
 
 pytestmark = pytest.mark.browser
 PAGE = "book/02_simple_self_attention.html"
-
-
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_search_finds_pages_offline(scheme, browser, address, site):
-    base = address if scheme == "http" else site.as_uri()
-    with visiting(browser, f"{base}/{PAGE}") as visit:
-        visit.load()
-        visit.page.keyboard.press("Control+k")
-        visit.page.keyboard.type("softmax")
-        visit.page.keyboard.press("Enter")
-        # Results come in one by one.
-        page = "02_simple_self_attention.html"
-        visit.page.wait_for_selector(f'#search-results li a[href*="{page}"]')
-        assert visit.third_parties() == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])

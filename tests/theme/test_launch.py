@@ -56,6 +56,20 @@ def test_pages_without_a_kernel_launch_nothing(set_site, soup):
         assert buttons(soup(entry)) == []
 
 
+def opening(soup):
+    """The buttons of the first page, as (words, address)."""
+    return [(a.get_text(), a["href"]) for a in soup.select("article p.opening a")]
+
+
+def test_first_page_runs_where_there_is_an_address(set_site, soup):
+    entry = toc_entries()[0]
+    start = ("Start reading", "01_why_attention.html")
+    assert opening(soup(entry)) == [start], "nothing to run without an address"
+    page = BeautifulSoup((set_site / f"{entry}.html").read_text("utf-8"), "html.parser")
+    assert opening(page) == [start, ("Run it", buttons(page)[0])]
+    assert buttons(page)[0].startswith("https://mybinder.org/")
+
+
 def test_full_addresses_are_given_where_they_are_known(set_site):
     base = "https://some-org.github.io/some-name"
     entry = toc_entries()[0]
@@ -66,7 +80,8 @@ def test_full_addresses_are_given_where_they_are_known(set_site):
     listed = re.findall("<loc>(.*?)</loc>", (set_site / "sitemap.xml").read_text())
     assert sorted(listed) == sorted(f"{base}/{e}.html" for e in toc_entries())
     missing = BeautifulSoup((set_site / "404.html").read_text(), "html.parser")
-    assert missing.find("a")["href"].startswith("/some-name/")
+    toc = missing.select(".bd-sidebar-primary nav a")
+    assert {link["href"].split("/")[1] for link in toc} == {"some-name"}
 
 
 def test_repository_and_pages_are_in_step(soup):

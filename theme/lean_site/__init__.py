@@ -12,7 +12,9 @@ what the pages ask for. One module for each concern; each says what it replaces:
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere
+    offline   a service worker that keeps pages for reading without a network
     extras    the entry page, the page for wrong addresses, the site map
+    find      the search, with its index of sections and cells (`sections` cuts them)
 
 A change that no longer finds what it replaces stops the build, so that an upgrade of
 the theme cannot undo it in silence.
@@ -25,9 +27,11 @@ from lean_site import (
     assets,
     describe,
     extras,
+    find,
     icons,
     launch,
     maths,
+    offline,
     styles,
     templates,
 )
@@ -47,7 +51,18 @@ def _digest(app, config):
 def setup(app):
     app.add_config_value("site_digest", "", "html")
     app.connect("config-inited", _digest)
-    parts = (templates, maths, icons, assets, describe, launch, extras, styles)
+    parts = (
+        templates,
+        maths,
+        icons,
+        assets,
+        describe,
+        launch,
+        extras,
+        find,
+        offline,
+        styles,
+    )
     for module in parts:
         module.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

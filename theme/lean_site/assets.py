@@ -22,7 +22,13 @@ THEME_SCRIPT = (
     'document.documentElement.dataset.theme=mode!=="auto"?mode:'
     'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light"'
 )
-NEVER = {"sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css"}
+NEVER = {
+    "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
+    # Sphinx's own search (see find.py), and the highlights that it leaves behind.
+    "sphinx_highlight.js", "searchtools.js", "language_data.js",
+}  # fmt: skip
+# Parts of site.js, beside site.js itself: what a reader may ask for on every page.
+ON_EVERY_PAGE = ["open_search", "published", "place", "offline"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {
@@ -44,7 +50,7 @@ CONSTANTS = (
     "DOCUMENTATION_OPTIONS.pagename",
     "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
 )
-DATA = r'type="application/(?:vnd\.jupyter|ld\+json)'
+DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
 
@@ -146,8 +152,12 @@ def site_script(config):
         "togglebuttonSelector": config.togglebutton_selector,
     }
     lines = [f"var {name} = {json.dumps(value)};" for name, value in constants.items()]
-    own = Path(__file__).with_name("site.js").read_text(encoding="utf-8")
-    return "\n".join([*lines, own])
+    here = Path(__file__).parent
+    own = [
+        here / "site.js",
+        *(here / "scripts" / f"{name}.js" for name in ON_EVERY_PAGE),
+    ]
+    return "\n".join([*lines, *(file.read_text(encoding="utf-8") for file in own)])
 
 
 def _write(app, *_):

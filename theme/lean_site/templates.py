@@ -6,7 +6,7 @@ the place of the template engine.
 
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
-from lean_site import assets, describe, icons, policy, repair
+from lean_site import assets, describe, find, icons, policy, repair
 
 
 class Templates(BuiltinTemplateLoader):
@@ -21,6 +21,7 @@ class Templates(BuiltinTemplateLoader):
         text = super().render(template, context)
         if not template.endswith(".html") or "</head>" not in text:
             return text
+        text = find.change(text)
         text = assets.change(text, self.app)
         text = repair.change(text)
         text = icons.change(text, self.app)

@@ -58,7 +58,8 @@ class Book:
 def _entries(node):
     for key in ("parts", "chapters", "sections"):
         for entry in node.get(key, []):
-            yield entry
+            if "file" in entry:  # a part has a caption in its place
+                yield entry
             yield from _entries(entry)
 
 

@@ -28,9 +28,7 @@ from attention.chapter.figures.why import (
     against_length,
     alignment,
     bottleneck,
-    everyone,
     look_back,
-    stages,
 )
 
 __all__ = [
@@ -45,7 +43,6 @@ __all__ = [
     "cropped_mask",
     "curves",
     "dropped",
-    "everyone",
     "flow",
     "growth",
     "kept",
@@ -71,7 +68,6 @@ __all__ = [
     "show",
     "spread",
     "stacked_projection",
-    "stages",
     "steps",
     "tagged",
     "writing",

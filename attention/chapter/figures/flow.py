@@ -65,7 +65,7 @@ def flow(x, W_query, W_key, W_value, causal=False):
             x_place, y + BLOCK / 2 + (0.02 if lower else -0.03), above, ha="center",
             va="top" if lower else "bottom", fontsize=TEXT, color=INK,
         )  # fmt: skip
-    _heat(ax, 2.32, (rows[0] + rows[1]) / 2, scores, BLOCK / len(x), "scores ω")
+    _heat(ax, 2.32, (rows[0] + rows[1]) / 2, scores, BLOCK / len(x), "scores ω/√d_k")
     _heat(ax, 3.2, (rows[0] + rows[1]) / 2, weights, BLOCK / len(x), "weights α")
     _heat(ax, 3.2, rows[2], z, side, "context z", VALUE)
     half = q.shape[1] * side / 2 + 0.08

@@ -19,7 +19,8 @@ from attention.chapter.figures.base import (
     told,
 )
 
-ROW, LABEL, NARROW = 0.27, 0.56, 0.34  # inches: a row, the tokens, one number
+# In inches: a row, the tokens, a letter of the longest token, one number.
+ROW, LABEL, LETTER, NARROW = 0.27, 0.56, 0.08, 0.34
 
 
 @styled
@@ -43,7 +44,8 @@ def one_path(x, tokens, query, decimals=2):
     height = ROW * t + 0.75
     ax = canvas(3.6, height)
     wide = 1.78 / (2 * x.shape[1])
-    left = {"x": LABEL, "ω": LABEL + x.shape[1] * wide + 0.12}
+    label = max(LABEL, LETTER * max(map(len, tokens)))
+    left = {"x": label, "ω": label + x.shape[1] * wide + 0.12}
     left["α"] = left["ω"] + NARROW + 0.12
     left["z"] = 3.58 - x.shape[1] * wide
     top = 0.3
@@ -53,7 +55,7 @@ def one_path(x, tokens, query, decimals=2):
     ):
         y = top + i * ROW
         ax.text(
-            LABEL - 0.06, y + ROW / 2, token, ha="right", va="center_baseline",
+            label - 0.06, y + ROW / 2, token, ha="right", va="center_baseline",
             fontsize=SMALL, color=INK,
         )  # fmt: skip
         _row(ax, left["x"], y, x[i].tolist(), wide, TOKEN, decimals)

@@ -1,7 +1,5 @@
 """Figures of sections 3.1 and 3.2: translation, the bottleneck and the look-back."""
 
-from matplotlib.patches import Rectangle
-
 from attention.chapter.figures.base import (
     BLUE,
     GRAY,
@@ -103,25 +101,6 @@ def look_back(source, target, step, weights):
 
 
 @styled
-def everyone(words):
-    """Draw self-attention: every position of one sequence looks at all positions.
-
-    Args:
-        words: one sequence.
-
-    Returns:
-        Axes with two rows of the same words and a line for each pair.
-    """
-    ax = canvas(3.6, 1.8)
-    centers = _row(ax, words, 1.55)
-    _row(ax, words, 0.25)
-    for query in centers:
-        for key in centers:
-            ax.plot([query, key], [0.42, 1.38], color=BLUE, lw=1.0, zorder=1)
-    return ax
-
-
-@styled
 def against_length(lengths, groups, ylabel):
     """Draw a share against length: a line for the mean, an area for the spread.
 
@@ -153,37 +132,6 @@ def against_length(lengths, groups, ylabel):
     ax.set_xlabel("length of the sequence")
     ax.set_ylabel(ylabel)
     legend(ax, 2, 1.6)
-    return ax
-
-
-@styled
-def stages(names, inside):
-    """Draw the way from data to an assistant, with the parts of the first stage.
-
-    Args:
-        names: three stages, in order.
-        inside: for each stage, the one to three texts that stand in its box; the first
-            text of the first stage is framed, for it is where the book stands.
-
-    Returns:
-        Axes with a box for each stage.
-    """
-    check(names=(names, "3"), inside=(inside, "3"))
-    ax = canvas(3.6, 1.75)
-    width = 1.12
-    for i, (name, texts) in enumerate(zip(names, inside, strict=True)):
-        x = 0.03 + i * 1.21
-        box = Rectangle((x, 0.32), width, 1.38, facecolor=LIGHT, edgecolor=GRAY, lw=0.8)
-        ax.add_patch(box)
-        ax.text(x + width / 2, 0.17, name, fontsize=SMALL, ha="center", va="center")
-        for k, text in enumerate(texts):
-            here = i == 0 and k == 0
-            _box(
-                ax, x + width / 2, 0.56 + k * 0.44, width - 0.14, text,
-                TOKEN if here else LIGHT, VERMILION if here else GRAY,
-            )  # fmt: skip
-        if i > 0:
-            arrow(ax, (x - 0.1, 1.0), (x + 0.01, 1.0), gap=0)
     return ax
 
 

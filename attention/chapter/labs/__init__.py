@@ -13,6 +13,7 @@ except ImportError as error:
     ) from error
 
 from attention.chapter.labs.attention import AttentionLab
+from attention.chapter.labs.bank import BankLab
 from attention.chapter.labs.dropout import DropoutLab
 from attention.chapter.labs.head_split import HeadSplitLab
 from attention.chapter.labs.mask import MaskLab
@@ -22,6 +23,7 @@ from attention.chapter.labs.training import TrainingLab
 
 __all__ = [
     "AttentionLab",
+    "BankLab",
     "DropoutLab",
     "HeadSplitLab",
     "MaskLab",

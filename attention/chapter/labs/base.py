@@ -109,7 +109,7 @@ class Lab(anywidget.AnyWidget):
         # anywidget makes a subclass for each widget; those inherit both texts.
         if "script" in cls.__dict__:
             cls._esm = compose.module(cls.script)
-            cls._css = compose.styles()
+            cls._css = compose.styles(cls.script)
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **kwargs):

@@ -23,9 +23,17 @@ def _read(name):
     return _EXPORT.sub("", _IMPORT.sub("", text)).strip()
 
 
-def styles():
-    """Give the CSS that all labs share."""
-    return (FOLDER / "labs.css").read_text(encoding="utf-8")
+def styles(script=None):
+    """Give the CSS that all labs share, and that of one lab where it has its own."""
+    own = [FOLDER / Path(script).with_suffix(".css")] if script else []
+    files = [FOLDER / "labs.css", *(path for path in own if path.exists())]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+def all_styles():
+    """Give the CSS of all labs, as the site serves it."""
+    own = sorted(path.name for path in FOLDER.glob("*.css") if path.stem != "labs")
+    return "\n".join((FOLDER / name).read_text("utf-8") for name in ("labs.css", *own))
 
 
 def module(script):

@@ -1,11 +1,16 @@
 """The contract of a cache: in chunks the layer computes what it computes at once."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import nn
 
 from attention.checker.build import UnusableError
 from attention.checker.collector import SkipTest
 from attention.checker.contracts.base import accepts, first_tensor, run
 from attention.checker.numbers import changed
+from attention.checker.report import Report
 from attention.checker.subject import CallFailed
 
 CACHES = (
@@ -23,14 +28,15 @@ IN_CHUNKS = [2, 3, 1]
 
 
 def check_cache(
-    module_or_class,
+    module_or_class: object,
     *,
-    step=None,
-    new_cache=None,
-    time_limit=10.0,
-    strict=False,
-    **arguments,
-):
+    step: Callable[[nn.Module, torch.Tensor, Any], tuple[torch.Tensor, Any]]
+    | None = None,
+    new_cache: Callable[[nn.Module], Any] | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Test that a layer with a cache computes in chunks what it computes at once.
 
     Args:
@@ -46,6 +52,13 @@ def check_cache(
 
     Returns:
         :class:`attention.checker.Report`.
+
+    Example:
+        >>> from attention import FusedMultiHeadAttention, KeyValueCache
+        >>> from attention.checker import check_cache
+        >>> new = lambda module: KeyValueCache()
+        >>> check_cache(FusedMultiHeadAttention, new_cache=new).ok
+        True
     """
 
     def test(function):
@@ -84,6 +97,12 @@ class Stepped:
                 given = module(chunk, **{name: cache})
                 if isinstance(given, tuple | list) and len(given) > 1:
                     return given[0], given[1]
+                if cache is None:
+                    raise UnusableError(
+                        f"forward takes {name}= and returned no new cache, so an empty "
+                        f"one has to be passed. Say how to make it, as in "
+                        f"check_cache(…, new_cache=lambda module: KeyValueCache())."
+                    )
                 return given, cache
 
             return passed

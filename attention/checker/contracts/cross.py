@@ -1,22 +1,27 @@
 """The contract of cross-attention: queries look at a memory, and at nothing else."""
 
-import inspect
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import nn
 
-from attention.checker.build import UnusableError
+from attention.checker.calling import with_memory
 from attention.checker.collector import SkipTest
 from attention.checker.contracts.base import run
 from attention.checker.numbers import changed
+from attention.checker.report import Report
 from attention.checker.subject import CallFailed
-
-MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
-            "key_value", "kv", "y", "cond", "source")  # fmt: skip
 
 
 def check_cross(
-    module_or_class, *, call=None, time_limit=10.0, strict=False, **arguments
-):
+    module_or_class: object,
+    *,
+    call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Test that queries look at all of a memory and at nothing else.
 
     Args:
@@ -29,6 +34,12 @@ def check_cross(
 
     Returns:
         :class:`attention.checker.Report`.
+
+    Example:
+        >>> from torch import nn
+        >>> from attention.checker import check_cross
+        >>> check_cross(nn.MultiheadAttention(16, 4, batch_first=True)).ok
+        True
     """
     tests = [
         (name, lambda layer, found, f=function: f(Crossed(layer, call), found))
@@ -55,23 +66,7 @@ class Crossed:
 
     def __init__(self, layer, call):
         self.layer = layer
-        self.call = call or self._found(layer.module())
-
-    @staticmethod
-    def _found(module):
-        names = list(inspect.signature(module.forward).parameters)
-        starts = [name.strip("_")[:1].lower() for name in names[:3]]
-        if starts == ["q", "k", "v"]:
-            return lambda module, x, memory: module(x, memory, memory)
-        for name in MEMORIES:
-            if name in names[1:]:
-                return lambda module, x, memory, n=name: module(x, **{n: memory})
-        if len(names) >= 2:
-            return lambda module, x, memory: module(x, memory)
-        raise UnusableError(
-            f"forward takes ({', '.join(names)}), and no memory. Say how to pass it, "
-            f"as in check_cross(…, call=lambda module, x, memory: module(x, memory))."
-        )
+        self.call = call or with_memory(layer.module())
 
     def __call__(self, x, memory):
         """Return the output for queries and a memory."""

@@ -1,10 +1,15 @@
 """The contract of a mask of padding: what stands in padded places is of no matter."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import nn
 
 from attention.checker.build import UnusableError
 from attention.checker.contracts.base import accepts, run
 from attention.checker.numbers import changed
+from attention.checker.report import Report
 
 MASKS = ("key_padding_mask", "padding_mask", "is_padding", "src_key_padding_mask",
          "pad_mask", "attention_mask", "attn_mask", "mask")  # fmt: skip
@@ -13,16 +18,16 @@ LENGTHS = (4, 6, 2)
 
 
 def check_padding(
-    module_or_class,
+    module_or_class: object,
     *,
-    call=None,
-    hidden=True,
-    causal=True,
-    left=None,
-    time_limit=10.0,
-    strict=False,
-    **arguments,
-):
+    call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    hidden: bool = True,
+    causal: bool = True,
+    left: bool | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Test that padding changes nothing for real tokens.
 
     Args:
@@ -39,6 +44,12 @@ def check_padding(
 
     Returns:
         :class:`attention.checker.Report`.
+
+    Example:
+        >>> from attention import FusedMultiHeadAttention
+        >>> from attention.checker import check_padding
+        >>> check_padding(FusedMultiHeadAttention).ok
+        True
     """
     sides = (False, True) if left is None else (left,)
 

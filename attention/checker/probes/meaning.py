@@ -56,7 +56,9 @@ def dependence(subject, found):
         # What lies behind the window is not to be seen; that it is, comparing tells.
         matrix = matrix | ((i - j).abs() >= window)
         behind = matrix & (j < i)
-    if subject.causal:
+    if subject.layer.memory:
+        _tell_memory(subject, matrix, known, found)
+    elif subject.causal:
         _tell_causal(ahead, behind, itself, known, found)
     else:
         _tell_full(matrix, known, found)
@@ -130,6 +132,28 @@ def _tell_full(matrix, known, found):
         found.add("mask_unwanted", done, seen)
     else:
         found.add("past_unused", done, seen)
+
+
+def _tell_memory(subject, matrix, known, found):
+    done = "One query after the other replaced, and all outputs compared."
+    if (matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any():
+        found.add("cross_mixes_queries", done, "Outputs of other queries changed.")
+    elif not matrix.diagonal()[known].all():
+        found.add("cross_ignores_queries", done, "Its own output did not change.")
+    done = "One token of the memory after the other replaced."
+    x = subject.tokens(size=0.2)
+    y, acts = subject(x), []
+    for place in range(subject.layer.memory):
+        subject.replaced_memory = place
+        z = subject(x)
+        acts.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
+    subject.replaced_memory = None
+    acts = torch.tensor(acts)[:, known]
+    if not acts.any():
+        found.add("cross_ignores_memory", done, "No output changed.")
+    elif not acts.all():
+        text = f"In {int((~acts).sum())} of {acts.numel()} cases an output did not."
+        found.add("cross_masked", done, text)
 
 
 def _listed(distances):

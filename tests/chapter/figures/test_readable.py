@@ -142,12 +142,8 @@ CASES = {
     "curves": lambda: heads.curves(
         [0, 10, 20], {"loss": [[3.0, 2.0, 1.0]]}, "step", "loss", {"chance": 2.6}
     ),
-    "everyone": lambda: why.everyone(TOKENS),
     "look_back": lambda: why.look_back(TOKENS[:4], ["du", "mir"], 1, CAUSAL[3, :4]),
     "pattern": lambda: heads.pattern(CAUSAL, TOKENS, TOKENS, "head 0", [(1, 0)]),
-    "stages": lambda: why.stages(
-        ["data", "base", "tuned"], [["attention", "data"], ["training"], ["chat"]]
-    ),
     "writing": lambda: figures.writing(
         {
             "right": [("your", True), ("journey", True), (".", True)] * 4,

@@ -66,14 +66,6 @@ def test_look_back_is_as_thick_as_the_weights(step):
         assert width == pytest.approx(0.6 + 10 * float(weight), abs=0.006)
 
 
-@pytest.mark.parametrize("t", [1, 3])
-def test_everyone_looks_at_everyone(t):
-    ax = why.everyone(TOP[:t])
-    keys = middles(cells(ax)[:t])
-    pairs = [(query, key) for query in keys for key in keys]
-    assert [x for x, *_ in lines(ax)] == [pytest.approx(pair) for pair in pairs]
-
-
 def test_against_length_draws_mean_and_spread():
     series = random(3, 4).sigmoid()
     ax = why.against_length([2, 4, 8, 16], {"a": series.tolist()}, "share")
@@ -87,16 +79,3 @@ def test_against_length_draws_mean_and_spread():
         assert (min(heights), max(heights)) == pytest.approx((min(column), max(column)))
     assert [label for _, label in ticks(ax.xaxis)] == ["2", "4", "8", "16"]
     assert ax.get_ylabel() == "share"
-
-
-def test_stages_hold_their_parts_and_frame_the_first():
-    inside = [["attention", "data"], ["training"], ["chat"]]
-    ax = why.stages(["one", "two", "three"], inside)
-    parts = [cell for cell in cells(ax) if cell.height < 1]
-    assert [cell.text for cell in parts] == ["attention", "data", "training", "chat"]
-    framed = [cell.text for cell in parts if cell.edge == base.VERMILION]
-    assert framed == ["attention"]
-    outer = [cell for cell in cells(ax) if cell.height > 1]
-    for box, own in zip(outer, (parts[:2], parts[2:3], parts[3:]), strict=True):
-        assert all(box.x < c.x and c.x + c.width < box.x + box.width for c in own)
-    assert len(arrows(ax)) == 2

@@ -318,4 +318,5 @@ def test_pages_store_the_labs_as_they_are_now():
                 assert model["state"]["_esm"] == current, (
                     f"{path.name}: {name} is stale"
                 )
-                assert model["state"]["_css"] == compose.styles(), path.name
+                styles = compose.styles(compose.scripts()[name])
+                assert model["state"]["_css"] == styles, path.name

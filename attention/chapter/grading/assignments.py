@@ -1,0 +1,57 @@
+"""Three marked assignments, one a session: exercises of the book and their points."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What is handed out and marked together.
+
+    Attributes:
+        title: of the notebook.
+        points: {exercise: points}, in the order of the notebook.
+    """
+
+    title: str
+    points: dict
+
+    @property
+    def total(self):
+        """The points of all exercises."""
+        return sum(self.points.values())
+
+
+ASSIGNMENTS = {
+    "weights": Assignment(
+        "Scores, weights, and what they are divided by",
+        {
+            "shapes": 1,
+            "scale": 1,
+            "count-weights": 1,
+            "scores-for-weights": 2,
+            "safe-softmax": 2,
+            "weights-too": 1,
+            "einsum": 2,
+        },
+    ),
+    "causal": Assignment(
+        "Not to look ahead",
+        {
+            "causal-mask": 1,
+            "padding": 2,
+            "dropout": 2,
+            "mean-of-the-past": 2,
+            "causal-class": 3,
+        },
+    ),
+    "heads": Assignment(
+        "Several heads",
+        {
+            "3.2": 1,
+            "split-heads": 2,
+            "3.3": 2,
+            "wrapper-is-split": 2,
+            "repair": 3,
+        },
+    ),
+}

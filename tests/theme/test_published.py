@@ -1,0 +1,115 @@
+"""A click on a printed number that was published says who printed it."""
+
+import pytest
+
+from tests.book.pages import pages
+from tools import printed_values as data
+from tools.measure.visit import axe_source, visiting
+
+import published  # isort: skip
+
+SHOWING = [
+    (page.name, cell.metadata["name"], cell.metadata["shows"])
+    for page in pages()
+    for cell in page.code_cells
+    if "shows" in cell.metadata
+]
+PAGE = "book/03_trainable_self_attention.html"
+
+
+@pytest.mark.parametrize(("page", "name", "values"), SHOWING)
+def test_each_value_is_told_below_its_cell(page, name, values, soup):
+    cell = soup(f"book/{page}").find(id=name)
+    line = cell.find("details", class_="published", recursive=False)
+    entries = {li["data-value"]: li for li in line.find_all("li")}
+    assert list(entries) == values
+    for value, entry in entries.items():
+        for published_entry in data.published(value):
+            for source in published_entry["printed_by"]:
+                assert published.SOURCES[source] in entry.get_text()
+        assert "Ours differs" not in entry.get_text()
+    # What it says of others must not stand for what the cell prints itself.
+    assert not line.find_parents(class_="cell_output")
+
+
+@pytest.mark.parametrize(("page", "name", "values"), SHOWING)
+def test_each_published_digit_can_be_clicked(page, name, values, soup):
+    cell = soup(f"book/{page}").find(id=name)
+    marked = {}
+    for span in cell.select(".cell_output .published-number"):
+        found = data.numbers(span.get_text())
+        marked.setdefault(span["data-value"], []).extend(found)
+    text = "\n".join(pre.get_text() for pre in cell.select(".cell_output pre"))
+    found = data.numbers(text)
+    for value in values:
+        places = [(e, data.place(found, e)) for e in data.published(value)]
+        entry, start = next((p for p in places if p[1] is not None), (None, None))
+        if entry is None:
+            assert data.published(value)[0]["kind"] == "example"
+        elif value in marked:
+            size = len(data.flatten(entry["values"]))
+            assert marked[value] == found[start : start + size]
+        else:  # its digits belong to another value that the cell shows, too
+            assert any(other in marked for other in values if other != value)
+
+
+def test_every_source_has_a_name():
+    printed_by = {s for e in data.reference().values() for s in e["printed_by"]}
+    assert printed_by == set(published.SOURCES)
+
+
+def test_a_differing_digit_is_called_different():
+    text = "tensor([0.1500, 0.2264, 0.2199, 0.1311, 0.0906, 0.1820])"
+    assert published.verdict(text, "weights_2")[0] == "equal"
+    assert published.verdict(text.replace("906", "907"), "weights_2")[0] == "not equal"
+    told = published.line(["weights_2"], "tensor([1.])", {}, "t.html")
+    assert "Published value: not equal" in told
+
+
+def test_digits_are_marked_line_by_line():
+    box = (
+        '<div class="cell" id="x"><pre>0.8434 0.7070</pre>'
+        '<div class="cell_output"><pre>&#39;a&#39; 7 tensor([0.9544, 1.4950,\n'
+        "        1.4754, 0.8434, 0.7070, 1.0865])</pre></div></div>"
+    )
+    told = published.mark(box, ["scores_journey"])
+    span = '<span class="published-number" data-value="scores_journey">'
+    assert f"tensor([{span}0.9544, 1.4950</span>,\n" in told
+    assert f"{span}1.4754, 0.8434, 0.7070, 1.0865</span>])" in told
+    assert told.count(span) == 2
+    assert published.mark(box.replace("0.9544", "0.9545"), ["scores_journey"]).count(
+        "<span"
+    ) == 0  # fmt: skip
+
+
+@pytest.mark.browser
+def test_click_and_key_open_the_line(browser, address):
+    with visiting(browser, f"{address}/{PAGE}", bypass_csp=True) as visit:
+        visit.load()
+        page = visit.page
+        line = page.locator("#weights-2 > .published")
+        page.locator("#weights-2 .published-number").click()
+        assert line.get_attribute("open") is not None
+        assert "chapter" in line.locator("li.asked").inner_text()
+        page.keyboard.press("Enter")  # the line has the focus
+        assert line.get_attribute("open") is None
+        page.keyboard.press("Enter")
+        assert line.get_attribute("open") is not None
+        page.evaluate(axe_source())
+        found = page.evaluate("axe.run('#weights-2', {preload: false})")
+        assert [rule["id"] for rule in found["violations"]] == []
+        line.locator("a", has_text="table of all").click()
+        page.wait_for_url("**/provenance.html#value-weights-2")
+        assert visit.third_parties() == []
+        assert visit.errors == []
+
+
+@pytest.mark.browser
+def test_the_line_opens_without_scripts(browser, site):
+    url = f"{site.as_uri()}/{PAGE}"
+    with visiting(browser, url, java_script_enabled=False) as visit:
+        visit.page.goto(url)
+        line = visit.page.locator("#weights-2 > .published")
+        assert not line.locator("li").is_visible()
+        line.locator("summary").click()
+        assert line.locator("li").is_visible()

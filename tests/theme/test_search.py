@@ -1,0 +1,246 @@
+"""The search in use: what learners type, by keyboard, from a server and from a file."""
+
+import json
+
+import pytest
+
+from tests.book.pages import toc_entries
+from tools.measure.visit import axe_source, visiting
+
+from lean_site import sections  # isort: skip
+
+PAGE = "book/02_simple_self_attention.html"
+# What someone types -> the page, and where it matters the place, that comes first.
+QUERIES = {
+    "multi head": "05_multi_head_attention",
+    "heads": "05_multi_head_attention",
+    "multihead": "05_multi_head_attention",
+    "why divide by sqrt": "03_questions#why-are-the-scores-divided",
+    "√d_k": "03_questions",
+    "square root": "03_questions",
+    "flash attention": "07_where_the_time_goes#what-the-kernel-does",
+    "KV cache": "07_where_the_time_goes#one-more-token",
+    "GQA": "07_where_the_time_goes#fewer-key-heads-fewer-bytes",
+    "softmax dim": "02_simple_self_attention#which-dim",
+    "3.5.1": "04_causal_attention#two-ways-to-hide-3-5-1",
+    "3.6": "05_multi_head_attention",
+    "causal mask": "04_causal_attention",
+    "why minus infinity": "04_questions#why-minus-infinity-and-not-zero",
+    "dropout": "04_causal_attention#dropout-on-the-weights-3-5-2",
+    "what is a query": "03_questions#what-are-queries-keys-and-values",
+    "buffers": "04_questions#what-is-a-buffer",
+    "contiguous": "05_questions#why-contiguous",
+    "layer norm": "06_averaging#layer-norm",
+    "roofline": "07_where_the_time_goes#the-roofline",
+    "0.4306": "03_trainable_self_attention",
+    "CausalAttention": "04_causal_attention",
+    "positional encoding": "03_trainable_self_attention#does-order-matter",
+    "why is .T not enough": "04_questions#why-not-t-for-the-keys",
+    "ring attention": "08_past_one_device#around-a-ring",
+    # One or two letters wrong.
+    "sotfmax dim": "02_simple_self_attention#which-dim",
+    "casual atention": "04_causal_attention",
+    "droput": "04_causal_attention#dropout-on-the-weights-3-5-2",
+    "multi haed": "05_multi_head_attention",
+    "contigous": "05_questions#why-contiguous",
+    "notaton": "notation",
+}
+
+
+def first_hits(page, queries):
+    """Type each query into the open dialog; give the hits of each."""
+    field = page.locator(".search-dialog input")
+    found = {}
+    for query in queries:
+        field.fill(query)
+        page.wait_for_function(
+            "(q) => document.querySelector('.search-answer')?.dataset.query === q",
+            arg=query,
+        )
+        found[query] = page.eval_on_selector_all(
+            ".search-hits a",
+            "(all) => all.map((a) => [a.getAttribute('href'), a.innerText])",
+        )
+    return found
+
+
+@pytest.mark.browser
+def test_learners_find_the_right_page_first(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        visit.page.keyboard.press("Control+k")
+        found = first_hits(visit.page, QUERIES)
+        wrong = {
+            query: [hit[0] for hit in found[query][:3]]
+            for query, place in QUERIES.items()
+            if not found[query] or not _leads(found[query][0][0], place)
+        }
+        assert visit.errors == []
+    assert wrong == {}
+
+
+def _leads(link, place):
+    page, _, anchor = place.partition("#")
+    return f"book/{page}.html" in link and link.endswith(f"#{anchor}" if anchor else "")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_by_keyboard_alone(scheme, browser, address, site):
+    base = address if scheme == "http" else site.as_uri()
+    with visiting(browser, f"{base}/{PAGE}") as visit:
+        page = visit.page
+        visit.load()
+        page.locator("a.right-next").focus()
+        page.keyboard.press("/")
+        page.keyboard.type("contigous")  # while the engine may still be on its way
+        page.wait_for_selector(".search-hits a")
+        assert "hit" in page.locator(".search-status[role=status]").inner_text()
+        focused = "() => document.activeElement.closest('.search-hits') !== null"
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate(focused)
+        page.keyboard.press("ArrowUp")
+        assert not page.evaluate(focused)
+        page.keyboard.press("Escape")
+        assert not page.locator(".search-dialog").is_visible()
+        # Back where one was before the dialog.
+        assert page.evaluate("document.activeElement.className") == "right-next"
+        page.keyboard.press("Control+k")
+        page.keyboard.type("contigous")
+        page.wait_for_selector(".search-hits a")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/05_questions.html#why-contiguous")
+        page.wait_for_load_state()
+        # Nothing of the search is left on the page, nor on the device.
+        assert page.locator("article mark, .highlighted").count() == 0
+        assert (
+            page.evaluate("Object.keys(localStorage).filter((k) => /high/.test(k))")
+            == []
+        )
+        assert visit.third_parties() == []
+        assert visit.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_page_answers_an_address(scheme, browser, address, site):
+    base = address if scheme == "http" else site.as_uri()
+    with visiting(browser, f"{base}/search.html?q=grouped+query+attention") as visit:
+        visit.load()
+        first = visit.page.locator("#search-page .search-hits a").first
+        assert first.get_attribute("href").endswith("#fewer-key-heads-fewer-bytes")
+        assert visit.page.locator("#book-search-input").input_value() != ""
+        assert visit.errors == []
+
+
+@pytest.mark.browser
+def test_a_page_does_not_carry_the_search(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        assert not [url for url in visit.requests if "/search" in url and ".js" in url]
+        visit.page.keyboard.press("Control+k")
+        visit.page.wait_for_selector(".search-status", state="attached")
+        loaded = {u.rpartition("/")[2]: n for u, n in visit.transferred.items()}
+        assert 0 < loaded["search.js"] < 15_000
+        assert 0 < loaded["search-data.js"] < 150_000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_open_search_is_accessible(width, scheme, browser, address):
+    options = {"width": width, "scheme": scheme, "bypass_csp": True}
+    with visiting(browser, f"{address}/{PAGE}", **options) as visit:
+        visit.load()
+        visit.page.keyboard.press("Control+k")
+        first_hits(visit.page, ["softmax"])
+        visit.page.keyboard.press("ArrowDown")
+        visit.page.evaluate(axe_source())
+        found = visit.page.evaluate("axe.run('.search-dialog')")
+        assert [rule["id"] for rule in found["violations"]] == []
+        assert len(found["passes"]) > 5
+        room = visit.page.evaluate(
+            "() => { const box = document.querySelector('.search-dialog')"
+            ".getBoundingClientRect(); return [box.left, innerWidth - box.right]; }"
+        )
+        assert min(room) >= 0
+
+
+def read_index(site):
+    text = (site / "_static" / "search-data.js").read_text("utf-8")
+    return json.loads(text.partition(" = ")[2].strip().removesuffix(";"))
+
+
+def test_index_has_every_page_section_and_cell_by_its_anchor(site, soup):
+    index = read_index(site)
+    assert [page[0] for page in index["pages"]] == [f"{e}.html" for e in toc_entries()]
+    found = {(index["pages"][p[0]][0], p[2]) for p in index["pieces"]}
+    for entry in toc_entries():
+        article = soup(entry).find("article")
+        ids = {s["id"] for s in article.find_all("section", id=True)}
+        ids |= {c["id"] for c in article.select("div.cell[id]")}
+        assert {(f"{entry}.html", i) for i in ids} <= found, entry
+    assert not (site / "searchindex.js").exists()
+
+
+def test_nothing_hidden_is_in_the_index(site, soup):
+    """Answers to predictions, hints and folded code: whoever searches is not told."""
+    index = read_index(site)
+    texts = {}
+    for piece in index["pieces"]:
+        page = index["pages"][piece[0]][0]
+        texts[page] = texts.get(page, "") + " ".join(piece[4:]) + " "
+    checked = 0
+    for entry in toc_entries():
+        text = "".join(texts[f"{entry}.html"].split())
+        article = soup(entry).find("article")
+        shown = "".join("".join(_visible(article)).split())
+        for fold in article.select("details:not([open])"):
+            for line in fold.get_text().splitlines():
+                line = "".join(line.split())
+                if len(line) > 25 and line not in shown:
+                    assert line not in text, f"{entry}: {line}"
+                    checked += 1
+        assert "Showcode" not in text
+    assert checked > 500
+
+
+def _visible(article):
+    for text in article.strings:
+        above = text.find_parents("details")
+        if all(fold.has_attr("open") for fold in above):
+            yield text
+
+
+def test_pieces_of_a_page():
+    page = """<article><section id="a"><h1>Title<a class="headerlink">#</a></h1>
+    <p>Divide by <math alttext="\\sqrt{d_k}"><msqrt></msqrt></math> here.</p>
+    <details><summary>Hint</summary><p>secret</p></details>
+    <div class="cell" id="named-cell"><div class="cell_input"><pre>x = 1
+
+    y = 2</pre></div>
+    <div class="cell_output"><pre>tensor([0.4306, 1.])</pre></div></div>
+    <section id="b"><h2>Next</h2><p>after <svg><text>drawn</text></svg></p></section>
+    </section></article>"""
+    first, cell, second = sections.pieces(page)
+    assert (first.kind, first.anchor, first.title) == ("page", "a", "Title")
+    assert first.words("text") == "Divide by √d_k here."
+    assert (cell.kind, cell.title, cell.lines()) == (
+        "cell",
+        "named cell",
+        "x = 1\ny = 2",
+    )
+    assert cell.numbers() == ["0.4306"]
+    assert (second.title, second.words("text")) == ("Next", "after")
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\frac{\omega}{\sqrt{d_k}}", "ω/√d_k"),
+        (r"\text{softmax}(QK^\top)", "softmax(QK^ᵀ)"),
+        (r"\sqrt{d_k}", "√d_k"),
+    ],
+)
+def test_formulas_are_indexed_as_one_types_them(latex, text):
+    assert sections.spoken(latex) == text

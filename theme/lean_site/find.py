@@ -1,0 +1,131 @@
+"""The search: a dialog of the site's own, over an index of sections and named cells.
+
+Replaces Sphinx's search, which finds whole pages, knows words but no misspelled ones,
+shows what the pages hide, and leaves its highlights behind.
+
+The engine is MiniSearch: 6 kB gzipped, one plain script, forgiving with typing errors.
+Pagefind needs WebAssembly, so an exception from the policy, and fetches its pieces,
+which a page from file:// may not. Lunr is larger, has no index that can be searched as
+one types without its wildcards, and is no longer kept. The words of the book are
+collected here, when the site is built; the engine turns them into its index in the
+browser, in less time than a stored index, which is several times their size, would
+take to arrive. Both are loaded when the dialog is opened, as scripts, so that they come
+from file:// too.
+"""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from lean_site import sections
+from lean_site.change import replace
+
+HERE = Path(__file__).parent / "scripts"
+# What someone is likely to look for first: the chapter, not its exercises.
+WEIGHTS = {"The chapter": 1.25, "Beyond": 1.1, "Practice": 0.75, "Reference": 0.75}
+PAGE = """<section id="search-page">
+<h1>Search</h1>
+<form id="book-search" role="search" action="search.html" method="get">
+<label for="book-search-input">Sections, cells, names in code, printed numbers</label>
+<input id="book-search-input" type="search" name="q" autocomplete="off"
+ autocapitalize="off" spellcheck="false" />
+</form>
+<noscript><p>The search needs scripts. Without them, the list of pages and the
+browser's own search within a page do what they can.</p></noscript>
+</section>
+"""
+
+
+def parts(toc):
+    """Give the part of each page in the table of contents."""
+    found = {toc["root"]: "The chapter"}
+    for part in toc.get("parts", []):
+        for entry in _entries(part):
+            found[entry] = part.get("caption", "")
+    return found
+
+
+def _entries(node):
+    for key in ("chapters", "sections"):
+        for entry in node.get(key, []):
+            if "file" in entry:
+                yield entry["file"]
+            yield from _entries(entry)
+
+
+def index(site, pages):
+    """Collect what can be found.
+
+    Args:
+        site: the folder of the built site.
+        pages: the part of each page, by its name.
+
+    Returns:
+        The pages, as address, title and weight; and the pieces, each as the number of
+        its page, kind, anchor, title, text, code and printed numbers.
+    """
+    listed, found = [], []
+    for name, part in pages.items():
+        cut = sections.pieces((site / f"{name}.html").read_text(encoding="utf-8"))
+        for piece in cut:
+            found.append([
+                len(listed), piece.kind, piece.anchor, piece.title,
+                piece.words("text"), piece.lines(), " ".join(piece.numbers()),
+            ])  # fmt: skip
+        listed.append([f"{name}.html", cut[0].title, _weight(name, part)])
+    return {"pages": listed, "pieces": found}
+
+
+def _weight(name, part):
+    # The page of questions comes after the page that raises them.
+    return WEIGHTS.get(part, 1) - (0.1 if name.endswith("_questions") else 0)
+
+
+def change(text):
+    """Take the theme's search field out, and let its buttons open ours."""
+    text = replace(
+        text, "search field of the theme",
+        r'<div class="search-button__wrapper">.*?</form></div>\s*</div>', "",
+    )  # fmt: skip
+    return replace(
+        text, "search button", r"\bsearch-button__button\b", "open-search",
+        required=False,
+    )  # fmt: skip
+
+
+def _drop_theirs(app):
+    if app.builder.format == "html":
+        app.builder.search = False
+
+
+def _page(app):
+    yield "search", {"title": "Search", "body": PAGE}, "page.html"
+
+
+def _write(app, error):
+    if error or app.builder.format != "html":
+        return
+    site = Path(app.outdir)
+    toc = yaml.safe_load((Path(app.srcdir) / "_toc.yml").read_text(encoding="utf-8"))
+    known = {
+        name: part for name, part in parts(toc).items() if name in app.env.all_docs
+    }
+    data = json.dumps(index(site, known), ensure_ascii=False, separators=(",", ":"))
+    files = {
+        "search-data.js": f"globalThis.bookIndex = {data};\n",
+        "search.js": "".join(
+            (HERE / name).read_text(encoding="utf-8")
+            for name in ("minisearch.js", "search.js")
+        ),
+    }
+    for name, text in files.items():
+        (site / "_static" / name).write_text(text, encoding="utf-8")
+    (site / "searchindex.js").unlink(missing_ok=True)  # of an earlier build
+
+
+def setup(app):
+    app.connect("builder-inited", _drop_theirs)
+    app.connect("html-collect-pages", _page)
+    app.connect("build-finished", _write)
+    app.add_css_file("search.css", priority=850)

@@ -1,0 +1,103 @@
+
+// The search opens at once; its engine and its index come when it is opened. They come
+// as scripts, since a page from file:// may not fetch.
+(() => {
+  const root = document.documentElement.dataset.content_root || "./";
+  let dialog = null;
+  let engine = null;
+
+  const script = (name) => new Promise((resolve, reject) => {
+    const element = document.createElement("script");
+    element.src = `${root}_static/${name}`;
+    element.onload = resolve;
+    element.onerror = reject;
+    document.head.append(element);
+  });
+
+  // Lets a field answer while someone types in it.
+  const attach = (field, answer) => {
+    answer.className = "search-answer";
+    engine ??= Promise.all([script("search.js"), script("search-data.js")]);
+    return engine.then(
+      () => globalThis.bookSearch(field, answer, root),
+      () => {
+        engine = null;
+        answer.textContent = "The search could not be loaded. Are you offline?";
+      },
+    );
+  };
+
+  const make = () => {
+    dialog = document.createElement("dialog");
+    dialog.className = "search-dialog";
+    dialog.setAttribute("aria-label", "Search the book");
+    const form = document.createElement("form");
+    form.setAttribute("role", "search");
+    form.action = `${root}search.html`;
+    const field = document.createElement("input");
+    Object.assign(field, {
+      type: "search", name: "q", autocomplete: "off", spellcheck: false, enterKeyHint: "go",
+      placeholder: "Sections, cells, names, numbers",
+    });
+    field.setAttribute("aria-label", "Search the book");
+    field.setAttribute("autocapitalize", "off");
+    const close = document.createElement("button");
+    Object.assign(close, { type: "button", textContent: "Close" });
+    close.addEventListener("click", () => dialog.close());
+    const answer = document.createElement("div");
+    form.append(field, close);
+    dialog.append(form, answer);
+    // A click on what lies behind the dialog closes it, as does a hit on this page.
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog || event.target.closest("a")) dialog.close();
+    });
+    // A search field would take the first Escape to empty itself.
+    dialog.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      dialog.close();
+    });
+    document.body.append(dialog);
+    return attach(field, answer);
+  };
+
+  const open = () => {
+    if (dialog) dialog.showModal();
+    else {
+      make();
+      dialog.showModal();
+    }
+    dialog.querySelector("input").focus();
+    dialog.querySelector("input").select();
+  };
+
+  document.querySelectorAll(".open-search").forEach((button) => {
+    button.addEventListener("click", open);
+  });
+  const writes = (element) => element.isContentEditable
+    || /^(input|textarea|select)$/i.test(element.tagName);
+  // Before the theme's own listener, which looks for its field.
+  addEventListener("keydown", (event) => {
+    const combined = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+    if (combined && /^k$/i.test(event.key)) event.stopImmediatePropagation();
+    else if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey
+      || writes(event.target)) return;
+    event.preventDefault();
+    if (dialog?.open) dialog.close();
+    else open();
+  }, true);
+
+  // The page that a search leads to without the dialog: search.html?q=...
+  const page = document.getElementById("book-search");
+  if (page) {
+    const field = page.querySelector("input");
+    // On the page for wrong addresses, the address says what was looked for.
+    const last = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/, "");
+    field.value = "fromAddress" in field.dataset ? last.replace(/[\W_\d]+/g, " ").trim()
+      : new URLSearchParams(location.search).get("q") || "";
+    const answer = document.createElement("div");
+    page.after(answer);
+    attach(field, answer);
+    field.focus();
+  }
+})();

@@ -1,0 +1,259 @@
+
+// The book's search: what is indexed, how words are compared, how hits are shown.
+(() => {
+  const KINDS = { listing: "Listing", figure: "Figure", cell: "Cell", name: "Name" };
+  const [PAGE, KIND, ANCHOR, TITLE, TEXT, CODE, SHOWN] = Array(7).keys();
+  const SHOWN_HITS = 12;
+  const PER_PAGE = 3;
+  const STOP = new Set(("a an and are as at be by can could did do does for from had has have "
+    + "enough how i in into is it its me my not of on or s should t than that the their them then there "
+    + "these this to was we were what when where which who why will with would you your")
+    .split(" "));
+  const ONE_WORD = {
+    "√": "sqrt", root: "sqrt", matrices: "matrix", queries: "query", axes: "axis",
+    indices: "index", "α": "alpha", "ω": "omega", "∞": "infinity", inf: "infinity",
+    divisor: "divide", division: "divide", colour: "color", layernorm: "layer norm",
+  };
+  // What people call it, and how the book calls it. A query that holds one of the first is
+  // also searched with each of the second in its place.
+  const ALSO = [
+    [["kv cache", "key value cache", "kv caching", "past key values", "kv"],
+      ["KeyValueCache one more token", "cache"]],
+    [["gqa", "mqa", "grouped query attention", "grouped query", "multi query attention"],
+      ["fewer key heads", "grouped heads", "num_kv_heads"]],
+    [["flash attention", "flashattention", "flash", "online softmax", "tiling"],
+      ["what the kernel does", "softmax in pieces"]],
+    [["sdpa"], ["scaled_dot_product_attention"]],
+    [["mha", "multihead", "multiheaded", "multi headed", "heads"], ["multi-head attention"]],
+    [["ring attention", "sequence parallel", "context parallel"], ["around a ring"]],
+    [["tensor parallel", "tensor parallelism", "distributed", "multi gpu"],
+      ["cut the heads", "past one device"]],
+    [["causal mask", "look ahead mask", "lookahead mask", "triangular mask", "tril",
+      "autoregressive"], ["causal attention", "hide the future"]],
+    [["positional encoding", "positional embedding", "position embedding"],
+      ["does order matter", "positions"]],
+    [["self attention", "selfattention"], ["simple self-attention"]],
+    [["square root"], ["sqrt"]],
+    [["divide by sqrt", "dividing by sqrt", "divide by the square root", "scale by sqrt",
+      "sqrt d_k", "sqrt dk", "scaled dot product", "scaling factor", "why divide", "why scale"],
+      ["why are the scores divided", "root of d"]],
+    [["glossary", "symbols", "cheat sheet", "cheatsheet"], ["notation"]],
+    [["bibliography", "papers", "citations", "reading list"], ["literature"]],
+    [["mistakes in the book", "corrections", "typos"], ["errata"]],
+    [["inf", "infinity", "-inf", "minus inf"], ["minus infinity"]],
+    [["cross attention", "encoder decoder"], ["another sequence", "looking back"]],
+    [["rnn", "seq2seq", "lstm", "bottleneck"], ["one state for everything"]],
+    [["debug", "test my code", "check my code", "bug"], ["test my attention"]],
+    [["flops", "memory bandwidth", "speed", "slow", "performance"], ["where the time goes"]],
+  ];
+
+  const stem = (word) => {
+    let short = word;
+    if (/[^\p{L}]/u.test(short) || short.length < 4) return short;
+    if (/[^aeiou]ies$/.test(short)) short = `${short.slice(0, -3)}y`;
+    else if (/[^su]s$/.test(short) && !/is$/.test(short)) short = short.slice(0, -1);
+    const cut = short.replace(/(ing|ed)$/, "");
+    if (cut !== short && cut.length > 3) short = cut.replace(/([bdglmnprt])\1$/, "$1");
+    return short.length > 4 ? short.replace(/e$/, "") : short;
+  };
+  const whole = (word) => (Object.hasOwn(ONE_WORD, word) ? ONE_WORD[word] : word)
+    .split(" ").map(stem);
+
+  // The words of a text: numbers whole, names in code whole and in their parts.
+  const words = (text) => (text.normalize("NFC")
+    .match(/√|-?\p{N}+(?:\.\p{N}+)+|[\p{L}\p{N}_]+/gu) || [])
+    .flatMap((word) => {
+      if (/^-?[\d.]+$/.test(word)) return [word.replace(/^-/, "")];
+      const pieces = word.replace(/(\p{Ll})(?=\p{Lu})/gu, "$1 ").split(/[ _]+/).filter(Boolean);
+      const all = pieces.length > 1 ? [word, ...pieces.filter((p) => p.length > 1)] : pieces;
+      return all.flatMap((one) => whole(one.toLowerCase()));
+    });
+  const plain = (text) => ` ${text.toLowerCase().replace(/√/g, " sqrt ")
+    .replace(/[^\p{L}\p{N}_.]+/gu, " ").trim()} `;
+
+  const readings = (query) => {
+    const said = plain(query);
+    const found = [query];
+    for (const [calls, names] of ALSO) {
+      const call = calls.filter((one) => said.includes(` ${one} `))
+        .sort((one, other) => other.length - one.length)[0];
+      if (call) found.push(...names.map((name) => said.replace(` ${call} `, ` ${name} `)));
+    }
+    return found;
+  };
+
+  const { default: MiniSearch } = globalThis.MiniSearchModule;
+
+  const build = ({ pages, pieces }) => {
+    const engine = new MiniSearch({
+      fields: ["title", "page", "text", "code", "shown"],
+      tokenize: words,
+      processTerm: (term) => term,
+    });
+    const weight = (id) => {
+      const piece = pieces[id];
+      const kind = { page: 1.2, section: 1, listing: 0.8, name: 0.7 }[piece[KIND]] || 0.45;
+      return pages[piece[PAGE]][2] * kind;
+    };
+    // A section is also found by the code of its cells, if less well than by its words.
+    const codes = [];
+    let section = 0;
+    pieces.forEach((piece, id) => {
+      codes[id] = [piece[CODE]];
+      if (piece[KIND] === "section" || piece[KIND] === "page") section = id;
+      else codes[section].push(piece[TITLE], piece[CODE]);
+    });
+    engine.addAll(pieces.map((piece, id) => ({
+      id,
+      title: piece[TITLE],
+      page: pages[piece[PAGE]][1],
+      text: piece[TEXT],
+      code: codes[id].join("\n"),
+      shown: piece[SHOWN],
+    })));
+    const options = {
+      boost: { title: 4, page: 1.5, text: 1, code: 0.5, shown: 3 },
+      boostDocument: weight,
+      prefix: (term, i, terms) => i === terms.length - 1 && term.length > 1,
+      weights: { prefix: 0.6, fuzzy: 0.5 },
+    };
+    // Only a word that is nowhere in the book is taken for a misspelled one: first for one
+    // with two letters in each other's place, then for one with a wrong letter, then two.
+    const finds = (term, more) => engine.search(term, { tokenize: (t) => [t], ...more }).length > 0;
+    const correct = (term) => {
+      if (/[^\p{L}]/u.test(term) || term.length < 4 || finds(term, { prefix: true })) return term;
+      for (let i = 1; i < term.length; i += 1) {
+        const swapped = term.slice(0, i - 1) + term[i] + term[i - 1] + term.slice(i + 1);
+        if (finds(swapped)) return swapped;
+      }
+      return term;
+    };
+    const fuzzy = (term) => {
+      if (/[^\p{L}]/u.test(term) || term.length < 4 || finds(term, { prefix: true })) return false;
+      return finds(term, { fuzzy: 1 }) || term.length < 6 ? 1 : 2;
+    };
+    const once = (query, combineWith) => engine.search(query, {
+      ...options, combineWith, fuzzy,
+      tokenize: (text) => {
+        const all = [...new Set(words(text))];
+        const kept = all.filter((word) => !STOP.has(word));
+        return (kept.length ? kept : all).map(correct);
+      },
+    });
+    const best = (hits, factor, into) => hits.forEach((hit) => {
+      const known = into.get(hit.id);
+      const score = hit.score * factor;
+      if (!known || known.score < score) into.set(hit.id, { ...hit, score });
+    });
+    return (query) => {
+      const found = new Map();
+      // "What is …" looks for a title that asks so.
+      const asked = words(query).filter((word) => STOP.has(word));
+      const asks = ({ id }) => {
+        const title = new Set(words(pieces[id][TITLE]));
+        return 1 + 0.4 * asked.filter((word) => title.has(word)).length;
+      };
+      readings(query).forEach((reading, i) => best(once(reading, "AND"), i ? 0.9 : 1, found));
+      if (found.size < SHOWN_HITS) best(once(query, "OR"), 0.1, found);
+      const counts = {};
+      return [...found.values()].map((hit) => ({ ...hit, score: hit.score * asks(hit) }))
+        .sort((one, other) => other.score - one.score)
+        .filter(({ id }) => {
+          const page = pieces[id][PAGE];
+          counts[page] = (counts[page] || 0) + 1;
+          return counts[page] <= PER_PAGE;
+        }).slice(0, SHOWN_HITS);
+    };
+  };
+
+  const element = (name, className, ...children) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    made.append(...children);
+    return made;
+  };
+
+  // A text with the words that were found marked. Built from nodes, never from markup.
+  const marked = (text, terms) => text.split(/([\p{L}\p{N}_√]+(?:\.[\p{L}\p{N}_]+)*)/u).map((word) => {
+    const hit = word && words(word).some((one) => terms.has(one));
+    return hit ? element("mark", "", word) : word;
+  });
+
+  // The stretch of a text that holds most of the words that were found.
+  const stretch = (text, terms, size = 28) => {
+    const all = text.split(" ");
+    const hits = all.map((word) => words(word).filter((one) => terms.has(one)));
+    let start = 0;
+    let most = -1;
+    for (let i = 0; i === 0 || i <= all.length - size / 2; i += 4) {
+      const count = new Set(hits.slice(i, i + size).flat()).size;
+      if (count > most) [start, most] = [i, count];
+    }
+    const cut = all.slice(start, start + size).join(" ");
+    return `${start ? "… " : ""}${cut}${start + size < all.length ? " …" : ""}`;
+  };
+  const line = (code, terms) => {
+    const lines = code.split("\n");
+    const count = (one) => new Set(words(one).filter((word) => terms.has(word))).size;
+    return lines.reduce((best, one) => (count(one) > count(best) ? one : best), lines[0]);
+  };
+
+  const shown = (hit, { pages, pieces }, root) => {
+    const piece = pieces[hit.id];
+    const [address, page] = pages[piece[PAGE]];
+    const terms = new Set(hit.terms);
+    const link = element("a");
+    link.href = `${root}${address}${piece[KIND] === "page" ? "" : `#${piece[ANCHOR]}`}`;
+    const kind = KINDS[piece[KIND]];
+    link.append(element("span", "search-title", ...marked(piece[TITLE], terms)));
+    if (piece[KIND] !== "page") {
+      link.append(" ", element("span", "search-page", kind ? `${kind} in ${page}` : page));
+    }
+    const number = (piece[SHOWN].match(/\S+/g) || []).find((one) => terms.has(one.replace("-", "")));
+    const parts = [];
+    if (piece[TEXT]) parts.push(element("span", "search-text", ...marked(stretch(piece[TEXT], terms), terms)));
+    else if (piece[CODE]) parts.push(element("code", "search-text", ...marked(line(piece[CODE], terms), terms)));
+    if (number) parts.push(element("span", "search-text", "prints ", element("mark", "", number)));
+    link.append(...parts);
+    return element("li", "", link);
+  };
+
+  let search = null;
+
+  globalThis.bookSearch = (field, answer, root) => {
+    const data = globalThis.bookIndex;
+    search ??= build(data);
+    const status = element("p", "search-status");
+    status.setAttribute("role", "status");
+    const list = element("ol", "search-hits");
+    answer.replaceChildren(status, list);
+    const render = () => {
+      const query = field.value.trim();
+      const hits = query ? search(query) : [];
+      list.replaceChildren(...hits.map((hit) => shown(hit, data, root)));
+      status.textContent = !query ? "" : hits.length
+        ? `${hits.length} ${hits.length === 1 ? "hit" : "hits"}. Arrow keys move, Enter opens.`
+        : "Nothing found. Try another word, or fewer.";
+      answer.dataset.query = query;
+    };
+    field.addEventListener("input", render);
+    const form = field.form;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      render();
+      list.querySelector("a")?.click();
+    });
+    // From the field down into the hits, and back.
+    const host = form.parentElement;
+    host.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+      const stops = [field, ...list.querySelectorAll("a")];
+      const at = stops.indexOf(document.activeElement);
+      if (at < 0) return;
+      event.preventDefault();
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      stops[(at + step + stops.length) % stops.length].focus();
+    });
+    render();
+  };
+})();

@@ -1,0 +1,62 @@
+"""Sphinx extension: the way in, on the first page: Start reading, and Run it.
+
+On the root page, the paragraph that is the link "Start reading" becomes a button.
+Beside it stands "Run it", which opens the page in the first of the launch services,
+where the repository has an address; without one there is nothing to run.
+"""
+
+import html
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+WORDS, CLASS = "Start reading", "opening"
+
+
+class WayIn(SphinxPostTransform):
+    """Mark the paragraph, so that the style sheet finds it."""
+
+    default_priority = 300
+
+    def run(self, **kwargs):
+        if self.env.docname != self.config.root_doc:
+            return
+        found = [p for p in self.document.findall(nodes.paragraph) if _is_it(p)]
+        if len(found) != 1:
+            raise ExtensionError(
+                f"The first page has {len(found)} paragraphs that are the link "
+                f"{WORDS!r}, but must have one: theme/opening.py makes a button of it."
+            )
+        found[0]["classes"].append(CLASS)
+
+
+def _is_it(paragraph):
+    return paragraph.astext() == WORDS and any(paragraph.findall(nodes.reference))
+
+
+def run_link(header_buttons):
+    """Give the HTML of "Run it": the first launch button's address, or nothing."""
+    groups = [b for b in header_buttons if b.get("label") == "launch-buttons"]
+    links = [b for group in groups for b in group["buttons"] if b.get("url")]
+    if not links:
+        return ""
+    address = html.escape(links[0]["url"])
+    return f' <a class="run" href="{address}" rel="noopener">Run it</a>'
+
+
+def _add_run_link(app, pagename, templatename, context, doctree):
+    if pagename != app.config.root_doc or "body" not in context:
+        return
+    mark = f'<p class="{CLASS}">'
+    before, _, rest = context["body"].partition(mark)
+    link = run_link(context.get("header_buttons", []))
+    context["body"] = before + mark + rest.replace("</p>", f"{link}</p>", 1)
+    app.add_css_file("opening.css")
+
+
+def setup(app):
+    app.add_post_transform(WayIn)
+    # After theme/lean_site/launch.py has chosen the buttons.
+    app.connect("html-page-context", _add_run_link, priority=910)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

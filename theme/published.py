@@ -1,0 +1,223 @@
+"""Sphinx extension: a printed number that was published says so, where it stands.
+
+A cell whose metadata names published values (`shows`) gets a line below its output that
+opens: what the value is, who printed it, which digits, whether ours equal them, and
+which other cells show it. The digits themselves are marked; a click on one opens the
+line at its value. The line is plain markup, so it works without scripts; for keyboards
+and screen readers it is one stop a cell, since a button at each number would drown the
+numbers.
+
+It stands outside of the cell's output: what is in there, the page printed itself.
+"""
+
+import html
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools import printed_values as data  # noqa: E402
+
+SOURCES = {
+    "chapter": "the chapter",
+    "colab-notebook": "a Colab notebook",
+    "study-notes": "study notes",
+    "marimo-notebook": "a marimo notebook",
+    "averaging-notes": "notes on the averaging route",
+}
+TABLE = "book/provenance"  # has a row for each value
+MOST_DIGITS = 12
+PIECE = re.compile(r"(<[^>]*>|&[^;\s]+;)")
+
+
+def shown_cells(document):
+    """Give each cell that shows published values: its name, their ids, its node."""
+    for cell in document.findall(nodes.container):
+        metadata = cell.get("cell_metadata", {})
+        if cell.get("nb_element") == "cell_code" and metadata.get("shows"):
+            yield metadata["name"], metadata["shows"], cell
+
+
+def verdict(text, value_id):
+    """Say in a word and in a sentence how a cell's text compares with a value."""
+    entries = data.published(value_id)
+    found = data.numbers(text)
+    equal = [e for e in entries if data.place(found, e) is not None]
+    if entries[0]["kind"] == "example":
+        return "no seed", (
+            "Printed without a seed, so nobody can compute these digits again. What "
+            "must hold for any draw holds here."
+        )
+    if not equal:
+        return "not equal", "Ours differs."
+    if len(entries) > 1:
+        return "equal to one of two", (
+            "Two results are published, one for each kind of processor, and both are "
+            "right. Ours equals one of them to every printed digit."
+        )
+    if entries[0]["kind"] == "approximate":
+        return "equal", "Ours agrees to one in the last printed digit."
+    return "equal", "Ours equals it to every printed digit."
+
+
+def _join(words):
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _digits(entry):
+    digits = data.flatten(entry["values"])
+    rest = len(digits) - MOST_DIGITS
+    text = ", ".join(digits[:MOST_DIGITS])
+    return f"{text} and {rest} more" if rest > 0 else text
+
+
+def _entry(value_id, text, others, table):
+    _, sentence = verdict(text, value_id)
+    entries = data.published(value_id)
+    printed = "; or ".join(
+        f"{_join([SOURCES[s] for s in e['printed_by']])}: <code>{_digits(e)}</code>"
+        for e in entries
+    )
+    also = ""
+    if others:
+        links = [f'<a href="{link}">{html.escape(name)}</a>' for name, link in others]
+        also = f" Also shown by {_join(links)}."
+    anchor = f"value-{nodes.make_id(entries[0]['id'])}"
+    return (
+        f'<li data-value="{value_id}"><p><code>{value_id}</code>: '
+        f"{html.escape(entries[0]['how'].rstrip('.'))}. "
+        f"<strong>{sentence}</strong>{also}</p>"
+        f"<p>Printed by {printed}. "
+        f'<a href="{table}#{anchor}">In the table of all values</a></p></li>'
+    )
+
+
+def line(values, text, others, table):
+    """Write the line below a cell's output, closed.
+
+    Args:
+        values: the ids that the cell shows.
+        text: what it printed.
+        others: for each id, name and link of the other cells that show it.
+        table: the address of the page with all values.
+
+    Returns:
+        HTML.
+    """
+    words = list(dict.fromkeys(verdict(text, value)[0] for value in values))
+    count = "Published value" if len(values) == 1 else f"{len(values)} published values"
+    entries = "".join(_entry(v, text, others.get(v, []), table) for v in values)
+    return (
+        f'<details class="published"><summary>{count}: {_join(words)}</summary>'
+        f"<ul>{entries}</ul></details>"
+    )
+
+
+def mark(box, values):
+    """Mark the digits of published values in the outputs of a cell.
+
+    Args:
+        box: the HTML of the cell.
+        values: the ids that it shows.
+
+    Returns:
+        The HTML with one span for each line of digits.
+    """
+    before, output, after = box.partition('<div class="cell_output')
+    pieces, inside, spots = PIECE.split(after), False, []
+    for i, piece in enumerate(pieces):
+        inside = (inside or piece.startswith("<pre")) and piece != "</pre>"
+        if inside and not PIECE.fullmatch(piece):
+            spots += [(i, match) for match in data.NUMBER.finditer(piece)]
+    owner = _owners([match[0] for _, match in spots], values)
+    runs = {}
+    for (i, match), value in zip(spots, owner, strict=True):
+        if value:
+            row = pieces[i].count("\n", 0, match.start())
+            start, _ = runs.get((i, row, value), match.span())
+            runs[i, row, value] = (start, match.end())
+    # From the end, so that the places before it stay right.
+    for (i, _, value), (start, end) in sorted(runs.items(), reverse=True):
+        text = pieces[i]
+        span = f'<span class="published-number" data-value="{value}">'
+        pieces[i] = f"{text[:start]}{span}{text[start:end]}</span>{text[end:]}"
+    return before + output + "".join(pieces)
+
+
+def _owners(found, values):
+    owner = [None] * len(found)
+    for value in values:
+        for entry in data.published(value):
+            start = data.place(found, entry)
+            if start is None:
+                continue
+            for i in range(start, start + len(data.flatten(entry["values"]))):
+                owner[i] = owner[i] or value
+    return owner
+
+
+class Collect(SphinxTransform):
+    """Note which cells of a page show which values, for the other pages."""
+
+    default_priority = 410
+
+    def apply(self, **kwargs):
+        self.env.metadata[self.env.docname]["published"] = {
+            name: values for name, values, _ in shown_cells(self.document)
+        }
+
+
+class LineBelow(SphinxPostTransform):
+    """Put the line below the output, outside of what a page folds."""
+
+    default_priority = 205
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for name, values, cell in shown_cells(self.document):
+            text = "\n".join(
+                block.astext()
+                for box in cell.findall(nodes.container)
+                if box.get("nb_element") == "cell_code_output"
+                for block in box.findall(nodes.literal_block)
+            )
+            others = {value: self._others(name, value) for value in values}
+            table = self._link(TABLE)
+            cell += nodes.raw("", line(values, text, others, table), format="html")
+
+    def _others(self, own, value):
+        here = self.env.docname
+        return [
+            (name, f"{self._link(page)}#{name}")
+            for page, metadata in sorted(self.env.metadata.items())
+            for name, values in metadata.get("published", {}).items()
+            if value in values and (page, name) != (here, own)
+        ]
+
+    def _link(self, page):
+        return self.app.builder.get_relative_uri(self.env.docname, page)
+
+
+def _mark_page(app, pagename, templatename, context, doctree):
+    shown = app.env.metadata.get(pagename, {}).get("published", {})
+    if not shown or not context.get("body"):
+        return
+    boxes = re.split(r'(?=<div class="cell )', context["body"])
+    for i, box in enumerate(boxes):
+        name = re.match(r'<div class="cell [^>]*id="([^"]*)"', box)
+        if name and name[1] in shown:
+            boxes[i] = mark(box, shown[name[1]])
+    context["body"] = "".join(boxes)
+
+
+def setup(app):
+    app.add_transform(Collect)
+    app.add_post_transform(LineBelow)
+    app.connect("html-page-context", _mark_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
