@@ -39,7 +39,7 @@ const showProgress = (done, line) => {
   const count = done.filter((name) => marks[name]).length;
   const words =
     `${total} exercises of this page can be answered here; the others need Python. ` +
-    (count ? `Done in this browser: ${count} of ${total}. ` : "Which ones you did is kept in this browser and sent nowhere.");
+    (count ? `Done, and remembered in this browser alone: ${count} of ${total}. ` : "Which ones you did is kept in this browser and sent nowhere.");
   line.replaceChildren(words);
   if (count) {
     const forget = () => {
@@ -47,7 +47,7 @@ const showProgress = (done, line) => {
       showProgress([], line);
       line.focus();
     };
-    line.append(make("button", { type: "button", click: forget }, "Forget it"));
+    line.append(make("button", { type: "button", click: forget }, "Forget this"));
   }
   for (const [name, mark] of Object.entries(marks)) {
     mark.textContent = done.includes(name) ? "✓ done" : "";

@@ -147,10 +147,10 @@ def test_progress_stays_in_the_browser_and_can_be_forgotten(browser, address):
         mark = form_of(visit.page, "which-dim").locator(".practice-mark")
         assert mark.inner_text() == "✓ done"
         assert visit.page.context.cookies() == []
-        line.get_by_role("button", name="Forget it").click()
+        line.get_by_role("button", name="Forget this").click()
         assert mark.inner_text() == ""
         visit.page.reload()
-        assert "Done in this browser" not in line.inner_text()
+        assert "remembered in this browser" not in line.inner_text()
 
 
 def test_answered_by_keyboard_alone(browser, address):

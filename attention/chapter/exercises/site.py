@@ -43,13 +43,17 @@ class Grid:
 TOKENS = tuple(f"token {i + 1}" for i in range(4))
 GRIDS = {
     "causal-mask": Grid(
-        (4,), "mask", "The mask for four tokens: choose what is hidden", TOKENS, TOKENS
+        (4,),
+        "mask",
+        "Rows are queries, columns are keys. What is hidden?",
+        TOKENS,
+        TOKENS,
     ),
     "padding": Grid(
         (torch.tensor([[False, True, False, False]]),),
         "mask",
-        "The mask for a sequence of four whose second place is padding: choose what is "
-        "hidden",
+        "A sequence of four whose second place is padding. Rows are queries, columns "
+        "are keys. What is hidden?",
         ("token 1", "padding", "token 3", "token 4"),
         ("token 1", "padding", "token 3", "token 4"),
         batched=True,
@@ -58,7 +62,8 @@ GRIDS = {
     "mean-of-the-past": Grid(
         (torch.eye(3)[None],),
         "matrix",
-        "The weights by which three tokens get their means",
+        "How much of each column's token is in the mean of each row's token? A "
+        "fraction such as 2/5 will do.",
         TOKENS[:3],
         TOKENS[:3],
         batched=True,
