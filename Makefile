@@ -97,7 +97,7 @@ pdf: $(READY) book ## print the whole book into one PDF
 slides: $(SITE_READY) ## write a deck of slides for each page, from its figures
 	@$(BIN)/python -m tools.slides
 
-citation: $(SITE_READY) ## write the BibTeX entry of the page for teachers, from CITATION.cff
+citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
 	@$(BIN)/python -m tools.citation
 
 experiments: $(READY) ## train the small models of two pages again

@@ -1,11 +1,13 @@
 """The page for teachers and the sheet: what they say of exercises, shapes, citation."""
 
+import json
 import re
 from types import SimpleNamespace
 
 import pytest
 import torch
 import yaml
+from pybtex.database import parse_string
 
 from attention import (
     CausalAttention,
@@ -120,6 +122,39 @@ def test_the_entry_for_bibtex_is_that_of_the_citation_file():
     assert f"version = {{{cited['version']}}}," in PAGE
     with pytest.raises(ValueError, match="not one block"):
         citation.written("no block")
+
+
+def test_the_entry_is_one_that_bibtex_reads():
+    (entry,) = parse_string(citation.bibtex(), "bibtex").entries.values()
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert entry.type == "software"
+    assert entry.fields["title"].strip("{}") == cited["title"]
+    assert re.fullmatch(r"20\d\d", entry.fields["year"])
+    # A group is one author, not a first and a last name.
+    (author,) = entry.persons["author"]
+    assert author.last_names == ["{The Coding attention authors}"]
+
+
+def test_a_released_version_is_cited_with_its_date_and_its_doi(tmp_path):
+    for name in ("CITATION.cff", "_config.yml"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
+    with (tmp_path / "CITATION.cff").open("a") as file:
+        file.write("date-released: 2031-02-03\ndoi: 10.5281/zenodo.1\n"
+                   "repository-code: https://example.org/book\n")  # fmt: skip
+    (entry,) = parse_string(citation.bibtex(tmp_path), "bibtex").entries.values()
+    assert entry.fields["year"] == "2031"
+    assert entry.fields["doi"] == "10.5281/zenodo.1"
+    assert entry.fields["url"] == "https://example.org/book"
+
+
+def test_what_zenodo_reads_is_made_from_the_citation_file():
+    stored = (ROOT / ".zenodo.json").read_text(encoding="utf-8")
+    assert stored == citation.zenodo(), "run: make citation"
+    facts = json.loads(stored)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert facts["version"] == cited["version"]
+    assert facts["creators"] == [{"name": cited["authors"][0]["name"]}]
+    assert facts["related_identifiers"][0]["identifier"] == "978-1-63343-716-6"
 
 
 def blocks():
