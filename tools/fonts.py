@@ -29,8 +29,7 @@ GREEK = "αβγδεζηθικλμνξοπρστυφχψωΔΘΛΣΦΨΩ"
 CODE = LETTERS + GREEK + "ᵀ⁰¹⁻₀₁₂│─┌┐└┘├┤┬┴┼█▁▂▃▄▅▆▇✓✗⟶⇒"
 MATHS = LETTERS + GREEK + "ϵϕ∑∏∂∇∥‖|⌊⌋⌈⌉⟨⟩⊤⋯⋮⋱∘⊙⊕∼∝∀∃ℝℕ𝔼ℓ⁡⁢⏟^~¯ˆ√←↦⇒⇔≪≫⊂∪∩"
 ITALICS = "".join(
-    chr(c)
-    for c in [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6FC, 0x1D71C)]
+    chr(c) for c in [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6FC, 0x1D71C)]
 )
 FONTS = {  # name -> (where the original lies, its characters, range of weights)
     "text": ("**/source-serif-4-latin-wght-normal.woff2", LETTERS, (400, 700)),
