@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf experiments bench clean
+.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf slides citation experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,12 @@ repository: $(SITE_READY) ## set the repository's address: URL=https://github.co
 
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
+
+slides: $(SITE_READY) ## write a deck of slides for each page, from its figures
+	@$(BIN)/python -m tools.slides
+
+citation: $(SITE_READY) ## write the BibTeX entry of the page for teachers, from CITATION.cff
+	@$(BIN)/python -m tools.citation
 
 experiments: $(READY) ## train the small models of two pages again
 	$(BIN)/python -m experiments

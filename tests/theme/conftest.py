@@ -47,6 +47,8 @@ def shorten(root):
     for path in sorted((root / "book").glob("*.md")):
         text = path.read_text(encoding="utf-8")
         title = re.search("^# .+$", text, re.MULTILINE)[0]
+        # The first page's way in, which theme/opening.py asks for.
+        title = "\n\n".join([title, *re.findall(r"^\*\*\[Start reading.*", text, re.M)])
         path.write_text(f"{title}\n\nWords.\n", encoding="utf-8")
         pair = path.with_suffix(".ipynb")
         if pair.exists():

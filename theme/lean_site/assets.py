@@ -50,7 +50,7 @@ CONSTANTS = (
     "DOCUMENTATION_OPTIONS.pagename",
     "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
 )
-DATA = r'type="application/(?:vnd\.jupyter|ld\+json)'
+DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
 

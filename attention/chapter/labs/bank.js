@@ -150,7 +150,7 @@ export default {
     plane.append(...ends);
     lab.resetButton();
     lab.stages.append(
-      make("div", { class: "bk-both" }, make("div", { class: "bk-sentences" }, ...rows.map((row) => row.element)), plane)
+      make("div", { class: "bk-both" }, plane, make("div", { class: "bk-sentences" }, ...rows.map((row) => row.element)))
     );
 
     // Words in one place have their names above each other.

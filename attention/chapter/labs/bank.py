@@ -124,8 +124,8 @@ class BankLab(base.Lab):
             f'<div class="attn-static al-bank"><p class="al-title">{self.title}</p>'
             f'<p class="al-summary">The bars are attention weights: what '
             f"<i>{escape(self.word)}</i> takes from each word.</p>"
-            f'<div class="bk-both"><div class="bk-sentences">{"".join(rows)}</div>'
-            f"{self._plane(picture)}</div>"
+            f'<div class="bk-both">{self._plane(picture)}'
+            f'<div class="bk-sentences">{"".join(rows)}</div></div>'
             f'<p class="al-readout">{self._sum()}</p></div>'
         )
 

@@ -1,0 +1,147 @@
+"""The page "Find the bug" as people use it: without scripts, by mouse, by keys."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from theme import find_the_bug
+
+PAGE = "book/find_the_bug"
+STORED = json.loads(find_the_bug.STORED.read_text(encoding="utf-8"))
+CASES = STORED["cases"]
+
+
+def right_cause(case):
+    return next(c for c in case["choices"] if c["bug"] == case["bug"])
+
+
+# ---- as it is written ----
+
+
+def test_every_case_is_on_the_page_once(soup):
+    numbers = [int(e["data-case"]) for e in soup(PAGE).select(".fb-case")]
+    assert numbers == list(range(1, len(CASES) + 1))
+
+
+def test_a_case_can_be_read_without_scripts(soup):
+    for case, element in zip(CASES, soup(PAGE).select(".fb-case"), strict=True):
+        causes = [item.text for item in element.select(".fb-causes li")]
+        assert causes == [c["cause"] for c in case["choices"]]
+        answer = element.select_one("details.fb-answer")
+        assert not answer.has_attr("open")
+        words = answer.get_text()
+        assert right_cause(case)["cause"] in words
+        assert case["broken"] in words
+        assert case["mended"] in words
+
+
+def test_the_pictures_hold_the_stored_numbers(soup):
+    for case, element in zip(CASES, soup(PAGE).select(".fb-case"), strict=True):
+        if case["kind"] == "loss":
+            assert element.select_one(".fb-this .fb-line")["points"].count(",") == 20
+            continue
+        both = right_cause(case)["picture"], STORED["right"][case["kind"]]
+        for values, figure in zip(both, (".fb-this", ".fb-right"), strict=True):
+            grids = values if case["kind"] in ("heads", "batch") else [values]
+            tables = element.select(f"{figure} table")
+            for grid, table in zip(grids, tables, strict=True):
+                shown = [
+                    [cell.text for cell in row.select("td:not(.fb-sum)")]
+                    for row in table.select("tbody tr")
+                ]
+                assert shown == [[find_the_bug.shown(x) for x in row] for row in grid]
+                assert table["aria-label"]
+
+
+# ---- as it is played ----
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Open the page in a fresh browser context; gives the page."""
+    made = []
+
+    def open_(**options):
+        context = browser.new_context(**options)
+        made.append(context)
+        page = context.new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and page.errors.append(m.text))
+        page.goto(f"{address}/{PAGE}.html")
+        return page
+
+    yield open_
+    for context in made:
+        context.close()
+
+
+def case_of(page, number):
+    return page.locator(f'.fb-case[data-case="{number}"]')
+
+
+def button(page, number, cause):
+    return case_of(page, number).get_by_role("button", name=cause)
+
+
+@pytest.mark.browser
+def test_wrong_then_right_then_a_score_that_stays(opened):
+    page = opened()
+    first, right = CASES[0], right_cause(CASES[0])["cause"]
+    wrong = next(c for c in first["choices"] if c["bug"] != first["bug"])
+    box = case_of(page, 1)
+    button(page, 1, wrong["cause"]).click()
+    expect(box.locator(".fb-reply")).to_have_text(f"Not this one. {wrong['looks']}")
+    # What that mistake would have shown, from what its class computed.
+    shown = box.locator("table[aria-label='With that mistake'] tbody td:not(.fb-sum)")
+    numbers = [find_the_bug.shown(x) for row in wrong["picture"] for x in row]
+    assert shown.all_text_contents() == numbers
+    assert not box.locator("details").evaluate("e => e.open")
+    button(page, 1, right).click()
+    expect(box.locator(".fb-reply")).to_have_text("Yes, that is it.")
+    assert box.locator("details").evaluate("e => e.open")
+
+    second = right_cause(CASES[1])["cause"]
+    button(page, 2, second).click()
+    expect(case_of(page, 2).locator(".fb-reply")).to_have_text(
+        "Yes, at the first guess."
+    )
+    words = f"Solved 2 of {len(CASES)}, 1 at the first guess."
+    expect(page.locator(".fb-score p")).to_have_text(words)
+    page.reload()
+    expect(page.locator(".fb-score p")).to_have_text(words)
+    assert button(page, 2, second).get_attribute("data-mark") == "right"
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".fb-score p")).to_have_text(f"Solved 0 of {len(CASES)}.")
+    assert button(page, 2, second).get_attribute("data-mark") is None
+    assert page.errors == []
+
+
+@pytest.mark.browser
+def test_every_case_is_solved_with_keys_alone(opened):
+    page = opened(viewport={"width": 390, "height": 844})
+    for number, case in enumerate(CASES, start=1):
+        for choice in sorted(case["choices"], key=lambda c: c["bug"] == case["bug"]):
+            target = button(page, number, choice["cause"])
+            target.focus()
+            page.keyboard.press("Enter")
+            solved = choice["bug"] == case["bug"]
+            mark = "right" if solved else "wrong"
+            assert target.get_attribute("data-mark") == mark, choice
+    words = f"Solved {len(CASES)} of {len(CASES)}, 0 at the first guess."
+    expect(page.locator(".fb-score p")).to_have_text(words)
+    assert page.errors == []
+    small = page.locator(".fb-case button, .fb-score button").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().height).filter(h => h < 24)"
+    )
+    assert small == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.browser
+def test_without_scripts_no_button_lies_dead(opened):
+    page = opened(java_script_enabled=False)
+    assert page.locator(".fb-case button").count() == 0
+    assert page.locator(".fb-score").inner_text() == ""
+    assert page.locator(".fb-case").first.locator("summary").is_visible()
