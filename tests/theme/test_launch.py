@@ -154,11 +154,13 @@ def test_setting_an_address_executes_nothing(tmp_path):
     halves = (page, page.with_suffix(".ipynb"))
     repository.apply(tmp_path, "", "")
     before = [half.read_text("utf-8") for half in halves]
+    stale = notebooks.is_stale(page)
     changed = repository.apply(tmp_path, URL, "https://some-org.github.io/some-name")
     assert {p.name for p in changed} == {"_config.yml"} | {
         f"{name}.{ending}" for name in KERNEL for ending in ("md", "ipynb")
     }
-    assert not notebooks.is_stale(page)
+    assert not notebooks.needs_execution(page)
+    assert notebooks.is_stale(page) == stale  # no more than its words were before
     stored = nbformat.read(halves[1], as_version=4)
     cells = [c for c in stored.cells if c.cell_type == "code"]
     assert cells[0].id == repository.CELL_NAME
