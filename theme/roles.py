@@ -1,7 +1,7 @@
 """Sphinx extension: what a part of a page is for can be seen.
 
-    listing     framed and titled, "Listing 4.1 · CausalAttention"; the number is that of
-                its page and its place there, the name that of its class or function
+    listing     framed and titled, "Listing 4.1 · CausalAttention"; the number is that
+                of its page and its place there, the name that of its class
     check       a cell that only compares what is there already is quiet
     predict …   a quote that opens with a bold word, such as Predict, has its own look
     cell        each named cell has a link to itself beside its code
@@ -101,4 +101,4 @@ def _html(text):
 def setup(app):
     app.add_transform(Roles)
     app.add_css_file("looks.css", priority=870)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,7 +51,18 @@ def _digest(app, config):
 def setup(app):
     app.add_config_value("site_digest", "", "html")
     app.connect("config-inited", _digest)
-    parts = (templates, contents, maths, icons, assets, describe, launch, extras, find, styles)
+    parts = (
+        templates,
+        contents,
+        maths,
+        icons,
+        assets,
+        describe,
+        launch,
+        extras,
+        find,
+        styles,
+    )
     for module in parts:
         module.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

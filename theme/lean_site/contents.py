@@ -20,7 +20,11 @@ ENTRY = re.compile(
 def sections(text):
     """Give the sections that a page covers, as short as "3.4" or "3.1, 3.2"."""
     match = COVERS.search(text)
-    found = [".".join(s.strip(".").split(".")[:2]) for s in match.groups() if s] if match else []
+    found = (
+        [".".join(s.strip(".").split(".")[:2]) for s in match.groups() if s]
+        if match
+        else []
+    )
     return ", ".join(dict.fromkeys(found))
 
 
@@ -53,7 +57,9 @@ def change(text, app, context):
         page = page if target.partition("#")[0] else here
         before = f'<span class="toc-number">{n}</span> ' if (n := number(page)) else ""
         covers = app.env.metadata.get(page, {}).get("covers", "")
-        after = f' <span class="toc-section">{html.escape(covers)}</span>' if covers else ""
+        after = (
+            f' <span class="toc-section">{html.escape(covers)}</span>' if covers else ""
+        )
         return f"{head}{before}<span>{title}</span>{after}{tail}"
 
     return ENTRY.sub(entry, text)

@@ -37,9 +37,9 @@ STOPS = """() => {
     "a[href], button, input, summary, select, textarea, [tabindex='0']")]
     .filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility(
       {visibilityProperty: true}));
-  const pale = (e) => e !== null && (getComputedStyle(e).opacity === "0" || pale(e.parentElement));
-  const unseen = stops.filter((e) => !e.matches(".skip-link, .skip-link *, #pst-skip-link a")
-    && pale(e));
+  const pale = (e) => e !== null
+    && (getComputedStyle(e).opacity === "0" || pale(e.parentElement));
+  const unseen = stops.filter(pale);
   const of = (e) => stops.filter((s) => e.contains(s)).length;
   return {stops: stops.length, unseen: unseen.length,
     a_cell: Math.max(0, ...[...document.querySelectorAll("div.cell_input")].map(of))};
