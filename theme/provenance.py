@@ -93,7 +93,7 @@ class PrintedValues(SphinxDirective):
             "cells",
             "ours",
         ]
-        return [table(header, (21, 9, 26, 15, 19, 10), rows, "values")]
+        return [table(header, (20, 10, 26, 15, 19, 10), rows, "values")]
 
 
 def _separated(links):

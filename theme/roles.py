@@ -101,4 +101,4 @@ def _html(text):
 def setup(app):
     app.add_transform(Roles)
     app.add_css_file("looks.css", priority=870)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,6 +13,7 @@ All three are under the SIL Open Font License 1.1; the names that it reserves ar
 to the originals, and the cut files have names of their own (NOTICE).
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -20,7 +21,10 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
 
-STATIC = Path(__file__).resolve().parents[1] / "theme" / "static" / "fonts"
+ROOT = Path(__file__).resolve().parents[1]
+STATIC = ROOT / "theme" / "static" / "fonts"
+# What each face holds, for the test that every page is set in it.
+HELD = ROOT / "tests" / "theme" / "letters.json"
 LETTERS = (
     "".join(map(chr, range(0x20, 0x7F)))
     + "\u00a0¡§©«°±²³·»¿×÷ÄÖÜßäöüàáâçèéêëíîïñóôõøúūœ‑–—‘’“”•…′″→←↑↓↗≈≠≤≥−√∞∈·⋅"
@@ -71,13 +75,16 @@ def _kind(record):
 
 def main(folder):
     STATIC.mkdir(parents=True, exist_ok=True)
+    held = {}
     for name, (place, letters, weights) in FONTS.items():
         font = TTFont(next(Path(folder).glob(place)))
         cut(font, letters, weights)
         rename(font, f"attention-{name}")
         font.flavor = "woff2"
+        held[name] = "".join(map(chr, sorted(font.getBestCmap())))
         file = STATIC / f"{name}.woff2"
         font.save(file)
+        HELD.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
         print(f"{file.stat().st_size:7d} {file}")
 
 

@@ -40,7 +40,7 @@ NEEDED_FOR = {
     "copybutton.css": r'class="highlight"',
     "clipboard.min.js": r'class="highlight"',
 }
-FONTS = {"text": "<body", "code": "<pre", "maths": "<math"}  # name -> what needs it
+FONTS = {"text": "<body", "text-italic": "<em", "code": "<pre", "maths": "<math"}
 # Inline scripts that set a constant; `site.js` sets those that are needed.
 CONSTANTS = (
     "let toggleHint",
@@ -104,7 +104,7 @@ def _fonts(head, body):
         if root and mark in body:
             yield (
                 f'    <link rel="preload" href="{root[1]}fonts/{name}.woff2" as="font" '
-                'type="font/woff2" crossorigin />\n'
+                'type="font/woff2" crossorigin fetchpriority="low" />\n'
             )
 
 

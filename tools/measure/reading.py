@@ -39,8 +39,7 @@ STOPS = """() => {
       {visibilityProperty: true}));
   const pale = (e) => e !== null
     && (getComputedStyle(e).opacity === "0" || pale(e.parentElement));
-  const skips = ".skip-link, .skip-link *, #pst-skip-link a";
-  const unseen = stops.filter((e) => !e.matches(skips) && pale(e));
+  const unseen = stops.filter(pale);
   const of = (e) => stops.filter((s) => e.contains(s)).length;
   return {stops: stops.length, unseen: unseen.length,
     a_cell: Math.max(0, ...[...document.querySelectorAll("div.cell_input")].map(of))};
