@@ -1,27 +1,24 @@
 // A trained model in the page: its heads, each of which a click switches off, and what it
-// expects next. All of it is computed here, from weights in half precision.
+// expects next. All of it is computed here, from weights of one byte each.
 import { dot, format, softmax } from "./core.js";
 import { Lab, make, write } from "./ui.js";
 
 // ---- the model ----
 
-const half = (bits) => {
-  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -24 * fraction);
-};
-// Parameters by name: vectors, and matrices as arrays of rows.
+// Parameters by name: vectors, and matrices as arrays of rows. Each row lies there as its
+// scale and as many steps of it.
 export const readWeights = (text, shapes) => {
-  const bytes = atob(text);
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const data = new DataView(bytes.buffer);
   let place = 0;
-  const next = () => {
-    const bits = bytes.charCodeAt(place) | (bytes.charCodeAt(place + 1) << 8);
-    place += 2;
-    return half(bits);
+  const row = (width) => {
+    const scale = data.getFloat32(place, true);
+    place += 4;
+    return Array.from({ length: width }, () => scale * data.getInt8(place++));
   };
-  const vector = (count) => Array.from({ length: count }, next);
   return Object.fromEntries(
     shapes.map(([name, [rows, columns]]) =>
-      [name, columns ? Array.from({ length: rows }, () => vector(columns)) : vector(rows)])
+      [name, columns ? Array.from({ length: rows }, () => row(columns)) : row(rows)])
   );
 };
 // The error function by a series of positive terms, to the last digits.
@@ -98,7 +95,8 @@ export const tokenize = (text, words) => {
 // ---- on screen ----
 
 const TRAITS = ["tokens", "silenced", "at", "words", "sizes", "shapes", "weights"];
-const HINT = "Click a head to switch it off. Point at a cell or at a bar to read its number.";
+const HINT =
+  "A square is a head: a row for each word that looks. Click its name to switch it off. Point at a cell or a bar, or walk a row with the arrow keys, to read its number.";
 const SHOWN = 6;
 const draw = (tag, attributes = {}, ...children) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -112,16 +110,24 @@ const makeHead = (name, toggle, inspect) => {
   const button = make("button", { type: "button", class: "al-button tg-switch", click: toggle }, name);
   const cells = draw("g");
   const frame = draw("rect", { class: "tg-row" });
-  const picture = draw("svg", { class: "tg-picture", role: "img", viewBox: "0 0 100 100" }, cells, frame);
+  const picture = draw("svg", { class: "tg-picture", role: "img", tabindex: 0, viewBox: "0 0 100 100" }, cells, frame);
   const told = make("p", { class: "tg-told" }, "");
-  let side = 0;
+  let [side, row, column] = [0, 0, 0];
+  picture.addEventListener("focus", () => inspect(row, column));
+  picture.addEventListener("keydown", (event) => {
+    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!way) return;
+    event.preventDefault();
+    column = Math.min(Math.max(column + way, 0), row);
+    inspect(row, column);
+  });
   picture.addEventListener("pointermove", (event) => {
     const box = picture.getBoundingClientRect();
     const at = (x, size) => Math.min(Math.max(Math.floor((side * x) / size), 0), side - 1);
     inspect(at(event.clientY - box.top, box.height), at(event.clientX - box.left, box.width));
   });
   const update = (pattern, names, query, off) => {
-    side = names.length;
+    [side, row] = [names.length, query];
     const step = 100 / side;
     const gap = Math.min(0.6, step / 12);
     cells.replaceChildren(...pattern.flatMap((row, i) =>
@@ -131,6 +137,7 @@ const makeHead = (name, toggle, inspect) => {
     const box = { x: 0, y: query * step, width: (query + 1) * step - gap, height: step - gap };
     for (const [key, value] of Object.entries(box)) frame.setAttribute(key, value);
     const most = pattern[query].indexOf(Math.max(...pattern[query]));
+    column = most;
     const words = `${names[query]} → ${names[most]} ${pattern[query][most].toFixed(2)}`;
     write(told, words);
     button.setAttribute("aria-pressed", String(!off));
@@ -152,10 +159,11 @@ const makeBars = (add, inspect) => {
       name, make("span", { class: "tg-track" }, bar, mark), number);
     return { button, name, bar, mark, number };
   });
-  const update = (likeliest, words, now, before) => likeliest.forEach((token, i) => {
+  const update = (likeliest, words, now, before, marked) => likeliest.forEach((token, i) => {
     const { button, name, bar, mark, number } = rows[i];
     name.textContent = words[token];
     bar.style.width = `${(100 * now[token]).toFixed(1)}%`;
+    mark.hidden = !marked;
     mark.style.left = `${(100 * before[token]).toFixed(1)}%`;
     number.textContent = now[token].toFixed(2);
     button.setAttribute("aria-label", `${words[token]}, probability ${now[token].toFixed(2)}. Add it.`);
@@ -222,9 +230,10 @@ export default {
       write(lab.readout, `p(${words[token]}) = exp(${format(scores[token])}) / ${format(total)} = ` +
         `${format(now.chances[token])}; the sum goes over all ${words.length} words`);
     });
+    const legend = make("p", { class: "tg-legend" }, make("span", { class: "tg-key" }), " with all heads on");
     lab.stages.append(
       make("div", { class: "tg-both" },
-        make("div", {}, make("p", { class: "al-stage-title" }, "What comes next"), bars.element),
+        make("div", {}, make("p", { class: "al-stage-title" }, "What comes next"), bars.element, legend),
         make("div", { class: "tg-heads" }, ...heads.map((head) => head.element)))
     );
     write(lab.readout, HINT);
@@ -246,7 +255,8 @@ export default {
       if (field !== document.activeElement) field.value = spell(tokens);
       const shown = names();
       heads.forEach(({ update, b, h, n }) => update(now.patterns[b][h], shown, query, silenced.includes(n)));
-      bars.update(likeliest, words, now.chances, before);
+      bars.update(likeliest, words, now.chances, before, silenced.length > 0);
+      legend.hidden = !silenced.length;
       const [best, meant] = [likeliest[0], order(before)[0]];
       const lost = silenced.length
         ? ` With all heads it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";

@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import math
 
+import numpy as np
 import torch
 import traitlets
 
@@ -11,11 +13,25 @@ from attention.chapter.models import heads
 from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
 
 
+def _row(width):
+    """How a row of numbers lies in the bytes: its scale, then its steps."""
+    return np.dtype([("scale", "<f4"), ("steps", "i1", (width,))])
+
+
+def _pack(parameter):
+    """Round each row to steps of a 127th of its largest number."""
+    rows = parameter.reshape(-1, parameter.shape[-1]).numpy()
+    packed = np.zeros(len(rows), _row(rows.shape[1]))
+    packed["scale"] = np.maximum(np.abs(rows).max(axis=1) / 127, 1e-30)
+    packed["steps"] = np.rint(rows / packed["scale"][:, None])
+    return packed.tobytes()
+
+
 class TinyGptLab(base.Lab):
     """A trained ``TinyGPT``: all its heads, each of which can be switched off.
 
-    The weights travel with the page, rounded to half precision, and the whole model is
-    computed where it is read.
+    The weights travel with the page, each row as a scale and steps from -127 to 127,
+    and the whole model is computed where it is read.
 
     Args:
         model: a trained ``TinyGPT``.
@@ -52,7 +68,6 @@ class TinyGptLab(base.Lab):
 
     def __init__(self, model, words, **state):
         parameters = sorted(model.named_parameters())
-        halves = [p.detach().half().flatten() for _, p in parameters]
         config = model.config
         if len(words) != config.vocab_size:
             raise traitlets.TraitError(
@@ -66,7 +81,7 @@ class TinyGptLab(base.Lab):
         }  # fmt: skip
         self.set_trait("sizes", sizes)
         self.set_trait("shapes", [[name, list(p.shape)] for name, p in parameters])
-        data = torch.cat(halves).numpy().astype("<f2").tobytes()
+        data = b"".join(_pack(p.detach()) for _, p in parameters)
         self.set_trait("weights", base64.b64encode(data).decode())
         super().__init__(words=list(words), **state)
 
@@ -95,14 +110,13 @@ class TinyGptLab(base.Lab):
     def model(self):
         """Build the model from the rounded weights, in float64."""
         model = TinyGPT(GPTConfig(**self.sizes)).double().eval()
-        data = torch.frombuffer(
-            bytearray(base64.b64decode(self.weights)), dtype=torch.float16
-        )
+        data = base64.b64decode(self.weights)
         start, state = 0, model.state_dict()
         for name, shape in self.shapes:
-            stop = start + torch.Size(shape).numel()
-            state[name] = data[start:stop].double().view(shape)
-            start = stop
+            rows = np.frombuffer(data, _row(shape[-1]), math.prod(shape[:-1]), start)
+            values = rows["scale"][:, None].astype(float) * rows["steps"]
+            state[name] = torch.from_numpy(values).view(shape)
+            start += rows.nbytes
         model.load_state_dict(state)
         return model
 

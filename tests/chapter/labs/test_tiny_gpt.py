@@ -100,8 +100,8 @@ def test_rounding_the_weights_changes_next_to_nothing():
     )
     whole = induction.repeated_loss(trained(), tokens, periods)
     rounded = induction.repeated_loss(lab().model(), tokens, periods)
-    assert abs(whole - rounded) < 1e-4
-    assert len(lab().weights) <= 100_000  # bytes in the page
+    assert abs(whole - rounded) < 1e-3  # of a loss of 0.02
+    assert len(lab().weights) <= 50_000  # bytes in the page
 
 
 # ---- Python ----
@@ -189,6 +189,13 @@ def test_a_head_goes_off_and_the_words_change(visit, gpt_site, serving, width):
     check(root, lab(tokens=[*letters, best]))
     root.get_by_role("button", name="Reset").click()
     check(root, lab())
+
+    # A head's weights by keyboard, from the largest of the row that looks.
+    root.locator(".tg-picture").nth(3).focus()
+    page.keyboard.press("ArrowLeft")
+    weight = lab().compute()[0][1, 1, -1, 2]
+    words = f"starts (9) looks at starts (3) with weight {weight:.4f}"
+    expect(root.locator(".al-readout")).to_contain_text(words)
 
     slider = root.locator("input[type=range]")
     slider.focus()
