@@ -38,7 +38,8 @@ const showProgress = (done, line) => {
   const total = Object.keys(marks).length;
   const count = done.filter((name) => marks[name]).length;
   const words =
-    `${total} exercises of this page can be answered here; the others need Python. ` +
+    `${total} exercises of this page can be answered here, by a script in the page; ` +
+    "the others need Python. " +
     (count ? `Done, and remembered in this browser alone: ${count} of ${total}. ` : "Which ones you did is kept in this browser and sent nowhere.");
   line.replaceChildren(words);
   if (count) {

@@ -21,9 +21,11 @@ CHECK = re.compile(r'<div class="cell[^"]*" id="check-([\w-]+)">')
 IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]+";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
 
+# As practice.js writes it while nothing is done, so that nothing moves.
 PROGRESS = (
-    '<p class="practice-progress">On this page, scripts can check answers without a '
-    "notebook.</p>"
+    '<p class="practice-progress">{count} exercises of this page can be answered here, '
+    "by a script in the page; the others need Python. Which ones you did is kept in "
+    "this browser and sent nowhere.</p>"
 )
 WITH_SCRIPTS = (
     '<div class="practice" data-exercise="{name}"><p class="practice-note">To be '
@@ -92,7 +94,8 @@ def with_places(body, launch=()):
 
     body = CHECK.sub(place, body)
     # The page's own section has a class; the first one without is the first part.
-    return body.replace("<section id=", f"{PROGRESS}<section id=", 1)
+    progress = PROGRESS.format(count=len(known))
+    return body.replace("<section id=", f"{progress}<section id=", 1)
 
 
 def _launch(context):
