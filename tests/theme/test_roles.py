@@ -84,7 +84,8 @@ def test_the_side_bar_numbers_pages_as_their_figures_are(soup):
 @pytest.mark.parametrize(
     ("text", "short"),
     [("The page covers section 3.4 of the chapter.", "3.4"),
-     ("covers sections 3.3.1 and 3.3.2.", "3.3"), ("covers sections 3.1 and 3.2", "3.1, 3.2"),
+     ("covers sections 3.3.1 and 3.3.2.", "3.3"),
+     ("covers sections 3.1 and 3.2", "3.1, 3.2"),
      ("covers much", "")],
 )  # fmt: skip
 def test_sections_are_cut_short(text, short):
