@@ -113,7 +113,8 @@ def test_unused_files_are_not_published(site):
     static = site / "_static"
     assert not (static / "vendor").exists()
     assert not [f.name for f in static.rglob("*") if "thebe" in f.name]
-    assert not [f.name for f in static.rglob("*") if f.suffix in {".woff2", ".ttf"}]
+    fonts = {f.stem for f in static.rglob("*") if f.suffix in {".woff2", ".ttf"}}
+    assert fonts == {"text", "text-italic", "code", "maths"}  # ours, cut to size
 
 
 def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
@@ -179,6 +180,23 @@ def test_formula_becomes_mathml():
     assert {"mfrac", "msqrt", "msub"} <= set(re.findall(r"<(m\w+)", text))
     assert "ω" in text
     assert 'display="block"' in maths.to_mathml("x", "block")
+
+
+def test_words_in_formulas_are_words():
+    """Upright, and not a product of letters with the space of one between them."""
+    assert "<mi>softmax</mi>" in maths.to_mathml(r"\mathrm{softmax}(x)")
+    assert "<mi>out</mi>" in maths.to_mathml("d_{out}")
+    assert 'alttext="d_{out}"' in maths.to_mathml("d_{out}")
+    product = maths.to_mathml("d_k x y")
+    assert [*re.findall(r"<mi>(\w+)</mi>", product)] == ["d", "k", "x", "y"]
+
+
+def test_no_line_begins_with_a_full_stop(soups):
+    for page in BOOK_PAGES:
+        for formula in soups[page].select("p math"):
+            after = formula.next_sibling
+            if isinstance(after, str) and after[:1] in set(".,;:!?)"):
+                assert formula.parent.name == "span", f"{page}: {formula['alttext']}"
 
 
 def test_unknown_formula_command_is_refused():
