@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf experiments bench clean
+.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf slides citation experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,11 +88,17 @@ mutants: $(READY) ## break the book in N places and see every check work (N=200 
 measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
 	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
 
-repository: $(READY) ## set the repository's address: URL=https://github.com/ORG/NAME
-	@$(BIN)/python -m tools.repository $(if $(URL),$(URL),--unset)
+repository: $(SITE_READY) ## set the repository's address: URL=https://github.com/ORG/NAME (SITE_URL=https://…)
+	@$(BIN)/python -m tools.repository $(if $(URL),$(URL) $(if $(SITE_URL),--site $(SITE_URL)),--unset)
 
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
+
+slides: $(SITE_READY) ## write a deck of slides for each page, from its figures
+	@$(BIN)/python -m tools.slides
+
+citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
+	@$(BIN)/python -m tools.citation
 
 experiments: $(READY) ## train the small models of two pages again
 	$(BIN)/python -m experiments

@@ -5,6 +5,7 @@ sources, the cells that show it and whether ours equals it; `errata-table` lists
 errata. Nothing in the tables is typed in, so nothing in them can go stale.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from tools import printed_values as data  # noqa: E402
 
 
-def table(header, widths, rows):
+def table(header, widths, rows, name):
     """Build a table from texts and nodes; widths are shares of the column.
 
     They are fixed, since a browser that lays out a long table while it arrives would
@@ -27,7 +28,7 @@ def table(header, widths, rows):
     group["cols"] = len(header)
     group += nodes.thead("", _row(header))
     group += nodes.tbody("", *[_row(row) for row in rows])
-    return nodes.table("", group, classes=["provenance", "colwidths-given"])
+    return nodes.table("", group, classes=["provenance", name, "colwidths-given"])
 
 
 def _row(cells):
@@ -39,9 +40,15 @@ def _row(cells):
     return row
 
 
+def short(page):
+    """Name a page in a narrow column: 03Q for 03_questions."""
+    number = re.match(r"(\d+)_(questions)?", page)
+    return number[1] + ("Q" if number[2] else "") if number else page
+
+
 def cell_link(page, name):
     """Link to the code cell of a page."""
-    text = f"{page}: {name}"
+    text = f"{short(page)}: {name}"
     return nodes.reference("", text, refuri=f"{page}.html#{name}", internal=True)
 
 
@@ -86,7 +93,7 @@ class PrintedValues(SphinxDirective):
             "cells",
             "ours",
         ]
-        return [table(header, (21, 10, 26, 15, 18, 10), rows)]
+        return [table(header, (20, 10, 26, 15, 19, 10), rows, "values")]
 
 
 def _separated(links):
@@ -106,7 +113,7 @@ class ErrataTable(SphinxDirective):
             for e in data.errata()
         ]
         header = ["where", "what it says", "what is true", "shown by"]
-        return [table(header, (20, 30, 30, 20), rows)]
+        return [table(header, (20, 30, 30, 20), rows, "errata")]
 
 
 def setup(app):

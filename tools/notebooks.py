@@ -44,12 +44,49 @@ def read_source(page):
     counts = {}
     for cell in notebook.cells:
         cell.id = _cell_id(cell, counts)
-        _fold(cell)
+        fold(cell)
+    _add_anchors(notebook.cells, page)
     return notebook
 
 
-def _fold(cell):
-    # The tags fold a cell on the site; these fold it in Jupyter and in Colab.
+LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)\)")
+
+
+def slug(heading):
+    """Give the anchor that the site makes of a heading."""
+    words = re.sub(r"<!--.*?-->", "", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def _linked(page):
+    """The fragments of this page that some page links."""
+    found = set()
+    for path in page.parent.glob("*.md"):
+        for file, fragment in LINK.findall(path.read_text(encoding="utf-8")):
+            if Path(file or path.name).stem == page.stem:
+                found.add(fragment)
+    return found
+
+
+def _add_anchors(cells, page):
+    # The site knows cells by name and headings by slug; Jupyter knows neither, but
+    # follows links to anchors of HTML. theme/proofs.py leaves them out of the site.
+    wanted, text = _linked(page), None
+    for cell in cells:
+        name = cell.metadata.get("name")
+        if cell.cell_type == "code" and name in wanted and text is not None:
+            text.source += f'\n\n<a id="{name}"></a>'
+        if cell.cell_type == "markdown":
+            text = cell
+            for heading in re.findall(r"^#+ (.+)$", cell.source, re.M):
+                if slug(heading) in wanted:
+                    line = re.compile(rf"^(#+ {re.escape(heading)})$", re.M)
+                    anchor = rf'<a id="{slug(heading)}"></a>\n\n\1'
+                    cell.source = line.sub(anchor, cell.source, count=1)
+
+
+def fold(cell):
+    """Fold a cell in Jupyter and in Colab, as its tags fold it on the site."""
     tags = cell.metadata.get("tags", [])
     if "hide-input" in tags:
         cell.metadata["jupyter"] = {"source_hidden": True}

@@ -4,9 +4,10 @@
     python -m tools.repository https://github.com/ORG/NAME --site https://book.example
     python -m tools.repository --unset
 
-Writes `repository.url` and `html.baseurl` in _config.yml. Every page with cells gets a
-first cell that installs the package where it is missing, as on Colab; unset, the cell
-goes. Run `make book` afterwards: it pairs and executes the changed pages.
+Writes `repository.url` and `html.baseurl` in _config.yml: launch buttons, canonical
+links and the site map follow. Every page with cells gets a first cell that installs
+the package where it is missing, as on Colab; unset, the cell goes. Both halves of a
+page are changed, and nothing is executed: where the package is, the cell does nothing.
 """
 
 import argparse
@@ -14,10 +15,14 @@ import re
 import sys
 from pathlib import Path
 
-from tools.notebooks import paired_pages
+import jupytext
+import nbformat
+
+from tools.notebooks import fold, paired_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 URL = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+CELL_NAME = "install-the-package"
 CELL = """```{{code-cell}} ipython3
 :name: install-the-package
 :tags: [hide-input]
@@ -83,6 +88,33 @@ def with_install_cell(page, url):
     return head + CELL.format(url=url) + fence + rest
 
 
+def with_cell(notebook, url):
+    """Put the install cell before a notebook's first code cell, or take it out.
+
+    Args:
+        notebook: the executed half of a page; it is changed.
+        url: the repository; empty takes the cell out.
+
+    Returns:
+        The notebook, its code cells counted anew.
+    """
+    notebook.cells = [c for c in notebook.cells if c.metadata.get("name") != CELL_NAME]
+    if url:
+        kinds = [c.cell_type for c in notebook.cells] + ["code"]
+        notebook.cells.insert(kinds.index("code"), _install_cell(url))
+    code_cells = (c for c in notebook.cells if c.cell_type == "code")
+    for count, cell in enumerate(code_cells, start=1):
+        cell.execution_count = count
+    return notebook
+
+
+def _install_cell(url):
+    cell = jupytext.reads(CELL.format(url=url), fmt="md:myst").cells[0]
+    cell.id = CELL_NAME
+    fold(cell)
+    return cell
+
+
 def pages_site(owner, name):
     """Give the address at which GitHub Pages publishes a repository."""
     host = f"{owner.lower()}.github.io"
@@ -96,8 +128,18 @@ def apply(root, url, site):
     changed = _write(config, set_key(text, "html", "baseurl", site))
     for page in paired_pages(root / "book"):
         text = with_install_cell(page.read_text(encoding="utf-8"), url)
-        changed += _write(page, text)
+        if _write(page, text):
+            changed += [page, *_pair(page, url)]
     return changed
+
+
+def _pair(page, url):
+    pair = page.with_suffix(".ipynb")
+    if not pair.exists():
+        return []
+    notebook = nbformat.read(pair, as_version=4)
+    nbformat.write(with_cell(notebook, url), pair)
+    return [pair]
 
 
 def _write(path, text):
@@ -124,6 +166,8 @@ def main():
         site = (options.site or pages_site(owner, name)).rstrip("/")
     changed = apply(ROOT, url, site)
     print("\n".join(f"changed {p.relative_to(ROOT)}" for p in changed) or "in step")
+    if changed:
+        print("Look at it with `make serve`, then commit these files.")
 
 
 if __name__ == "__main__":

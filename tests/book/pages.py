@@ -1,6 +1,5 @@
 """What the tests of the book share: its pages and their cells."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,8 +79,4 @@ def is_figure(cell):
     return cell.metadata.get("name", "").startswith("figure-")
 
 
-def slug(heading):
-    """The anchor that MyST gives a heading."""
-    text = re.sub(r"<!--.*?-->", "", heading)
-    text = re.sub(r"[^\w\- ]", "", text.strip().lower().replace("`", ""))
-    return text.replace(" ", "-")
+slug = tool.slug

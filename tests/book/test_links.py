@@ -52,6 +52,19 @@ def test_internal_link_resolves(path, link):
         assert anchor in anchors(target), f"{path.name} links {link}: no such anchor"
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_links_to_a_cell_or_a_heading_are_followed_in_jupyter_too(name):
+    """Jupyter goes to anchors of HTML; the names of cells it does not know."""
+    for cell in PAGES[name].notebook.cells:
+        links = LINK.findall(cell.source) if cell.cell_type == "markdown" else []
+        for link in links:
+            file, _, anchor = link.partition("#")
+            target = PAGES.get(file.removesuffix(".ipynb") if file else name)
+            if anchor and "://" not in link and target is not None:
+                found = [f'<a id="{anchor}"></a>' in text for text in target.prose]
+                assert found.count(True) == 1, f"{name}: {link}"
+
+
 def test_contents_and_pages_agree():
     for entry in toc_entries():
         assert (ROOT / f"{entry}.md").exists(), entry

@@ -13,3 +13,10 @@ def test_prose_is_plain(page):
     for text in page.prose:
         assert not re.search(r"\{[\w:-]+\}`", text), text
         assert "—" not in text, text
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_notebook_reads_well_without_an_extension(page):
+    """No fence with colons, no role, no target: Jupyter would show them as they are."""
+    for text in page.prose:
+        assert not re.search(r"^:::|^\([\w-]+\)=$|\{[a-z:]+\}`", text, re.M), text

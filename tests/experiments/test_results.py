@@ -105,7 +105,9 @@ def test_without_attention_each_length_is_harder_for_every_seed_and_budget(resul
         for budget in ("few", "full"):
             accuracy = run[budget]["accuracy"]
             assert accuracy[0] > 0.95, run["seed"]
-            assert accuracy == sorted(accuracy, reverse=True), run["seed"]
+            pairs = list(itertools.pairwise(accuracy))
+            assert accuracy[0] >= accuracy[1], run["seed"]
+            assert all(a > b for a, b in pairs[1:]), run["seed"]  # from four letters
 
 
 def test_without_attention_longer_training_helps_at_every_length_but_not_enough(

@@ -1,5 +1,6 @@
 """What the tests of the published site share."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from tools.measure.server import serving
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "theme"))
 # Pages that Sphinx and the extension add to those of the table of contents.
-ADDED = ["404", "genindex", "search"]
+ADDED = ["404", "genindex", "offline", "search"]
 LEFT_OUT = {".git", ".venv", "_build", "node_modules", ".pytest_cache", ".ruff_cache"}
 
 
@@ -53,17 +54,22 @@ def shorten(root):
         if pair.exists():
             notebook = nbformat.read(pair, as_version=4)
             code = next(c for c in notebook.cells if c.cell_type == "code")
-            notebook.cells = [nbformat.v4.new_markdown_cell(title), code]
+            # The first page must keep its way in (theme/opening.py).
+            links = re.findall(r"^.*\[Start reading\]\(.*$", text, re.MULTILINE)
+            words = "\n\n".join([title, *links])
+            notebook.cells = [nbformat.v4.new_markdown_cell(words), code]
             notebook.metadata.pop("widgets", None)
             nbformat.write(notebook, pair)
 
 
-def build(root):
+def build(root, output=None, **environment):
     """Build the site of a folder and give the folder of its HTML."""
+    output = output or root
     result = subprocess.run(
         [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
-         "build", str(root), "-W", "--keep-going"],
+         "build", str(root), "-W", "--keep-going", "--path-output", str(output)],
         capture_output=True, text=True, check=False,
+        env={**os.environ, **environment},
     )  # fmt: skip
     assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
-    return root / "_build" / "html"
+    return output / "_build" / "html"

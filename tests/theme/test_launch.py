@@ -1,27 +1,36 @@
 """The launch links in a build with a repository set, and the tool that sets it."""
 
 import re
+import shutil
 
+import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
 from tests.book.pages import BOOK, ROOT, pages, toc_entries
 from tests.theme.conftest import build, shorten
-from tools import repository
+from tools import notebooks, repository
+
+from lean_site import launch  # isort: skip
 
 URL = "https://github.com/some-org/some-name"
+FORK = "https://github.com/Forker/their-book"
 KERNEL = [page.name for page in pages()]
 
 
 @pytest.fixture(scope="module")
 def set_site(copy_of_book):
+    repository.apply(copy_of_book, URL, "https://some-org.github.io/some-name")
     shorten(copy_of_book)
-    config = copy_of_book / "_config.yml"
-    text = repository.set_key(config.read_text("utf-8"), "repository", "url", URL)
-    base = "https://some-org.github.io/some-name"
-    config.write_text(repository.set_key(text, "html", "baseurl", base), "utf-8")
     return build(copy_of_book)
+
+
+@pytest.fixture(scope="module")
+def fork_site(set_site, copy_of_book, tmp_path_factory):
+    """The same files, published by the workflow of a fork."""
+    output = tmp_path_factory.mktemp("fork")
+    return build(copy_of_book, output, BOOK_REPOSITORY=FORK, BOOK_SITE="")
 
 
 def links(site, entry):
@@ -80,7 +89,86 @@ def test_full_addresses_are_given_where_they_are_known(set_site):
     listed = re.findall("<loc>(.*?)</loc>", (set_site / "sitemap.xml").read_text())
     assert sorted(listed) == sorted(f"{base}/{e}.html" for e in toc_entries())
     missing = BeautifulSoup((set_site / "404.html").read_text(), "html.parser")
-    assert missing.find("a")["href"].startswith("/some-name/")
+    toc = missing.select(".bd-sidebar-primary nav a")
+    assert {link["href"].split("/")[1] for link in toc} == {"some-name"}
+
+
+def test_a_fork_leads_to_itself_with_no_edit(fork_site, set_site):
+    """The upstream's address stands in its files, and the workflow's goes before."""
+    base = "https://forker.github.io/their-book"
+    for name in KERNEL:
+        page = fork_site / "book" / f"{name}.html"
+        binder, colab, download = links(fork_site, f"book/{name}")
+        assert "/gh/Forker/their-book/main?" in binder
+        assert colab.startswith(
+            "https://colab.research.google.com/github/Forker/their-book/blob/main/book/"
+        )
+        notebook = nbformat.read((page.parent / download).resolve(), as_version=4)
+        code = [c.source for c in notebook.cells if c.cell_type == "code"]
+        assert f'"git+{FORK}"' in code[0]
+        assert "some-org" not in page.read_text("utf-8") + "".join(code)
+        soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
+        assert soup.find("link", rel="canonical")["href"] == f"{base}/book/{name}.html"
+    assert (
+        f"<loc>{base}/book/index.html</loc>" in (fork_site / "sitemap.xml").read_text()
+    )
+    assert f"Sitemap: {base}/" in (fork_site / "robots.txt").read_text()
+    assert 'href="/their-book/book/' in (fork_site / "404.html").read_text("utf-8")
+    assert "some-org.github.io" in (set_site / "sitemap.xml").read_text()
+
+
+def test_the_publishing_workflow_names_where_it_runs():
+    path = ROOT / ".github" / "workflows" / "publish.yml"
+    steps = yaml.safe_load(path.read_text("utf-8"))["jobs"]["build"]["steps"]
+    named = next(s["env"] for s in steps if s.get("run") == "make book")
+    assert named["BOOK_REPOSITORY"] == (
+        "${{ github.server_url }}/${{ github.repository }}"
+    )
+    assert named["BOOK_SITE"] == "${{ vars.BOOK_SITE }}"
+
+
+def test_addresses_of_a_workflow():
+    assert launch.addresses({}) is None
+    assert launch.addresses({"BOOK_REPOSITORY": FORK, "BOOK_SITE": ""}) == (
+        FORK, "https://forker.github.io/their-book"
+    )  # fmt: skip
+    own = {"BOOK_REPOSITORY": FORK, "BOOK_SITE": "https://book.example/"}
+    assert launch.addresses(own) == (FORK, "https://book.example")
+    with pytest.raises(ValueError, match="such as https"):
+        launch.addresses({"BOOK_REPOSITORY": "Forker/their-book"})
+
+
+def test_colab_is_offered_only_where_the_notebook_installs_the_package():
+    entries = [{"text": "Binder"}, {"text": "Colab"}]
+    menu = [{"label": "launch-buttons", "buttons": entries}]
+    assert launch.buttons(menu, True, installs=True) == menu
+    (kept,) = launch.buttons(menu, True, installs=False)
+    assert [b["text"] for b in kept["buttons"]] == ["Binder"]
+
+
+def test_setting_an_address_executes_nothing(tmp_path):
+    """Both halves of a page get the cell, so the page is not stale; and lose it."""
+    shutil.copytree(BOOK, tmp_path / "book")
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    page = tmp_path / "book" / "02_simple_self_attention.md"
+    halves = (page, page.with_suffix(".ipynb"))
+    repository.apply(tmp_path, "", "")
+    before = [half.read_text("utf-8") for half in halves]
+    stale = notebooks.is_stale(page)
+    changed = repository.apply(tmp_path, URL, "https://some-org.github.io/some-name")
+    assert {p.name for p in changed} == {"_config.yml"} | {
+        f"{name}.{ending}" for name in KERNEL for ending in ("md", "ipynb")
+    }
+    assert not notebooks.needs_execution(page)
+    assert notebooks.is_stale(page) == stale  # no more than its words were before
+    stored = nbformat.read(halves[1], as_version=4)
+    cells = [c for c in stored.cells if c.cell_type == "code"]
+    assert cells[0].id == repository.CELL_NAME
+    assert f'"git+{URL}"' in cells[0].source
+    assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
+    assert any(c.outputs for c in cells)
+    repository.apply(tmp_path, "", "")
+    assert [half.read_text("utf-8") for half in halves] == before
 
 
 def test_repository_and_pages_are_in_step(soup):

@@ -15,7 +15,7 @@ from lean_site import (  # isort: skip
     assets, change, describe, icons, launch, maths, policy, styles,
 )  # fmt: skip
 
-BOOK_PAGES = [page for page in site_pages() if page != "404"]
+BOOK_PAGES = site_pages()
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +133,14 @@ def test_entry_and_missing_page(site):
     target = entry.find("a")["href"]
     assert (site / target).is_file()
     assert target in entry.find("meta", {"http-equiv": "refresh"})["content"]
+    style = policy.source_hash(entry.find("style").string)
+    assert style in entry.find("meta", {"http-equiv": True})["content"]
+    # Served below any path, so all its links must start at the root.
     missing = BeautifulSoup((site / "404.html").read_text("utf-8"), "html.parser")
-    # It is served below any path, so its one link must start at the root.
-    assert missing.find("a")["href"].startswith("/")
-    style = policy.source_hash(missing.find("style").string)
-    assert style in missing.find("meta", {"http-equiv": True})["content"]
+    links = [a["href"] for a in missing.find_all(["a", "link"], href=True)]
+    links += [script["src"] for script in missing.find_all("script", src=True)]
+    assert len(links) > 30
+    assert [link for link in links if not re.match(r"/|#|https:|data:", link)] == []
 
 
 # The functions

@@ -9,9 +9,11 @@ what the pages ask for. One module for each concern; each says what it replaces:
     assets    scripts and styles: those the page needs, none that blocks it
     styles    of those style sheets, only the rules that can apply to a page
     repair    markup of the theme that fails accessibility checks
+    contents  the side bar, with the numbers of pages and sections
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere
+    offline   a service worker that keeps pages for reading without a network
     extras    the entry page, the page for wrong addresses, the site map
     find      the search, with its index of sections and cells (`sections` cuts them)
 
@@ -24,17 +26,19 @@ from pathlib import Path
 
 from lean_site import (
     assets,
+    contents,
     describe,
     extras,
     find,
     icons,
     launch,
     maths,
+    offline,
     styles,
     templates,
 )
 
-FILES = {".py", ".js", ".css", ".svg", ".png"}
+FILES = {".py", ".js", ".css", ".svg", ".png", ".woff2"}
 THEME = Path(__file__).resolve().parents[1]
 
 
@@ -49,7 +53,19 @@ def _digest(app, config):
 def setup(app):
     app.add_config_value("site_digest", "", "html")
     app.connect("config-inited", _digest)
-    parts = (templates, maths, icons, assets, describe, launch, extras, find, styles)
+    parts = (
+        templates,
+        contents,
+        maths,
+        icons,
+        assets,
+        describe,
+        launch,
+        extras,
+        find,
+        offline,
+        styles,
+    )
     for module in parts:
         module.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """Files beside the pages: entry page, page for wrong addresses, site map."""
 
 import html
+import re
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -30,6 +31,17 @@ PAGE = """<!DOCTYPE html>
   </body>
 </html>
 """
+MISSING = """<section id="not-found">
+<h1>There is no such page</h1>
+<p>It may have moved. The menu lists all pages. This looks for the words of the
+address:</p>
+<form id="book-search" role="search" action="search.html" method="get">
+<label for="book-search-input">Search the book</label>
+<input id="book-search-input" type="search" name="q" autocomplete="off"
+ autocapitalize="off" spellcheck="false" data-from-address />
+</form>
+</section>
+"""
 
 
 def small_page(app, title, heading, words, link, target, head=""):
@@ -49,14 +61,21 @@ def entry_page(app, root):
     return small_page(app, name, name, "The book begins here:", name, root, refresh)
 
 
-def missing_page(app, root):
-    """Say what to do where nothing is; it is served at any depth, so from the root."""
-    path = urlparse(app.config.html_baseurl).path.rstrip("/")
-    return small_page(
-        app, f"Not found: {app.config.html_title}", "There is no such page",
-        "It may have moved. Start from the first page:", app.config.html_title,
-        f"{path}/{root}",
-    )  # fmt: skip
+def from_root(page, path):
+    """Let the links of a page begin at the root of the site, not at the page.
+
+    Args:
+        page: the HTML of a page in the site's root.
+        path: where on its host the site is, without a slash at the end.
+
+    Returns:
+        The page as it can be served at any depth.
+    """
+    return re.sub(
+        r'\b(href|src|action|data-content_root)="(?![a-z]+:|[#/])(?:\./)?([^"]*)"',
+        rf'\1="{path}/\2"',
+        page,
+    )
 
 
 def site_map(base, pages):
@@ -72,13 +91,21 @@ def site_map(base, pages):
     )
 
 
+def _missing(app):
+    yield "404", {"title": "Not found", "body": MISSING}, "page.html"
+
+
 def _write(app, error):
     if error or app.builder.format != "html":
         return
     folder, root = Path(app.outdir), f"{app.config.root_doc}.html"
     files = {
         "index.html": entry_page(app, root),
-        "404.html": missing_page(app, root),
+        # It is served at any depth, so from the root.
+        "404.html": from_root(
+            (folder / "404.html").read_text(encoding="utf-8"),
+            urlparse(app.config.html_baseurl).path.rstrip("/"),
+        ),
         # GitHub Pages leaves out folders that begin with an underscore without it.
         ".nojekyll": "",
     }
@@ -91,4 +118,5 @@ def _write(app, error):
 
 
 def setup(app):
+    app.connect("html-collect-pages", _missing)
     app.connect("build-finished", _write)

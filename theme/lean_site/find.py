@@ -23,7 +23,10 @@ from lean_site.change import replace
 
 HERE = Path(__file__).parent / "scripts"
 # What someone is likely to look for first: the chapter, not its exercises.
-WEIGHTS = {"The chapter": 1.25, "Beyond": 1.1, "Practice": 0.75, "Reference": 0.75}
+WEIGHTS = {
+    "The chapter": 1.25, "Questions": 1.25, "Beyond": 1.1,
+    "Practice": 0.75, "Reference": 0.75,
+}  # fmt: skip
 PAGE = """<section id="search-page">
 <h1>Search</h1>
 <form id="book-search" role="search" action="search.html" method="get">

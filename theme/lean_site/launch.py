@@ -2,17 +2,34 @@
 
 Replaces the theme's full-screen and print buttons, which run inline code that the
 policy forbids (every browser has both), and its download menu of one entry.
+
+The address stands in _config.yml (`make repository URL=…` sets it). The workflow that
+publishes names the repository it runs in by BOOK_REPOSITORY and, where its site has a
+domain of its own, BOOK_SITE. These go before, so the site of a fork leads to the fork.
 """
 
 import os
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools import repository
+
+INSTALLS_FROM = re.compile(r"git\+https://github\.com/[\w.-]+/[\w.-]+")
 
 
-def buttons(header, is_notebook):
+def buttons(header, is_notebook, installs=True):
     """Choose among the theme's buttons.
 
     Args:
         header: the theme's button descriptions.
         is_notebook: whether the page has a kernel.
+        installs: whether the notebook in the repository installs the package; without
+            that it fails on Colab. Binder installs it by itself.
 
     Returns:
         Launch menu and download link of a notebook; nothing on other pages.
@@ -24,8 +41,13 @@ def buttons(header, is_notebook):
         if button.get("label") == "download-buttons":
             kept += [_download(b) for b in button["buttons"] if b["text"] == ".ipynb"]
         elif button.get("label") == "launch-buttons":
-            kept.append(button)
+            kept.append(button if installs else _without_colab(button))
     return kept
+
+
+def _without_colab(menu):
+    kept = [b for b in menu.get("buttons", []) if b.get("text") != "Colab"]
+    return {**menu, "buttons": kept}
 
 
 def _download(button):
@@ -50,22 +72,56 @@ def _pdf(context, name):
 
 def _choose(app, pagename, templatename, context, doctree):
     source = context.get("page_source_suffix", "")
-    context["header_buttons"] = buttons(
-        context.get("header_buttons", []), source == ".ipynb"
-    )
+    header, is_notebook = context.get("header_buttons", []), source == ".ipynb"
+    installs = is_notebook and _installs(Path(app.env.doc2path(pagename)))
+    context["header_buttons"] = buttons(header, is_notebook, installs)
     if app.config.site_pdf:
         context["header_buttons"].append(_pdf(context, app.config.site_pdf))
 
 
-def _without_repository(app, config):
+def _installs(notebook):
+    return f'"{repository.CELL_NAME}"' in notebook.read_text(encoding="utf-8")
+
+
+def addresses(environment):
+    """Give the repository and the site that a workflow names, or nothing."""
+    if not environment.get("BOOK_REPOSITORY"):
+        return None
+    url, owner, name = repository.parse_url(environment["BOOK_REPOSITORY"])
+    site = environment.get("BOOK_SITE") or repository.pages_site(owner, name)
+    return url, site.rstrip("/")
+
+
+def _set_address(app, config):
+    options = config.html_theme_options
+    if found := addresses(os.environ):
+        options["repository_url"], config.html_baseurl = found
     # The theme fails when it is to launch something from nowhere.
-    if not config.html_theme_options.get("repository_url"):
-        config.html_theme_options["launch_buttons"] = {}
+    if not options.get("repository_url"):
+        options["launch_buttons"] = {}
+
+
+def _install_from_here(app, name, source):
+    # The install cell as a page shows it, where a workflow names another repository.
+    if found := addresses(os.environ):
+        source[0] = INSTALLS_FROM.sub(f"git+{found[0]}", source[0])
+
+
+def _install_in_downloads(app, error):
+    # What someone downloads comes from nowhere: it must say what it needs.
+    url = app.config.html_theme_options.get("repository_url")
+    if error or not url or app.builder.format != "html":
+        return
+    for path in sorted((Path(app.outdir) / "_sources").rglob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.write(repository.with_cell(notebook, url), path)
 
 
 def setup(app):
     # The PDF is printed from the finished site, so only who prints it sets this.
     app.add_config_value("site_pdf", os.environ.get("BOOK_PDF", ""), "html")
-    app.connect("config-inited", _without_repository, priority=900)
+    app.connect("config-inited", _set_address, priority=900)
     # The theme collects its buttons at priorities up to 502.
     app.connect("html-page-context", _choose, priority=900)
+    app.connect("source-read", _install_from_here)
+    app.connect("build-finished", _install_in_downloads)

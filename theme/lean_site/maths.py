@@ -5,13 +5,18 @@ readers understand MathML by themselves; copying a formula gives its LaTeX sourc
 """
 
 import html
+import re
 import xml.etree.ElementTree as ET
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.errors import ExtensionError
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
+# An index of several letters is a word, as in d_{out}, not a product of d, o, u and t.
+INDEX = re.compile(r"([_^])\{([A-Za-z]{2,})\}")
+OPENING, CLOSING = re.compile(r"[(\[“]+$"), re.compile(r"^[.,;:!?)\]”…]+")
 
 
 def to_mathml(latex, display="inline"):
@@ -30,13 +35,15 @@ def to_mathml(latex, display="inline"):
     source = " ".join(latex.split())
     ET.register_namespace("", NAMESPACE)
     try:
-        math = ET.fromstring(convert(source, display=display))
+        worded = INDEX.sub(r"\1{\\mathrm{\2}}", source)
+        math = ET.fromstring(convert(worded, display=display))
     except Exception as error:
         raise ExtensionError(
             f"Cannot write the formula {source!r} as MathML ({error}). Use commands "
             "that latex2mathml knows."
         ) from error
     _refuse_unknown_commands(math, source)
+    _join_words(math)
     math.set("alttext", source)
     row = list(math)
     semantics = ET.Element(f"{{{NAMESPACE}}}semantics")
@@ -61,8 +68,51 @@ def _refuse_unknown_commands(math, source):
         )
 
 
+def _join_words(math):
+    """Make one element of the letters of an upright word, such as softmax.
+
+    The converter sets each letter by itself, with the space of a product between.
+    """
+    for row in list(math.iter()):
+        word = None
+        for child in list(row):
+            upright = child.tag.endswith("}mi") and child.get("mathvariant") == "normal"
+            if upright and word is not None:
+                word.text += child.text
+                row.remove(child)
+            else:
+                word = child if upright else None
+    for name in math.iter(f"{{{NAMESPACE}}}mi"):
+        if len(name.text or "") > 1:
+            name.attrib.pop("mathvariant", None)  # words are upright by themselves
+
+
+class KeepTogether(SphinxPostTransform):
+    """Let no line begin with the full stop behind a formula, nor end with a bracket."""
+
+    default_priority = 60
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Move the signs beside each formula into its node."""
+        for formula in list(self.document.findall(nodes.math)):
+            place, parent = formula.parent.index(formula), formula.parent
+            before = parent[place - 1] if place else None
+            after = parent[place + 1] if place + 1 < len(parent) else None
+            if isinstance(after, nodes.Text) and (m := CLOSING.match(after)):
+                formula["after"] = m[0]
+                parent[place + 1] = nodes.Text(after[m.end() :])
+            if isinstance(before, nodes.Text) and (m := OPENING.search(before)):
+                formula["before"] = m[0]
+                parent[place - 1] = nodes.Text(before[: m.start()])
+
+
 def _inline(translator, node):
-    translator.body.append(to_mathml(node.astext()))
+    before, after = node.get("before", ""), node.get("after", "")
+    text = to_mathml(node.astext())
+    if before or after:
+        text = f'<span class="formula">{before}{text}{after}</span>'
+    translator.body.append(text)
     raise nodes.SkipNode
 
 
@@ -81,5 +131,6 @@ def _use(app, config):
 
 
 def setup(app):
+    app.add_post_transform(KeepTogether)
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("config-inited", _use)

@@ -25,6 +25,12 @@ REPAIRS = [
         False,
     ),
     (
+        "folded cell with a name that its words do not show",
+        r'<summary aria-label="Toggle hidden content">',
+        "<summary>",
+        False,
+    ),
+    (
         "link to another window that can reach back",
         r'<a href="(https?:[^"]*)" target="_blank"\s+class="btn',
         r'<a href="\1" target="_blank" rel="noopener" class="btn',

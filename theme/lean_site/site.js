@@ -12,6 +12,7 @@ const tabStops = new ResizeObserver((entries) => {
   for (const { target: code } of entries) {
     const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
     code.tabIndex = cut ? 0 : -1;
+    code.toggleAttribute("data-cut", code.scrollWidth > code.clientWidth);
   }
 });
 document.querySelectorAll("pre").forEach((code) => tabStops.observe(code));

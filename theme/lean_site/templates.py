@@ -6,7 +6,7 @@ the place of the template engine.
 
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
-from lean_site import assets, describe, find, icons, policy, repair
+from lean_site import assets, contents, describe, find, icons, policy, repair
 
 
 class Templates(BuiltinTemplateLoader):
@@ -24,6 +24,7 @@ class Templates(BuiltinTemplateLoader):
         text = find.change(text)
         text = assets.change(text, self.app)
         text = repair.change(text)
+        text = contents.change(text, self.app, context)
         text = icons.change(text, self.app)
         text = describe.change(text, self.app, context)
         return policy.change(text)

@@ -3,7 +3,7 @@
 import os
 import shutil
 from contextlib import contextmanager
-from importlib.resources import files
+from pathlib import Path
 from urllib.parse import urlparse
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -36,8 +36,11 @@ def find_browser():
 
 
 def axe_source():
-    """Give the text of axe-core, from the package that brings it."""
-    return files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    """Give the text of axe-core, the release that lies beside this file.
+
+    A newer one: npm pack axe-core@VERSION, and take its axe.min.js and LICENSE.
+    """
+    return (Path(__file__).parent / "axe" / "axe.min.js").read_text("utf-8")
 
 
 @contextmanager

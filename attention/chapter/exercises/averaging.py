@@ -100,16 +100,19 @@ _MEAN_MISTAKES = (
 )
 
 
+_WANTED = "A row of four scores"
+
+
 def _read_scores(answer):
     if isinstance(answer, tuple | list):
         try:
             answer = torch.tensor(answer, dtype=torch.float32)
         except (TypeError, ValueError):
             raise NotRight(
-                f"Four scores are asked for, but got {described(answer)}."
+                f"{_WANTED} is asked for, but got {described(answer)}."
             ) from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (4,):
-        raise NotRight(f"Four scores are asked for, but got {described(answer)}.")
+        raise NotRight(f"{_WANTED} is asked for, but got {described(answer)}.")
     answer = answer.detach().double()
     return {
         "scores": tuple(answer.tolist()),
@@ -127,7 +130,7 @@ _POWERS_OF_E = (
     "Softmax takes powers of e, so take the logarithm to that base: torch.log."
 )
 _SCORES_FOR = Table(
-    "Four scores",
+    _WANTED,
     (Field("scores", "numbers", "Four scores", length=4),),
     (
         right(
@@ -186,5 +189,5 @@ EXERCISES = [
             "It is attention in which every score is the same.",
         ),
     ),
-    Exercise("scores-for-weights", PAGE, "Four scores", _SCORES_FOR),
+    Exercise("scores-for-weights", PAGE, _WANTED, _SCORES_FOR),
 ]

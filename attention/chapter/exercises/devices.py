@@ -109,7 +109,7 @@ _MERGE = Table(
 )
 
 _RING = Table(
-    "Four whole numbers, one block for each step,",
+    "A list of four whole numbers, one block for each step,",
     (Field("blocks", "numbers", "Blocks of rank 1 in steps 0 to 3", length=4),),
     (
         right(
@@ -149,5 +149,5 @@ _RING = Table(
 EXERCISES = [
     Exercise("shares", PAGE, "A pair of shapes", _SHARES),
     Exercise("merge", PAGE, "A pair of numbers", _MERGE),
-    Exercise("ring", PAGE, "Four whole numbers", _RING),
+    Exercise("ring", PAGE, "A list of four whole numbers", _RING),
 ]

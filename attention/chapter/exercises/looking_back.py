@@ -13,7 +13,8 @@ _NOT_THE_LAST = "The decoder does not get the shape {last}."
 _NOT_THE_WEIGHTS = "The weights do not have the shape {weights}."
 
 _BOTTLENECK = Table(
-    "Three shapes, of the states, of what the decoder gets, and of the weights,",
+    "A list of three shapes, of the states, of what the decoder gets, and of the "
+    "weights,",
     (
         Field("states", "shape", "Shape of all states of the encoder"),
         Field("last", "shape", "Shape of what the decoder gets without attention"),
@@ -98,7 +99,7 @@ _LINES = (
     ("d", "state = cell(torch.cat([word, context]), state)"),
 )
 _ORDER = Table(
-    "The letters a to d in an order, such as abcd,",
+    "A row of the letters a to d, such as abcd,",
     (Field("order", "order", "The lines, first to last", _LINES),),
     ordered(
         "order",
@@ -114,6 +115,6 @@ _ORDER = Table(
 )
 
 EXERCISES = [
-    Exercise("bottleneck", PAGE, "Three shapes", _BOTTLENECK),
-    Exercise("look-back", PAGE, "The letters a to d in an order", _ORDER),
+    Exercise("bottleneck", PAGE, "A list of three shapes", _BOTTLENECK),
+    Exercise("look-back", PAGE, "A row of the letters a to d", _ORDER),
 ]

@@ -223,7 +223,7 @@ def _counted(biases):
 _GPT2 = Table(
     _PAIR,
     tuple(
-        Field(size, "count", f"Parameters of one layer of the {size}") for size in GPT2
+        Field(size, "count", f"Parameters of one layer, {size} GPT-2") for size in GPT2
     ),
     (
         wrong(

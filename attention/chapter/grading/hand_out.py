@@ -16,8 +16,12 @@ from attention.chapter.grading.variants import VARIED, task
 CHECK = re.compile(r'check_exercise\("([^"]+)", (\w+)\)')
 HEADING = re.compile(r"^(?=#{2,3} )", re.M)
 # A hand-out lies outside the book: its links to pages lead nowhere, and the one to
-# the solution is left out.
-SOLUTION = re.compile(r"^.*\]\(solutions\.ipynb[^)]*\).*\n?", re.M)
+# the solution is left out, folded or not; so are the proofs behind numbers.
+NOT_HANDED_OUT = re.compile(
+    r"<details>\s*<summary>Solution</summary>.*?</details>"
+    r"|^[^\n]*\]\(solutions\.ipynb[^)]*\)[^\n]*\n?|[ ]?<!--.*?-->",
+    re.M | re.S,
+)
 PAGE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -151,7 +155,7 @@ def _read(template):
         if cell["cell_type"] != "markdown":
             sections[-1].cells.append((cell["cell_type"], source))
             continue
-        source = PAGE_LINK.sub(r"\1", SOLUTION.sub("", source))
+        source = PAGE_LINK.sub(r"\1", NOT_HANDED_OUT.sub("", source))
         for part in HEADING.split(source):
             if HEADING.match(part):
                 sections.append(_Section())

@@ -117,8 +117,7 @@ class _Counter:
 
     def _judged(self, name, answer):
         replaced = _put_back(self.originals)
-        verdict = self.check(name, answer)
-        return Verdict(verdict.exercise, verdict.outcome, verdict.text), replaced
+        return self.check(name, answer), replaced
 
 
 def _plain(answer):

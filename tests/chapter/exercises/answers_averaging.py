@@ -98,7 +98,7 @@ WRONG = {
         "hidden": (
             torch.tensor([0.0, 0.0, -torch.inf, -torch.inf]), "Only minus infinity"
         ),
-        "three": ([1.0, 2.0, 3.0], "Four scores are asked for"),
-        "words": (["a", "b", "c", "d"], "Four scores are asked for"),
+        "three": ([1.0, 2.0, 3.0], "A row of four scores is asked for"),
+        "words": (["a", "b", "c", "d"], "A row of four scores is asked for"),
     },
 }  # fmt: skip

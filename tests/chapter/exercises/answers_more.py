@@ -49,8 +49,8 @@ WRONG = {
         "sum first": ("bacd", "The weighted sum comes before its weights"),
         "state first": ("bcda", "made before the context"),
         "as they stand": ("abcd", "The weighted sum comes before its weights"),
-        "three": ("bca", "The letters a to d"),
-        "twice": ("bcaa", "The letters a to d"),
+        "three": ("bca", "A row of the letters a to d"),
+        "twice": ("bcaa", "A row of the letters a to d"),
     },
     "cache-bytes": {
         "keys alone": (12_288, "Only the keys"),

@@ -43,6 +43,9 @@ def test_a_hand_out_has_tasks_points_and_no_solutions(tmp_path, name):
     (file,) = hand_out(TEMPLATE, name, tmp_path, "autumn-26", ["anna"])
     text = "\n".join(source for kind, source, _ in cells(file) if kind == "markdown")
     assert "solutions.ipynb" not in text
+    assert "Solution" not in text
+    assert "<!--" not in text
+    assert text.count("<details>") == text.count("</details>") >= 3
     assert not re.search(r"\]\((?!https?:)", text), "a link into the book"
     worth = [int(n) for n in re.findall(r"^\*(\d+) points?\*$", text, re.M)]
     assert worth == list(ASSIGNMENTS[name].points.values())

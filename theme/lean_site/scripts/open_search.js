@@ -91,7 +91,10 @@
   const page = document.getElementById("book-search");
   if (page) {
     const field = page.querySelector("input");
-    field.value = new URLSearchParams(location.search).get("q") || "";
+    // On the page for wrong addresses, the address says what was looked for.
+    const last = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/, "");
+    field.value = "fromAddress" in field.dataset ? last.replace(/[\W_\d]+/g, " ").trim()
+      : new URLSearchParams(location.search).get("q") || "";
     const answer = document.createElement("div");
     page.after(answer);
     attach(field, answer);

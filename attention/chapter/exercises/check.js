@@ -1,0 +1,193 @@
+// Checks answers by the rules of answers.json, as table.py does, with the same words.
+// The arithmetic is that of the labs.
+import { maskFill, softmax } from "../labs/core.js";
+
+// ---- reading what was entered ----
+
+const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+
+// A number, a fraction, or a root or natural logarithm, as one would write it in Python.
+export const readNumber = (text) => {
+  const plain = text.trim().toLowerCase().replace(/\s+/g, "").replace(/^math\.|^torch\./, "");
+  if (/^[-+]?inf(inity)?$/.test(plain)) return plain[0] === "-" ? -Infinity : Infinity;
+  if (NUMBER.test(plain)) return Number(plain);
+  const call = /^([-+]?)(sqrt|√|log|ln)\(?([^()]+)\)?$/.exec(plain);
+  if (call) {
+    const inner = readNumber(call[3]);
+    const value = /^(log|ln)$/.test(call[2]) ? Math.log(inner) : Math.sqrt(inner);
+    return call[1] === "-" ? -value : value;
+  }
+  const parts = plain.split("/");
+  return parts.length === 2 ? readNumber(parts[0]) / readNumber(parts[1]) : NaN;
+};
+
+const readCount = (text) => readNumber(text.replace(/[,_]/g, ""));
+
+const readShape = (text) => {
+  const plain = text.trim().replace(/^torch\.size/i, "");
+  if (!/^[([]*\s*\d+(\s*[,x×\s]\s*\d+)*\s*,?\s*[)\]]*$/i.test(plain)) return null;
+  return plain.match(/\d+/g).map(Number);
+};
+
+const isEmpty = (entry) =>
+  Array.isArray(entry)
+    ? entry.flat().every((part) => part === false || isEmpty(part))
+    : typeof entry === "string" && !entry.trim();
+
+class Unreadable extends Error {}
+
+const asked = (table, entry) => {
+  const got = String(entry).trim();
+  const but = got ? `got “${got}”` : "a part of it is empty";
+  return new Unreadable(`${table.wanted} is asked for, but ${but}.`);
+};
+
+const finite = (table, entry, value) => {
+  if (Number.isNaN(value)) throw asked(table, entry);
+  if (!Number.isFinite(value)) {
+    throw new Unreadable(`${table.wanted} is asked for, but ${entry.trim()} is not finite.`);
+  }
+  return value;
+};
+
+const readers = {
+  number: (table, field, entry) => finite(table, entry, readNumber(entry)),
+  count: (table, field, entry) => finite(table, entry, readCount(entry)),
+  shape(table, field, entry) {
+    const value = readShape(entry);
+    if (!value) throw asked(table, entry);
+    return value;
+  },
+  numbers: (table, field, entry) =>
+    entry.map((part) => {
+      const value = readNumber(part);
+      if (Number.isNaN(value)) throw asked(table, part);
+      // Where the rules ask what follows from the numbers, that says more.
+      return Object.keys(table.derived).length ? value : finite(table, part, value);
+    }),
+  flags: (table, field, entry) => entry,
+  mask: (table, field, entry) => entry,
+  matrix: (table, field, entry) =>
+    entry.map((row) => row.map((part) => finite(table, part, readNumber(part)))),
+  choice(table, field, entry) {
+    const value = entry.trim();
+    if (!field.options.some(([known]) => known === value)) throw asked(table, entry);
+    return value;
+  },
+  order(table, field, entry) {
+    const letters = entry.trim().toLowerCase().replace(/[\s,]/g, "");
+    const known = field.options.map(([letter]) => letter).sort().join("");
+    if ([...letters].sort().join("") !== known) throw asked(table, entry);
+    return letters;
+  },
+};
+
+// ---- what follows from an answer, where rules ask for it ----
+
+const fill = (scores, hidden, by) => {
+  const [row] = maskFill([scores.map(Math.fround)], [hidden], by);
+  return softmax(row).map(Math.fround); // single precision, as in PyTorch
+};
+
+const derive = {
+  "3.2"({ argument, value }) {
+    const sizes = { d_out: 2, num_heads: 2, other: "none" };
+    const others = { d_in: 3, context_length: 6, dropout: 0, qkv_bias: 0 };
+    if (argument in sizes) sizes[argument] = value;
+    else if (others[argument] !== value) sizes.other = `${argument}=${value}`;
+    const whole = Number.isInteger(sizes.d_out) ? "yes" : "no";
+    return { ...sizes, whole, width: 2 * sizes.d_out };
+  },
+  "scores-for-weights": ({ scores }) => ({
+    weights: softmax(scores),
+    finite: scores.every(Number.isFinite) ? "yes" : "no",
+  }),
+  fill({ scores, hidden }) {
+    if (!scores.every(Number.isFinite)) {
+      throw new Unreadable("The scores must be finite floating-point numbers.");
+    }
+    const [one, other] = [-1e9, -Infinity].map((by) => fill(scores, hidden, by));
+    const some = hidden.some(Boolean) ? "something" : "nothing";
+    return {
+      hides: hidden.every(Boolean) ? "everything" : some,
+      differs: one.every((weight, i) => weight === other[i]) ? "no" : "yes",
+    };
+  },
+};
+
+// Where a grid first differs from the right one.
+const deriveGrid = (table, { grid }, batched) => {
+  const [known] = table.rules[0].when.grid;
+  const one = (x) => (typeof x === "boolean" ? (x ? "True" : "False") : x.toFixed(4));
+  for (let i = 0; i < known.length; i++) {
+    for (let j = 0; j < known[i].length; j++) {
+      if (!sameEntry(grid[i][j], known[i][j])) {
+        const index = (batched ? [0, i, j] : [i, j]).join(", ");
+        return { index: `(${index})`, given: one(grid[i][j]), known: one(known[i][j]) };
+      }
+    }
+  }
+  return { index: "", given: "", known: "" };
+};
+
+// ---- the first rule that matches ----
+
+const close = (a, b) => Math.abs(a - b) <= Math.max(2e-3 * Math.max(Math.abs(a), Math.abs(b)), 1e-9);
+// As exact as two or three digits of a fraction are.
+const sameEntry = (a, b) => (typeof a === "boolean" ? a === b : Math.abs(a - b) <= 5e-3);
+
+const matches = (kind, value, known) => {
+  if (kind === "number") return close(value, known);
+  if (kind === "numbers") return value.every((x, i) => Math.abs(x - known[i]) <= 1e-4);
+  if (kind === "mask" || kind === "matrix") {
+    return value.every((row, i) => row.every((x, j) => sameEntry(x, known[i][j])));
+  }
+  return JSON.stringify(value) === JSON.stringify(known);
+};
+
+const shown = (kind, value) => {
+  if (kind === "count") {
+    return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
+  }
+  if (kind === "number") return String(Number(value.toPrecision(6)));
+  if (kind === "numbers") return value.map((x) => x.toFixed(3)).join(", ");
+  if (kind === "shape") return `(${value.join(", ")}${value.length === 1 ? "," : ""})`;
+  return String(value);
+};
+
+// Gives {outcome, say, text}. `entered` has one entry for each field: a text, or rows of
+// texts or of true and false.
+export const verdict = (name, table, entered) => {
+  const label = `Exercise ${name}:`;
+  if (entered.every(isEmpty) && !table.fields.some(({ kind }) => kind === "mask")) {
+    return { outcome: "nothing yet", say: "", text: `${label} nothing to check yet.` };
+  }
+  const not = (say) => ({
+    outcome: "not right",
+    say,
+    text: `${label} not right yet. ${say} To read: ${table.read}.`,
+  });
+  const values = {};
+  try {
+    table.fields.forEach((field, i) => {
+      values[field.name] = readers[field.kind](table, field, entered[i]);
+    });
+    if (derive[name]) Object.assign(values, derive[name](values));
+    if (values.grid) Object.assign(values, deriveGrid(table, values, name !== "causal-mask"));
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return not(error.message);
+  }
+  const kinds = { ...table.derived };
+  table.fields.forEach((field) => (kinds[field.name] = field.kind));
+  const rule = table.rules.find(({ when }) =>
+    Object.entries(when).every(([part, known]) =>
+      known.some((one) => matches(kinds[part], values[part], one))
+    )
+  );
+  const say = rule.say.replace(/\{(\w+)\}/g, (all, part) =>
+    part in values ? shown(kinds[part], values[part]) : all
+  );
+  if (!rule.right) return not(say);
+  return { outcome: "right", say, text: `${label} right. ${say}` };
+};

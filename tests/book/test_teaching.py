@@ -1,0 +1,233 @@
+"""The page for teachers and the sheet: what they say of exercises, shapes, citation."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+import yaml
+from pybtex.database import parse_string
+
+from attention import (
+    CausalAttention,
+    MultiHeadAttention,
+    SelfAttention_v1,
+    SelfAttention_v2,
+)
+from attention.chapter.exercises import check_exercise
+from attention.chapter.grading import ASSIGNMENTS
+from tests.book.pages import BOOK, ROOT, toc_entries
+from tools import citation
+
+PAGE = (BOOK / "teaching.md").read_text(encoding="utf-8")
+SHEET = (BOOK / "summary.md").read_text(encoding="utf-8")
+
+
+def hide(t, diagonal=1):
+    return torch.ones(t, t).triu(diagonal).bool()
+
+
+def untransposed(v2, v1):
+    for name in ("W_query", "W_key", "W_value"):
+        weight = torch.nn.Parameter(getattr(v2, name).weight.detach().clone())
+        setattr(v1, name, weight)
+    return v1
+
+
+# What each row of the table says that students do.
+DONE = [
+    ("compare features", "shapes", ((2, 3, 3), (2, 6, 3))),
+    ("along the queries", "which-dim", 2),
+    ("largest score of the whole tensor", "safe-softmax",
+     lambda s: (s - s.max()).exp() / (s - s.max()).exp().sum(-1, keepdim=True)),
+    ("divide by the width", "scale", 16),
+    ("root of the input's width", "scale", 5**0.5),
+    ("without its transpose", "3.1", untransposed),
+    ("one number for each input", "count-weights", 27),
+    ("hide the diagonal", "causal-mask", lambda t: hide(t, 0)),
+    ("True where a token may look", "causal-mask", lambda t: ~hide(t)),
+    ("hide the rows of padding", "padding",
+     lambda p: hide(p.shape[1]) | p[:, :, None]),
+    ("forget that dropout scales", "dropout", (0.5, 0.5)),
+    ("`view` straight", "split-heads",
+     lambda x, h: x.view(x.shape[0], h, x.shape[1], x.shape[2] // h)),
+    ("as the width of the result", "3.2", {"d_out": 2}),
+    ("count the mask", "3.3", (4 * 768**2 + 768 + 1024**2, 10_241_600)),
+    ("forget `out_proj`", "3.3", (3 * 768**2, 10_241_600)),
+    ("queries from the text that is asked", "cross-attention",
+     lambda x, m, q, k, v: torch.softmax((m @ q) @ (x @ k).mT / 2**0.5, -1) @ (x @ v)),
+    ("by the number of all tokens", "mean-of-the-past",
+     lambda x: x.cumsum(1) / x.shape[1]),
+    ("weights where scores", "scores-for-weights", (0.5, 0.25, 0.125, 0.125)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "name", "answer"), DONE, ids=[d[0] for d in DONE])
+def test_a_mistake_of_the_table_is_on_the_page_and_is_wrong(words, name, answer):
+    (row,) = [line for line in PAGE.splitlines() if words in line and "|" in line]
+    assert f"exercises.ipynb#check-{name.replace('.', '-')})" in row
+    verdict = check_exercise(name, answer)
+    assert verdict.outcome == "not right"
+    # Named, and not only compared.
+    assert "right is" not in verdict.text
+    assert "raised" not in verdict.text
+
+
+def test_each_row_of_the_table_is_tried():
+    table = PAGE.partition("## What goes wrong")[2].partition("\n## ")[0]
+    rows = re.findall(r"#check-([\w-]+)\)", table)
+    assert len(rows) >= 12
+    assert set(rows) == {name.replace(".", "-") for _, name, _ in DONE}
+
+
+def test_the_assignments_are_those_of_the_grader():
+    section = PAGE.partition("## Three marked assignments")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(ASSIGNMENTS)
+    assert {sheet.total for sheet in ASSIGNMENTS.values()} == {10}
+    assert "Each has ten points" in section
+
+
+def test_the_commands_of_the_page_are_understood():
+    from attention.chapter.grading.commandline import _parser
+
+    commands = re.findall(r"^python -m attention\.grade (.+)$", PAGE, re.M)
+    assert len(commands) == 3
+    for line in commands:
+        assert _parser().parse_args(line.split()).assignment in ASSIGNMENTS
+
+
+def test_every_page_of_the_chapter_has_its_time_and_every_lab_its_question():
+    times = PAGE.partition("## How long")[2].partition("\n## ")[0]
+    numbered = [e for e in toc_entries() if re.search(r"/0\d_(?!questions)", e)]
+    for entry in numbered:
+        assert f"({entry.removeprefix('book/')}.ipynb)" in times
+    pages = {e.removeprefix("book/") for e in toc_entries()}
+    labs = {
+        f"{name}.ipynb#{lab}"
+        for name in sorted(pages)
+        if name[0] == "0"
+        for lab in re.findall(
+            r"^:name: (lab-\S+)$", (BOOK / f"{name}.md").read_text("utf-8"), re.M
+        )
+    }
+    told = set(re.findall(r"\((\w+\.ipynb#lab-[\w-]+)\)", PAGE))
+    assert len(labs) >= 8
+    assert told == labs, "each lab has its row, and each row its lab"
+
+
+def test_the_entry_for_bibtex_is_that_of_the_citation_file():
+    assert citation.written(PAGE) == PAGE, "run: make citation"
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert f"version = {{{cited['version']}}}," in PAGE
+    with pytest.raises(ValueError, match="not one block"):
+        citation.written("no block")
+
+
+def test_the_entry_is_one_that_bibtex_reads():
+    (entry,) = parse_string(citation.bibtex(), "bibtex").entries.values()
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert entry.type == "software"
+    assert entry.fields["title"].strip("{}") == cited["title"]
+    assert re.fullmatch(r"20\d\d", entry.fields["year"])
+    # A group is one author, not a first and a last name.
+    (author,) = entry.persons["author"]
+    assert author.last_names == ["{The Coding attention authors}"]
+
+
+def test_a_released_version_is_cited_with_its_date_and_its_doi(tmp_path):
+    for name in ("CITATION.cff", "_config.yml"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
+    with (tmp_path / "CITATION.cff").open("a") as file:
+        file.write("date-released: 2031-02-03\ndoi: 10.5281/zenodo.1\n"
+                   "repository-code: https://example.org/book\n")  # fmt: skip
+    (entry,) = parse_string(citation.bibtex(tmp_path), "bibtex").entries.values()
+    assert entry.fields["year"] == "2031"
+    assert entry.fields["doi"] == "10.5281/zenodo.1"
+    assert entry.fields["url"] == "https://example.org/book"
+
+
+def test_what_zenodo_reads_is_made_from_the_citation_file():
+    stored = (ROOT / ".zenodo.json").read_text(encoding="utf-8")
+    assert stored == citation.zenodo(), "run: make citation"
+    facts = json.loads(stored)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert facts["version"] == cited["version"]
+    assert facts["creators"] == [{"name": cited["authors"][0]["name"]}]
+    assert facts["related_identifiers"][0]["identifier"] == "978-1-63343-716-6"
+
+
+def blocks():
+    """The numbered parts of the sheet's code."""
+    code = re.search(r"```python\n(.*?)```", SHEET, re.S)[1]
+    return re.split(r"(?=^# \d\. )", code, flags=re.M)[1:]
+
+
+def names(sizes, multiple):
+    """What the lines of the sheet are about, with weights of the package's classes."""
+    b, t, d_in, d_out, h = sizes
+    torch.manual_seed(3)
+    layer = MultiHeadAttention(d_in, d_out, t, 0.0, h)
+    one = SelfAttention_v2(d_in, d_out)
+    source = layer if multiple else one
+    return {
+        "torch": torch, "x": torch.randn(b, t, d_in), "b": b, "t": t, "h": h,
+        "d_head": d_out // h, "dropout": torch.nn.Dropout(0.0),
+        "W_query": source.W_query, "W_key": source.W_key, "W_value": source.W_value,
+        "out_proj": layer.out_proj, "layer": layer, "one": one,
+        "future": hide(t),
+    }  # fmt: skip
+
+
+SIZES = [(2, 5, 3, 8, 2), (3, 7, 6, 6, 3), (1, 4, 2, 12, 4)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_each_line_of_the_sheet_makes_the_shape_of_its_comment(sizes):
+    b, t, d_in, d_out, h = sizes
+    letters = SimpleNamespace(b=b, t=t, d_in=d_in, d_out=d_out, h=h, d_head=d_out // h)
+    checked = 0
+    for number, code in enumerate(blocks(), 1):
+        given = names(sizes, number == 4)
+        if number == 3:
+            exec(blocks()[1], given)
+        for line in code.splitlines():
+            exec(line, given)
+            shape = re.search(r"# \(([^)]*)\)", line)
+            if shape is None or " = " not in line:
+                continue
+            wanted = tuple(getattr(letters, n) for n in shape[1].split(", "))
+            for name in line.partition(" = ")[0].split(", "):
+                assert tuple(given[name].shape) == wanted, line
+                checked += 1
+    assert checked == 3 + 6 + 4 + 9
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_sheet_computes_what_the_classes_do(sizes):
+    b, t, d_in, d_out, _ = sizes
+    for number, code in enumerate(blocks(), 1):
+        given = names(sizes, number == 4)
+        if number == 3:
+            causal = given["one"] = CausalAttention(d_in, d_out, t, 0.0)
+            given |= {n: getattr(causal, n) for n in ("W_query", "W_key", "W_value")}
+            exec(blocks()[1], given)
+        exec(code, given)
+        if number == 1:
+            torch.testing.assert_close(
+                given["weights"].sum(-1), torch.ones(b, t), rtol=1e-5, atol=1e-6
+            )
+        if number in (2, 3):
+            torch.testing.assert_close(given["context"], given["one"](given["x"]))
+        if number == 4:
+            torch.testing.assert_close(given["result"], given["layer"](given["x"]))
+
+
+def test_the_parameters_of_the_sheet():
+    for _, t, d_in, d_out, h in SIZES:
+        single = sum(p.numel() for p in SelfAttention_v1(d_in, d_out).parameters())
+        layer = MultiHeadAttention(d_in, d_out, t, 0.0, h)
+        assert single == eval("3 * d_in * d_out")
+        more = sum(p.numel() for p in layer.parameters()) - single
+        assert more == eval("d_out**2 + d_out")
+    assert "`3 * d_in * d_out` | the same | and `d_out**2 + d_out`" in SHEET

@@ -1,0 +1,228 @@
+"""Exercises on the built page: each answered right, wrong and with rubbish."""
+
+import pytest
+
+from attention.chapter.exercises import EXERCISES, check_exercise, site
+from tests.chapter.exercises.entered import entered
+from tests.chapter.exercises.test_check_exercise import RIGHT, WRONG
+from tools.measure.visit import axe_source, visiting
+
+pytestmark = pytest.mark.browser
+PAGE = "book/exercises.html"
+ENTRIES = site.entries()
+
+
+@pytest.fixture(scope="module")
+def page(browser, address):
+    """The page, once for all exercises; each has a form of its own."""
+    with visiting(browser, f"{address}/{PAGE}", width=390) as visit:
+        visit.load()
+        yield visit.page
+        assert visit.errors == []
+        assert visit.third_parties() == []
+
+
+def form_of(page, name):
+    return page.locator(f'.practice[data-exercise="{name}"] form')
+
+
+def enter(form, fields, entries):
+    """Enter an answer by what a reader sees: labels, buttons, cells."""
+    for index, (field, entry) in enumerate(zip(fields, entries, strict=True)):
+        part = form.locator(".practice-field").nth(index)
+        kind = field["kind"]
+        if kind in ("number", "count", "shape"):
+            part.get_by_label(field["label"], exact=True).fill(entry)
+        elif kind == "choice":
+            part.get_by_label(field["label"], exact=True).select_option(entry)
+        elif kind in ("numbers", "matrix"):
+            flat = entry if kind == "numbers" else [x for row in entry for x in row]
+            for box, text in zip(part.locator("input").all(), flat, strict=True):
+                box.fill(text)
+        elif kind == "flags":
+            for box, on in zip(part.locator("input").all(), entry, strict=True):
+                box.set_checked(on)
+        elif kind == "mask":
+            flat = [x for row in entry for x in row]
+            for cell, on in zip(part.locator("button").all(), flat, strict=True):
+                if (cell.get_attribute("aria-pressed") == "true") != on:
+                    cell.click()
+        elif kind == "order":
+            bring_in_order(part, entry)
+
+
+def bring_in_order(part, letters):
+    for place, letter in enumerate(letters):
+        button = part.get_by_role("button", name=f"Move line {letter} up")
+        for _ in range(len(letters)):
+            lines = part.locator("li").all()
+            now = [line.get_attribute("data-letter") for line in lines]
+            if now.index(letter) <= place:
+                break
+            button.press("Enter")
+
+
+def submit(form):
+    form.get_by_role("button", name="Check").click()
+    result = form.get_by_role("status").last
+    return result.get_attribute("data-outcome"), result.inner_text()
+
+
+def answers(name):
+    """One right answer and two wrong ones that can be entered, with their texts."""
+
+    def usable(ways):
+        return [a for a in ways if entered(name, a) is not None]
+
+    rights = usable(RIGHT[name].values())
+    wrongs = [
+        a for a in usable(a for a, _ in WRONG[name].values())
+        if " is asked for, but " not in check_exercise(name, a).text
+        and "It was called" not in check_exercise(name, a).text
+    ]  # fmt: skip
+    return rights[0], wrongs[0], wrongs[-1]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_right_and_two_wrong_answers(name, page):
+    right, *wrongs = answers(name)
+    form = form_of(page, name)
+    for answer in (*wrongs, right):
+        enter(form, ENTRIES[name]["fields"], entered(name, answer))
+        outcome, said = submit(form)
+        expected = check_exercise(name, answer)
+        assert outcome == expected.outcome
+        words = expected.text.partition(": ")[2]
+        assert said == words[0].upper() + words[1:]
+    assert form.locator(".practice-mark").inner_text() == "✓ done"
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_rubbish(name, page):
+    form, fields = form_of(page, name), ENTRIES[name]["fields"]
+    kinds = {field["kind"] for field in fields}
+    if not kinds & {"number", "count", "shape", "numbers", "matrix"}:
+        return  # nothing can be written: only choices, lines and switches
+    for rubbish in ("abc", "<b>7</b>"):
+        for box in form.locator('input[type="text"]').all():
+            box.fill(rubbish)
+        for select in form.locator("select").all():
+            select.select_option(index=1)
+        outcome, said = submit(form)
+        assert outcome == "not right"
+        assert f"{ENTRIES[name]['wanted']} is asked for, but got “{rubbish}”" in said
+
+
+@pytest.mark.parametrize("name", ["shapes", "dropout", "3.2", "scores-for-weights"])
+def test_nothing_written_is_nothing_to_check(name, browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        outcome, said = submit(form_of(visit.page, name))
+        assert outcome == "nothing yet"
+        assert "write your answer first" in said
+
+
+def test_what_to_read_is_linked(page, address):
+    form = form_of(page, "scale")
+    enter(form, ENTRIES["scale"]["fields"], ["16"])
+    submit(form)
+    link = form.get_by_role("status").get_by_role("link")
+    assert link.inner_text() in ENTRIES["scale"]["read"]
+    there = link.get_attribute("href")
+    page_there, _, anchor = there.rpartition("/")[2].partition("#")
+    assert page_there == "03_trainable_self_attention.html"
+    assert anchor.startswith("step-by-step-for-one-query")
+
+
+def test_progress_stays_in_the_browser_and_can_be_forgotten(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        line = visit.page.locator(".practice-progress")
+        assert f"{len(ENTRIES)} exercises" in line.inner_text()
+        form = form_of(visit.page, "which-dim")
+        enter(form, ENTRIES["which-dim"]["fields"], ["-1"])
+        submit(form)
+        visit.page.reload()
+        assert f"1 of {len(ENTRIES)}" in line.inner_text()
+        mark = form_of(visit.page, "which-dim").locator(".practice-mark")
+        assert mark.inner_text() == "✓ done"
+        assert visit.page.context.cookies() == []
+        line.get_by_role("button", name="Forget this").click()
+        assert mark.inner_text() == ""
+        visit.page.reload()
+        assert "remembered in this browser" not in line.inner_text()
+
+
+def test_answered_by_keyboard_alone(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        page, press = visit.page, visit.page.keyboard.press
+        form_of(page, "shapes").get_by_label("Shape of the scores").focus()
+        page.keyboard.type("2, 6, 6")
+        press("Tab")
+        page.keyboard.type("(2, 6, 3)")
+        press("Enter")
+        result = form_of(page, "shapes").get_by_role("status")
+        assert result.get_attribute("data-outcome") == "right"
+        form = form_of(page, "causal-mask")
+        form.locator("button").first.focus()
+        for i in range(4):
+            for j in range(4):
+                if j > i:
+                    press("Space")
+                press("Tab")
+        press("Enter")
+        result = form.get_by_role("status")
+        assert result.get_attribute("data-outcome") == "right"
+
+
+def test_without_storage_answers_are_still_checked(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.page.add_init_script(
+            "Object.defineProperty(window, 'localStorage', "
+            "{get() { throw new Error('blocked'); }})"
+        )
+        visit.page.goto(visit.url)
+        form = form_of(visit.page, "which-dim")
+        enter(form, ENTRIES["which-dim"]["fields"], ["3"])
+        assert submit(form)[0] == "right"
+        assert form.locator(".practice-mark").inner_text() == "✓ done"
+
+
+def test_without_scripts_the_task_is_there_and_says_what_it_needs(soup):
+    html = soup("book/exercises")
+    places = html.select(".practice")
+    assert len(places) == len(EXERCISES)
+    for place in places:
+        words = place.get_text()
+        assert ("needs scripts" in words) or ("needs Python" in words)
+        section = place.find_parent("section")
+        assert section.find("h3")
+        assert len(section.find("p").get_text()) > 10
+    names = {place.get("data-exercise") for place in places} - {None}
+    assert names == set(ENTRIES)
+
+
+def test_only_this_page_loads_the_script(soup):
+    for page in ("book/index", "book/04_causal_attention", "book/solutions"):
+        assert "practice.js" not in str(soup(page))
+    sources = [s.get("src", "") for s in soup("book/exercises").select("script")]
+    assert sum("practice.js" in source for source in sources) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_out_of_reach(width, scheme, browser, address):
+    with visiting(browser, f"{address}/{PAGE}", width=width, scheme=scheme) as visit:
+        visit.load()
+        over = "document.documentElement.scrollWidth - innerWidth"
+        assert visit.page.evaluate(over) <= 0
+        for name, entry in (("shapes", ["1", "2"]), ("scale", ["4"])):
+            enter(form_of(visit.page, name), ENTRIES[name]["fields"], entry)
+            submit(form_of(visit.page, name))
+        visit.page.evaluate(axe_source())
+        found = visit.page.evaluate(
+            "axe.run({include: ['.practice']}).then(r => r.violations.map(v =>"
+            " [v.id, v.nodes.length, v.nodes[0].html.slice(0, 200)]))"
+        )
+        assert found == []

@@ -1,0 +1,42 @@
+"""Nothing is cut or hidden from a reader, on a laptop and on a phone."""
+
+import pytest
+
+from tests.book.pages import toc_entries
+from tools.measure.reading import is_tensor, read, row
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("page", toc_entries())
+def test_nothing_is_cut(page, browser, address):
+    found = read(browser, f"{address}/{page}.html")
+    numbers = row(found)
+    cut = [b["text"][:80] for b in found["boxes 390"] if b["cut"]]
+    assert numbers["cut_390"] == 0, cut
+    assert numbers["code_cut_1280"] == numbers["output_cut_1280"] == 0
+    assert numbers["tables_hidden_1280"] == numbers["tables_hidden_390"] == 0
+    assert numbers["stops_unseen"] == 0
+    assert numbers["stops_a_cell"] <= 1
+    assert all(b["size"] >= 11 for b in found["boxes 390"])
+    for box in found["boxes 390"]:
+        if is_tensor(box["text"]):
+            assert box["size"] <= 13
+
+
+def test_what_is_cut_is_seen(browser, tmp_path):
+    """The measuring itself can fail."""
+    from tools.measure.server import serving
+
+    (tmp_path / "bad.html").write_text(
+        "<article><pre style='width:90px;overflow:auto'>tensor([[0.1, 0.2, 0.3]])</pre>"
+        "<div style='width:90px;overflow:auto'><table class='provenance'><tr>"
+        "<td><p style='width:300px'>x</p></table></div>"
+        "<div class='cell_input'><button>a</button><button style='opacity:0'>b</button>"
+        "</div></article>"
+    )
+    with serving(tmp_path) as url:
+        numbers = row(read(browser, f"{url}/bad.html"))
+    assert numbers["cut_390"] == numbers["tensors_cut_390"] == 1
+    assert numbers["code_cut_1280"] == numbers["tables_hidden_1280"] == 1
+    assert (numbers["stops_unseen"], numbers["stops_a_cell"]) == (1, 2)

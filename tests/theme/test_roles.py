@@ -1,0 +1,114 @@
+"""What a part of a page is for, marked where it can be seen; and the faces of it."""
+
+import ast
+import json
+
+import pytest
+from docutils import nodes
+
+from tests.book.pages import toc_entries
+from tests.theme.conftest import ROOT
+
+import roles  # isort: skip
+from lean_site import contents  # isort: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "quiet"),
+    [
+        ("assert a == b", True),
+        ('print("same:", torch.allclose(a, b))', True),
+        ("torch.equal(a, b)", True),
+        ("a = torch.allclose(b, c)\na", False),
+        ("print(a)", False),
+        ("%timeit f()", False),
+        ("", False),
+    ],
+)
+def test_a_cell_that_only_compares_is_known(source, quiet):
+    assert roles.only_checks(source) is quiet
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("Predict.", "predict"), ("Question 3", "question"), ("Note.", None)],
+)
+def test_a_quote_is_known_by_its_first_bold_word(word, expected):
+    start = nodes.Text("")  # as MyST writes it
+    paragraph = nodes.paragraph("", "", start, nodes.strong("", word), nodes.Text(" x"))
+    assert roles.role(nodes.block_quote("", paragraph)) == expected
+    plain = nodes.block_quote("", nodes.paragraph("", word))
+    assert roles.role(plain) is None
+
+
+def test_listings_are_titled_and_counted(soup):
+    titles = []
+    for page in toc_entries():
+        for cell in soup(page).select("div.cell.tag_listing"):
+            title = cell.select_one(".listing-title a")
+            assert title["href"] == f"#{cell['id']}"
+            names = ast.parse(cell.select_one("div.cell_input pre").get_text()).body
+            assert title.select_one("code").get_text() == names[0].name
+            titles.append(title.get_text())
+    assert "Listing 4.1 · CausalAttention" in titles
+    numbers = [title.partition(" ·")[0] for title in titles]
+    assert len(set(numbers)) == len(numbers) >= 7
+
+
+def test_every_prediction_has_its_look(soup):
+    found = 0
+    for page in toc_entries():
+        for quote in soup(page).select("article blockquote"):
+            if quote.get_text().strip().startswith("Predict"):
+                assert "role-predict" in quote["class"]
+                found += 1
+    assert found >= 30
+
+
+def test_every_named_cell_links_to_itself(soup):
+    for page in toc_entries():
+        for cell in soup(page).select("div.cell[id]"):
+            link = cell.find("a", href=f"#{cell['id']}")
+            assert link is not None, f"{page}: {cell['id']}"
+
+
+def test_the_side_bar_numbers_pages_as_their_figures_are(soup):
+    items = soup("book/03_questions").select("nav.bd-links li.toctree-l1 a")
+    texts = [" ".join(item.get_text(" ").split()) for item in items]
+    assert "3 Trainable self-attention 3.4" in texts
+    assert "Questions about trainable self-attention" in texts
+    captions = [e.get_text() for e in soup("book/03_questions").select("p.caption")]
+    assert captions == ["The chapter", "Questions", "Beyond", "Practice", "Reference"]
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [("The page covers section 3.4 of the chapter.", "3.4"),
+     ("covers sections 3.3.1 and 3.3.2.", "3.3"),
+     ("covers sections 3.1 and 3.2", "3.1, 3.2"),
+     ("covers much", "")],
+)  # fmt: skip
+def test_sections_are_cut_short(text, short):
+    assert contents.sections(text) == short
+
+
+def test_fonts_hold_what_pages_show(site, soup):
+    """A letter that the cut face lacks would be drawn by another, of another width."""
+    file = ROOT / "tests" / "theme" / "letters.json"
+    held = json.loads(file.read_text(encoding="utf-8"))
+    missing = {}
+    for page in toc_entries():
+        article = soup(page).select_one("article")
+        for formula in article.select("math"):
+            note = formula.find("annotation").get_text()
+            shown = set(formula.get_text().removesuffix(note))
+            _lacks(missing, "maths", shown, held["maths"])
+        for code in article.select("pre, code"):
+            _lacks(missing, "code", set(code.get_text()), held["code"])
+    assert {k: sorted(v) for k, v in missing.items()} == {}
+
+
+def _lacks(missing, face, shown, held):
+    lacking = {c for c in shown if not c.isspace() and c not in held}
+    if lacking:
+        missing.setdefault(face, set()).update(lacking)

@@ -1,0 +1,127 @@
+"""Sphinx extension: exercises are answered on the built page, with no kernel.
+
+Before the cell that checks an exercise, the page gets a place. Where the answer is a
+number, a shape, a choice or a grid, `practice.js` puts a form there and checks it by
+the rules of `answers.json`, which come from the checks in Python. Where the answer is
+code, the place says so and links the launched notebook, if the site knows one. Without
+scripts it says what is needed.
+
+Neither PyTorch nor the package is imported.
+"""
+
+import html
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "attention" / "chapter" / "exercises"
+PAGE = "book/exercises"
+CHECK = re.compile(r'<div class="cell[^"]*" id="check-([\w-]+)">')
+IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]+";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+PROGRESS = (
+    '<p class="practice-progress">On this page, scripts can check answers without a '
+    "notebook.</p>"
+)
+WITH_SCRIPTS = (
+    '<div class="practice" data-exercise="{name}"><p class="practice-note">To be '
+    "answered here, this exercise needs scripts. Without them, write your answer into "
+    "the cell above, in a notebook.</p></div>"
+)
+IN_PYTHON = (
+    '<div class="practice practice-python" data-python="{name}"><p>This one needs '
+    "Python: {where}.</p></div>"
+)
+
+
+def _plain(path):
+    text = path.read_text(encoding="utf-8")
+    return EXPORT.sub("", IMPORT.sub("", text)).strip()
+
+
+def answers():
+    """Give what the site knows of each exercise that it can check, by name."""
+    return json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))
+
+
+def assets():
+    """Give the files that the site serves, as a mapping of name to text."""
+    here = Path(__file__).parent
+    # Of the labs' arithmetic and nothing else, as one classic script.
+    parts = [
+        '(() => {\n"use strict";',
+        _plain(FOLDER.parent / "labs" / "core.js"),
+        _plain(FOLDER / "check.js"),
+        f"const tables = {json.dumps(answers(), ensure_ascii=False)};",
+        _plain(here / "practice.js"),
+        "})();\n",
+    ]
+    styles = (here / "practice.css").read_text(encoding="utf-8")
+    return {"practice.js": "\n\n".join(parts), "practice.css": styles}
+
+
+def with_places(body, launch=()):
+    """Put a place before each cell that checks, and a line on progress at the top.
+
+    Args:
+        body: the page's HTML.
+        launch: pairs (name of a host, address) that open the page as a notebook.
+
+    Returns:
+        The HTML with the places.
+    """
+    known = answers()
+    slugs = {name.replace(".", "-"): name for name in known}
+    links = " or ".join(
+        f'<a href="{html.escape(url)}">{html.escape(host)}</a>' for host, url in launch
+    )
+    where = (
+        f"open the page in {links}" if links else "open the page in a notebook for it"
+    )
+
+    def place(match):
+        name = slugs.get(match[1])
+        words = (
+            WITH_SCRIPTS.format(name=name)
+            if name
+            else IN_PYTHON.format(name=match[1], where=where)
+        )
+        return words + match[0]
+
+    body = CHECK.sub(place, body)
+    # The page's own section has a class; the first one without is the first part.
+    return body.replace("<section id=", f"{PROGRESS}<section id=", 1)
+
+
+def _launch(context):
+    for button in context.get("header_buttons", []):
+        if button.get("label") == "launch-buttons":
+            for one in button["buttons"]:
+                yield one["text"], one["url"]
+
+
+def _write_assets(app, *_):
+    if app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in assets().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _add_to_page(app, pagename, templatename, context, doctree):
+    if pagename != PAGE:
+        return
+    context["body"] = with_places(context["body"], _launch(context))
+    app.add_js_file("practice.js", loading_method="defer")
+    app.add_css_file("practice.css")
+
+
+def setup(app):
+    app.connect("builder-inited", _write_assets)
+    app.connect("build-finished", _write_assets)
+    # Behind the theme, which collects its launch buttons at priorities up to 502.
+    app.connect("html-page-context", _add_to_page, priority=950)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,104 @@
+"""Sphinx extension: what a part of a page is for can be seen.
+
+    listing     framed and titled, "Listing 4.1 · CausalAttention"; the number is that
+                of its page and its place there, the name that of its class
+    check       a cell that only compares what is there already is quiet
+    predict …   a quote that opens with a bold word, such as Predict, has its own look
+    cell        each named cell has a link to itself beside its code
+
+A page writes none of this but the tag `listing`; in Jupyter it reads as before.
+"""
+
+import ast
+import re
+
+from docutils import nodes
+from figure_numbers import page_number
+from sphinx.transforms import SphinxTransform
+
+COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
+ROLES = {"predict", "exercise", "question", "try", "answer"}
+
+
+def named(source):
+    """Give the name of the first class or function that code defines."""
+    match = re.search(r"^(?:class|def) (\w+)", source, re.MULTILINE)
+    return match[1] if match else None
+
+
+def only_checks(source):
+    """Tell whether code does nothing but compare what is there already."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # a magic of Jupyter's
+        return False
+    return bool(body) and all(map(_is_check, body))
+
+
+def _is_check(statement):
+    if isinstance(statement, ast.Expr):
+        return COMPARES.search(ast.unparse(statement)) is not None
+    return isinstance(statement, ast.Assert)
+
+
+def role(quote):
+    """Give the role of a quote by the bold word that it opens with."""
+    first = next(iter(quote.findall(nodes.paragraph)), None)
+    parts = [part for part in first.children if part.astext()] if first else []
+    if not parts or not isinstance(parts[0], nodes.strong):
+        return None
+    word = re.match(r"\w*", parts[0].astext().lower())[0]
+    return word if word in ROLES else None
+
+
+def _source(cell):
+    code = next(iter(cell.findall(nodes.literal_block)), None)
+    return code.astext() if code is not None else ""
+
+
+class Roles(SphinxTransform):
+    """Mark quotes and cells by what they are for."""
+
+    default_priority = 411  # after the anchors of cells and the numbers of figures
+
+    def apply(self, **kwargs):
+        for quote in self.document.findall(nodes.block_quote):
+            if found := role(quote):
+                quote["classes"] += ["role", f"role-{found}"]
+        listings = 0
+        for cell in list(self.document.findall(nodes.container)):
+            name = cell.get("cell_metadata", {}).get("name")
+            if cell.get("nb_element") != "cell_code" or not name:
+                continue
+            source = _source(cell)
+            if only_checks(source):
+                cell["classes"].append("cell-check")
+            if "listing" in cell["cell_metadata"].get("tags", []):
+                listings += 1
+                label = f"Listing {page_number(self.env.docname)}.{listings}"
+                cell.insert(0, _html(_title(name, label, named(source))))
+            elif not name.startswith("figure-"):
+                cell.insert(0, _html(_permalink(name)))
+
+
+def _title(name, label, defined):
+    what = f" · <code>{defined}</code>" if defined else ""
+    return f'<p class="listing-title"><a href="#{name}">{label}{what}</a></p>'
+
+
+def _permalink(name):
+    # No stop of the tab key of its own: a cell has one, its copy button.
+    return (
+        f'<a class="cell-link" href="#{name}" tabindex="-1">#<span class="unseen"> '
+        f"link to the cell {name}</span></a>"
+    )
+
+
+def _html(text):
+    return nodes.raw("", text, format="html")
+
+
+def setup(app):
+    app.add_transform(Roles)
+    app.add_css_file("looks.css", priority=870)
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

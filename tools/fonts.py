@@ -1,0 +1,92 @@
+"""Cut the site's fonts to the characters in use: theme/static/fonts.
+
+Run it by hand when a page needs a new character; the result is committed. It needs
+fonttools with brotli, and a folder that holds, unpacked,
+
+    npm pack @fontsource-variable/source-serif-4@5.3.1    text
+    npm pack @fontsource/iosevka@5.3.0                    code, half as wide as high
+    apt-get download fonts-stix                           formulas
+
+    python tools/fonts.py FOLDER
+
+All three are under the SIL Open Font License 1.1; the names that it reserves are left
+to the originals, and the cut files have names of their own (NOTICE).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from fontTools.varLib.instancer import instantiateVariableFont
+
+ROOT = Path(__file__).resolve().parents[1]
+STATIC = ROOT / "theme" / "static" / "fonts"
+# What each face holds, for the test that every page is set in it.
+HELD = ROOT / "tests" / "theme" / "letters.json"
+LETTERS = (
+    "".join(map(chr, range(0x20, 0x7F)))
+    + "\u00a0¡§©«°±²³·»¿×÷ÄÖÜßäöüàáâçèéêëíîïñóôõøúūœ‑–—‘’“”•…′″→←↑↓↗≈≠≤≥−√∞∈·⋅"
+)
+GREEK = "αβγδεζηθικλμνξοπρστυφχψωΔΘΛΣΦΨΩ"
+CODE = LETTERS + GREEK + "ᵀ⁰¹⁻₀₁₂│─┌┐└┘├┤┬┴┼█▁▂▃▄▅▆▇✓✗⟶⇒"
+MATHS = LETTERS + GREEK + "ϵϕ∑∏∂∇∥‖|⌊⌋⌈⌉⟨⟩⊤⋯⋮⋱∘⊙⊕∼∝∀∃ℝℕ𝔼ℓ⁡⁢⏟^~¯ˆ√←↦⇒⇔≪≫⊂∪∩"
+ITALICS = "".join(
+    chr(c) for c in [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6FC, 0x1D71C)]
+)
+FONTS = {  # name -> (where the original lies, its characters, range of weights)
+    "text": ("**/source-serif-4-latin-wght-normal.woff2", LETTERS, (400, 700)),
+    "text-italic": ("**/source-serif-4-latin-wght-italic.woff2", LETTERS, (400, 400)),
+    "code": ("**/iosevka-latin-400-normal.woff2", CODE, None),
+    "maths": ("**/STIXMath-Regular.otf", MATHS + ITALICS, None),
+}
+
+
+def cut(font, letters, weights):
+    """Leave the letters, and of the layout what sets letters and formulas."""
+    if weights:
+        instantiateVariableFont(font, {"wght": weights}, inplace=True)
+    options = subset.Options(
+        layout_features=["kern", "mark", "mkmk", "ssty", "liga", "ccmp", "locl"],
+        name_IDs=[0, 1, 2, 13, 14],
+        hinting=False,
+        desubroutinize=True,
+    )
+    if "MATH" not in font:
+        options.layout_features = ["kern", "mark", "mkmk"]
+    cutter = subset.Subsetter(options)
+    cutter.populate(text=letters)
+    cutter.subset(font)
+
+
+def rename(font, name):
+    """Give the cut font a name that no license reserves."""
+    for record in list(font["name"].names):
+        if record.nameID in (1, 3, 4, 6, 16):
+            font["name"].setName(name, record.nameID, *_kind(record))
+    if "CFF " in font:
+        font["CFF "].cff.fontNames = [name]
+
+
+def _kind(record):
+    return record.platformID, record.platEncID, record.langID
+
+
+def main(folder):
+    STATIC.mkdir(parents=True, exist_ok=True)
+    held = {}
+    for name, (place, letters, weights) in FONTS.items():
+        font = TTFont(next(Path(folder).glob(place)))
+        cut(font, letters, weights)
+        rename(font, f"attention-{name}")
+        font.flavor = "woff2"
+        held[name] = "".join(map(chr, sorted(font.getBestCmap())))
+        file = STATIC / f"{name}.woff2"
+        font.save(file)
+        HELD.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+        print(f"{file.stat().st_size:7d} {file}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,101 @@
+"""What a reader meets on a page: cut code, hidden columns, stops of the tab key.
+
+python -m tools.measure.reading [SITE]     a line for each page, and the sums
+"""
+
+import sys
+from pathlib import Path
+
+from tools.measure.server import serving
+from tools.measure.visit import browser, visiting
+
+# Every box of code or output; what is folded is opened first.
+BOXES = """() => {
+  document.querySelectorAll("details").forEach((e) => { e.open = true; });
+  return [...document.querySelectorAll("article pre")].map((e) => ({
+    cut: e.scrollWidth > e.clientWidth + 1,
+    kind: e.closest(".cell_output") ? "output" : "code",
+    // A box that scrolls says so: its edge is shaded, or its bar stays in sight.
+    shows: e.closest("[data-cut]") !== null,
+    text: e.textContent,
+    size: parseFloat(getComputedStyle(e).fontSize),
+  }));
+}"""
+TABLES = """() => [...document.querySelectorAll("article table:not(.attn-lab table)")]
+  .filter((t) => t.offsetParent)
+  .map((t) => {
+    const box = t.parentElement.getBoundingClientRect();
+    const ends = [...t.querySelectorAll("th, td")].map(
+      (c) => c.getBoundingClientRect().right);
+    return {hidden: Math.max(...ends) > box.right + 1,
+            provenance: t.matches(".provenance")};
+  })"""
+# What the tab key stops at, folded parts left aside, and which of it cannot be seen.
+STOPS = """() => {
+  document.querySelectorAll("article details").forEach((e) => { e.open = false; });
+  const stops = [...document.querySelectorAll(
+    "a[href], button, input, summary, select, textarea, [tabindex='0']")]
+    .filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility(
+      {visibilityProperty: true}));
+  const pale = (e) => e !== null
+    && (getComputedStyle(e).opacity === "0" || pale(e.parentElement));
+  const unseen = stops.filter(pale);
+  const of = (e) => stops.filter((s) => e.contains(s)).length;
+  return {stops: stops.length, unseen: unseen.length,
+    a_cell: Math.max(0, ...[...document.querySelectorAll("div.cell_input")].map(of))};
+}"""
+
+
+def is_tensor(text):
+    """Tell whether a box shows a printed tensor and nothing wider beside it."""
+    return text.lstrip().startswith(("tensor(", "Parameter containing"))
+
+
+def read(instance, url):
+    """Measure one page on a laptop and on a phone."""
+    found = {}
+    for width in (1280, 390):
+        with visiting(instance, url, width=width) as visit:
+            visit.load(settle=500)
+            found[f"tables {width}"] = visit.page.evaluate(TABLES)
+            if width == 1280:
+                found |= visit.page.evaluate(STOPS)
+            visit.page.evaluate("document.fonts.ready")
+            visit.page.evaluate(BOXES)
+            visit.page.wait_for_timeout(300)
+            found[f"boxes {width}"] = visit.page.evaluate(BOXES)
+    return found
+
+
+def row(found):
+    """Reduce what was found on a page to numbers."""
+    phone = [b for b in found["boxes 390"] if b["cut"]]
+    wide = [b for b in found["boxes 1280"] if b["cut"]]
+    return {
+        "boxes": len(found["boxes 390"]),
+        "cut_390": len(phone),
+        "tensors_cut_390": sum(is_tensor(b["text"]) for b in phone),
+        "unmarked_390": sum(not b["shows"] for b in phone),
+        "code_cut_1280": sum(b["kind"] == "code" for b in wide),
+        "output_cut_1280": sum(b["kind"] == "output" for b in wide),
+        "tables_hidden_1280": sum(t["hidden"] for t in found["tables 1280"]),
+        "tables_hidden_390": sum(t["hidden"] for t in found["tables 390"]),
+        "stops": found["stops"],
+        "stops_unseen": found["unseen"],
+        "stops_a_cell": found["a_cell"],
+    }
+
+
+def main(site="_build/html"):
+    sums = {}
+    with browser() as instance, serving(site) as address:
+        for page in sorted(Path(site).glob("book/*.html")):
+            numbers = row(read(instance, f"{address}/book/{page.name}"))
+            print(f"{page.stem:30}", *(f"{k}={v}" for k, v in numbers.items()))
+            for key, value in numbers.items():
+                sums[key] = sums.get(key, 0) + value
+    print(f"{'all':30}", *(f"{k}={v}" for k, v in sums.items()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
