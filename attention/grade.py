@@ -6,13 +6,13 @@ command line. Nothing of the package imports this module.
 
 import importlib
 import sys
+from collections.abc import Sequence
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Grade the notebooks that the command line names; return the exit status."""
-    return importlib.import_module("attention.chapter.grading.commandline").main(
-        arguments
-    )
+    grader = importlib.import_module("attention.chapter.grading.commandline")
+    return int(grader.main(arguments))
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ def test_what_zenodo_reads_is_made_from_the_citation_file():
 
 def blocks():
     """The numbered parts of the sheet's code."""
-    code = re.search(r"```python\n(.*?)```", SHEET, re.S)[1]
+    code = re.search(r"```\{code-block\} python\n(.*?)```", SHEET, re.S)[1]
     return re.split(r"(?=^# \d\. )", code, flags=re.M)[1:]
 
 

@@ -105,6 +105,7 @@ def test_the_mistakes_of_the_class_are_counted(report):
         (6, 26, "causal-mask"), (3, 26, "causal-mask"), (3, 22, "mean-of-the-past"),
     ]  # fmt: skip
     assert report.mistakes[0]["text"].startswith("It hides the diagonal too")
+    assert not any("To read" in mistake["text"] for mistake in report.mistakes)
     assert report.mistakes[0]["students"] == [f"student-{n:02}" for n in range(5, 11)]
 
 
