@@ -130,6 +130,10 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
     // `z` and `query` are points of the plane or null; `chosen` is drawn as the query.
     update({ at, z = null, weights = null, query = null, chosen = -1, axisNames = ["", ""] }) {
       points = at;
+      // The query lies above a token of the same place, so that it can be taken.
+      if (chosen >= 0 && extraName.previousSibling !== marks[chosen]) {
+        root.insertBefore(marks[chosen], extraName);
+      }
       xName.textContent = axisNames[0];
       yName.textContent = axisNames[1];
       const taken = at.map(([a, b]) => [x(a) - 7, y(b) - 7, 14, 14]);
