@@ -33,7 +33,9 @@ const readJson = (type) =>
 // A lab is not as high as the figure that it replaces. Whoever followed a link to a place
 // below is to stay there.
 const keepPlace = (change) => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(
+    decodeURIComponent(location.hash.slice(1).split("?")[0])
+  );
   change();
   target?.scrollIntoView({ behavior: "instant" });
 };
@@ -50,8 +52,10 @@ const mount = () => {
     if (!known) continue;
     const place = document.createElement("div");
     script.before(place);
+    // The cell's name: a lab's state stands behind it in the address.
+    const cell = script.closest(".cell[id]")?.id;
     try {
-      labs[known.lab].render({ model: known.model, el: place });
+      labs[known.lab].render({ model: known.model, el: place, place: cell });
     } catch (error) {
       // The static figure stays where the lab cannot be shown.
       place.remove();

@@ -1,13 +1,14 @@
-// Scores, weights and context of one head, as three linked stages.
+// Vectors that readers move, the weights that follow, and the mean that these make.
 import {
   attention, causal, format, map, short, spellDot, spellSoftmax, transpose,
 } from "./core.js";
-import { Lab, byShare, byWeight, features, grid, write } from "./ui.js";
+import { Lab, byShare, byWeight, features, make, write } from "./ui.js";
+import { legend, plane, reachOf } from "./draw.js";
 
 const TRAITS = [
   "inputs", "tokens", "query", "trainable", "scaled", "causal", "W_query", "W_key", "W_value",
 ];
-const HINT = "Point at a number, or move to it with the arrow keys, to read its sum.";
+const HINT = "Drag a token, or move it with the arrow keys. Point at a bar to read its sum.";
 
 const compute = (lab) => {
   const inputs = lab.get("inputs");
@@ -33,15 +34,18 @@ const compute = (lab) => {
 const spell = (lab, now, name, i, j) => {
   const tokens = lab.get("tokens");
   if (name === "scores") {
-    if (now.scores[i][j] === -Infinity) {
-      return `${tokens[j]} comes after ${tokens[i]}: hidden, so its score is -inf`;
-    }
-    const product = spellDot(now.queries[i], now.keys[j]);
-    const divided = ` / √${now.width} = ${format(now.scores[i][j])}`;
-    return `${tokens[i]} · ${tokens[j]}: ${lab.get("scaled") ? `${product};${divided}` : product}`;
+    if (lab.get("causal") && j > i) return `${tokens[j]} comes after ${tokens[i]}: hidden`;
+    return `${tokens[i]} · ${tokens[j]}: ω = ${spellDot(now.queries[i], now.keys[j])}`;
   }
   if (name === "weights") {
-    return `${tokens[i]} → ${tokens[j]}: ${spellSoftmax(now.scores[i], j)}`;
+    if (now.scores[i][j] === -Infinity) {
+      return `${tokens[j]} comes after ${tokens[i]}: hidden, so its weight is 0`;
+    }
+    const raw = now.raw[i][j];
+    const divided = lab.get("scaled")
+      ? `ω / √d_k = ${short(raw)} / √${now.width} = ${format(now.scores[i][j])}; `
+      : "";
+    return `${tokens[i]} → ${tokens[j]}: ${divided}${spellSoftmax(now.scores[i], j)}`;
   }
   if (name === "context") {
     const column = now.values.map((row) => row[j]);
@@ -53,87 +57,182 @@ const spell = (lab, now, name, i, j) => {
   return `${W} ${j + 1} of ${tokens[i]}: ${spellDot(now.inputs[i], column)}`;
 };
 
+const pairs = (count) =>
+  Array.from({ length: count }, (_, a) => a).flatMap((a) =>
+    Array.from({ length: count - a - 1 }, (_, k) => [a, a + k + 1])
+  );
+// The two numbers of each row that a plane shows; a row of one number has 0 as its second.
+const along = (rows, [a, b]) => rows.map((row) => [row[a], b < row.length ? row[b] : 0]);
+
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Attention lab", TRAITS);
-    const indices = lab.get("tokens").map((token, i) => [i, token]);
-    lab.radios("query", "Query", indices);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Attention lab", TRAITS);
+    const tokens = lab.get("tokens");
+    lab.radios("query", "Query", tokens.map((token, i) => [i, token]));
     lab.toggle("trainable", "Trainable projections");
     lab.toggle("scaled", "Divide scores by √d_k");
     lab.toggle("causal", "Causal mask");
     lab.resetButton();
+    lab.param(
+      "inputs",
+      (text) => {
+        const rows = text.split(";").map((row) => row.split(",").map(Number));
+        const first = lab.first.inputs;
+        const fits = rows.length === first.length && rows.every((row) =>
+          row.length === first[0].length && row.every((x) => Number.isFinite(x) && Math.abs(x) <= 1e6));
+        return fits ? rows : undefined;
+      },
+      (rows) => rows.map((row) => row.map(short).join(",")).join(";")
+    );
 
-    const stages = {
-      inputs: lab.stage("Inputs x", "(edit any value)"),
-      queries: lab.stage("Queries q = x W_query"),
-      keys: lab.stage("Keys k = x W_key"),
-      values: lab.stage("Values v = x W_value"),
-      scores: lab.stage("1. Scores ω"),
-      weights: lab.stage("2. Weights α = softmax(ω)"),
-      context: lab.stage("3. Context z = Σ α · v"),
+    let now = compute(lab);
+    let inspected = null;
+    const read = () => lab.say(inspected ? spell(lab, now, ...inspected) : HINT);
+    const inspect = (name) => (i, j) => {
+      inspected = [name, i, j];
+      read();
+    };
+
+    // The two features that the plane of the tokens shows.
+    const axesOf = pairs(now.inputs[0].length).slice(0, 120);
+    let shown = axesOf[0] || [0, 1];
+    const setPoint = (i, point) =>
+      lab.set({
+        inputs: map(lab.get("inputs"), (x, a, b) =>
+          a === i && shown.includes(b) ? point[shown.indexOf(b)] : x),
+      });
+    const space = lab.stage("Tokens x", "drag them");
+    const spaces = {
+      inputs: plane({
+        label: "Tokens x", names: tokens, kind: "token", reach: reachOf(now.inputs),
+        move: setPoint, seen: (i) => inspect("weights")(lab.get("query"), i),
+      }),
+    };
+    const axis = make("select", {
+      "aria-label": "Features of the plane",
+      change: () => {
+        shown = axesOf[axis.selectedIndex];
+        draw();
+      },
+    }, ...axesOf.map(([a, b]) => make("option", {}, `features ${a + 1} and ${b + 1}`)));
+    space.show(spaces.inputs.element, axesOf.length > 1 ? axis : "");
+    const bars = lab.drawn("bars", "Weights α of the query", "", {
+      corner: "token", rows: tokens, columns: ["α"],
+      inspect: (i) => inspect("weights")(lab.get("query"), i),
+      pick: (i) => lab.set({ query: i }),
+    });
+    bars.stage.element.append(legend(["query", "the query"], ["z", "z, its context"]));
+    const full = attention({ inputs: now.inputs, projections: {
+      query: lab.get("W_query"), key: lab.get("W_key"), value: lab.get("W_value"),
+    } });
+    const stages = { keys: lab.stage("q of the query, and all keys k") };
+    stages.values = lab.stage("Values v and their mean z");
+    spaces.keys = plane({
+      label: "Keys k", names: tokens, kind: "k", side: 210,
+      reach: reachOf(full.keys, full.queries), seen: (i) => inspect("scores")(lab.get("query"), i),
+    });
+    spaces.values = plane({
+      label: "Values v", names: tokens, kind: "v", side: 210,
+      reach: reachOf(full.values), seen: (i) => inspect("weights")(lab.get("query"), i),
+    });
+    for (const name of ["keys", "values"]) stages[name].show(spaces[name].element);
+    const heat = lab.drawn("heat", "Weights α of all queries", "rows: queries", {
+      corner: "q \\ k", rows: tokens, columns: tokens,
+      inspect: inspect("weights"), pick: (i) => lab.set({ query: i }),
+    });
+
+    const titles = {
+      inputs: ["Inputs x", "(edit any value)"],
+      queries: ["Queries q = x W_query", ""],
+      keys: ["Keys k = x W_key", ""],
+      values: ["Values v = x W_value", ""],
+      scores: ["1. Scores ω", "= q · k"],
+      weights: ["2. Weights α", ""],
+      context: ["3. Context z = Σ α · v", ""],
     };
     const grids = {};
-    let size = "";
-    let now = null;
-    let inspected = null;
-
-    const read = () => {
-      const known = inspected && (now[inspected[0]] || inspected[0] === "inputs");
-      write(lab.readout, known ? spell(lab, now, ...inspected) : HINT);
-      for (const [name, part] of Object.entries(grids)) {
-        const [from, i, j] = known ? inspected : [];
-        const square = from === "scores" || from === "weights";
-        const takes = square && ["inputs", "queries", "keys", "values"].includes(name);
-        part.link(...(takes ? [i, j] : []));
-      }
-    };
     const build = () => {
-      const tokens = lab.get("tokens");
-      const wide = { scores: tokens, weights: tokens };
-      for (const name of Object.keys(stages)) {
-        grids[name] = grid({
-          label: stages[name].heading.textContent,
-          corner: wide[name] ? "q \\ k" : "token",
+      lab.tables.replaceChildren();
+      for (const [name, [title, note]] of Object.entries(titles)) {
+        const square = ["scores", "weights"].includes(name);
+        grids[name] = lab.table(title, note, {
+          corner: square ? "q \\ k" : "token",
           rows: tokens,
-          columns: wide[name] || features(now[name][0].length),
-          inspect: (i, j) => {
-            inspected = [name, i, j];
-            read();
-          },
+          columns: square ? tokens : features(now[name][0].length),
+          inspect: inspect(name),
           pick: name === "inputs" ? null : (i) => lab.set({ query: i }),
           edit: name !== "inputs" ? null : (i, j, number) =>
             lab.set({ inputs: map(lab.get("inputs"), (x, a, b) => (a === i && b === j ? number : x)) }),
         });
-        if (name !== "inputs") grids[name].table.classList.add("al-picks");
-        stages[name].show(grids[name].element);
       }
     };
+    let size = "";
 
-    return lab.start(() => {
+    // The question that the first state asks: away from the token that got the most.
+    const first = now.weights[lab.get("query")];
+    const others = first.map((w, i) => (i === lab.get("query") ? -1 : w));
+    const [asked, away] = [lab.get("query"), others.indexOf(Math.max(...others))];
+    const task = () => {
+      if (tokens.length < 3) return;
+      const row = now.weights[asked];
+      const solved = row.every((w, j) => j === away || w > row[away]);
+      lab.task.classList.toggle("al-done", solved);
+      write(lab.task, solved
+        ? `Done: ${tokens[away]} now gets the least weight of all from ${tokens[asked]}.`
+        : `Can you make ${tokens[asked]} look away from ${tokens[away]}, so that it gets the ` +
+          "least weight of all?");
+    };
+
+    const draw = () => {
       now = compute(lab);
-      const shape = [now.inputs.length, now.inputs[0].length, now.width].join();
+      const query = lab.get("query");
+      const [row, trainable] = [now.weights[query], lab.get("trainable")];
+      const shape = [trainable, now.width, now.context[0].length].join();
       if (shape !== size) build();
       size = shape;
+      const names = shown.map((k) => (k < now.inputs[0].length ? `x ${k + 1}` : ""));
+      spaces.inputs.update({
+        at: along(now.inputs, shown), axisNames: names, chosen: query, weights: row,
+        z: trainable ? null : along([now.context[query]], shown)[0],
+      });
+      for (const stage of Object.values(stages)) stage.element.hidden = !trainable;
       for (const name of ["queries", "keys", "values"]) {
-        stages[name].element.hidden = !lab.get("trainable");
+        grids[name].stage.element.hidden = !trainable;
       }
-      write(stages.scores.note, lab.get("scaled") ? `= q · k / √${now.width}` : "= q · k");
-      const query = lab.get("query");
+      if (trainable) {
+        spaces.keys.update({
+          at: along(now.keys, [0, 1]), query: along([now.queries[query]], [0, 1])[0],
+          axisNames: ["1", "2"],
+        });
+        spaces.values.update({
+          at: along(now.values, [0, 1]), z: along([now.context[query]], [0, 1])[0],
+          weights: row, axisNames: ["1", "2"],
+        });
+      }
+      bars.update(row.map((x) => [x]), { tone: byWeight });
+      bars.choose(query);
+      heat.update(now.weights, { tone: byWeight });
+      heat.choose(query);
+      write(grids.weights.stage.note,
+        lab.get("scaled") ? `= softmax(ω / √${now.width})` : "= softmax(ω)");
       for (const [name, part] of Object.entries(grids)) {
-        const tone = { weights: byWeight, scores: byShare(now.scores, 0.45) }[name] || null;
-        part.update(now[name], { tone });
+        if (!trainable && ["queries", "keys", "values"].includes(name)) continue;
+        const values = name === "scores"
+          ? map(now.raw, (x, i, j) => (lab.get("causal") && j > i ? -Infinity : x))
+          : now[name];
+        const tone = { weights: byWeight, scores: byShare(values, 0.45) }[name] || null;
+        part.update(values, { tone });
         part.choose(query);
       }
-      const row = now.weights[query];
       const most = row.indexOf(Math.max(...row));
-      const tokens = lab.get("tokens");
-      const context = now.context[query].map(format).join(", ");
       write(
         lab.summary,
         `${tokens[query]} attends most to ${tokens[most]}, with the weight ` +
-          `${format(row[most])}. Its context vector is [${context}].`
+          `${format(row[most])}. Its context vector is [${now.context[query].map(format).join(", ")}].`
       );
+      task();
       read();
-    });
+    };
+    return lab.start(draw);
   },
 };

@@ -68,7 +68,7 @@ class AttentionLab(base.SequenceLab):
         """Compute what the lab shows, with PyTorch in float64.
 
         Returns:
-            scores (t, t), weights (t, t) and context (t, d_out), all of them final.
+            scores ω (t, t), undivided, weights (t, t) and context (t, d_out).
         """
         x = self.tensor("inputs")
         queries = keys = values = x
@@ -77,12 +77,11 @@ class AttentionLab(base.SequenceLab):
                 x @ self.tensor(name) for name in ("W_query", "W_key", "W_value")
             )
         scores = queries @ keys.T  # (t, d_k) @ (d_k, t) -> (t, t)
-        if self.scaled:
-            scores = scores / keys.shape[-1] ** 0.5
         if self.causal:
             future = torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1)
             scores = scores.masked_fill(future, -torch.inf)
-        weights = torch.softmax(scores, dim=-1)  # (t, t), each row sums to 1
+        divisor = keys.shape[-1] ** 0.5 if self.scaled else 1.0
+        weights = torch.softmax(scores / divisor, dim=-1)  # each row sums to 1
         return scores, weights, weights @ values
 
     def fallback(self):
@@ -107,6 +106,6 @@ class AttentionLab(base.SequenceLab):
                 weights,
             ),
             base.table("Scores ω", "q \\ k", tokens, tokens, scores),
-            base.table("Weights α = softmax(ω)", "q \\ k", tokens, tokens, weights),
+            base.table("Weights α", "q \\ k", tokens, tokens, weights),
             base.table("Context z = Σ α · v", "token", features, tokens, context),
         )

@@ -12,10 +12,16 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SHARED = ("core.js", "ui.js")
+DRAWING = ("d3.js", "draw.js")  # for the labs that draw, behind what all share
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w.]+";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default ", re.MULTILINE)
+
+
+def _parts(script):
+    draws = '"./draw.js"' in (FOLDER / script).read_text(encoding="utf-8")
+    return (*SHARED, *(DRAWING if draws else ()), script)
 
 
 def _read(name):
@@ -38,12 +44,13 @@ def all_styles():
 
 def module(script):
     """Give one lab as one ES module, the form that anywidget loads."""
-    return "\n\n".join(_read(name) for name in (*SHARED, script)) + "\n"
+    return "\n\n".join(_read(name) for name in _parts(script)) + "\n"
 
 
 def scripts():
     """Map each lab's class name to its file: AttentionLab to attention.js."""
-    names = sorted(p.name for p in FOLDER.glob("*.js") if p.name not in SHARED)
+    parts = (*SHARED, *DRAWING)
+    names = sorted(p.name for p in FOLDER.glob("*.js") if p.name not in parts)
     return {_class_name(name): name for name in names}
 
 
@@ -53,7 +60,7 @@ def _class_name(script):
 
 def classic(loader):
     """Give all labs and ``loader`` as one classic script, the form the site serves."""
-    parts = ['(() => {\n"use strict";', *(_read(name) for name in SHARED)]
+    parts = ['(() => {\n"use strict";', *map(_read, (*SHARED, *DRAWING))]
     parts.append("const labs = {};")
     for name, script in scripts().items():
         body = _DEFAULT.sub("return ", _read(script))

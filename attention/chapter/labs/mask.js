@@ -2,14 +2,14 @@
 import {
   attention, format, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
 } from "./core.js";
-import { Lab, byWeight, features, grid, write } from "./ui.js";
+import { Lab, byWeight, features, write } from "./ui.js";
 
 const TRAITS = [
   "inputs", "tokens", "part", "diagonal", "fill", "place", "renormalized", "hidden_row",
   "nudged", "nudge", "W_query", "W_key", "W_value",
 ];
 const FILLS = { "-inf": -Infinity, 0: 0, "-1e9": -1e9 };
-const HINT = "Point at a number, or move to it with the arrow keys, to read how it comes about.";
+const HINT = "Point at a square, or move to it with the arrow keys, to read how it comes about.";
 
 const compute = (lab) => {
   const inputs = lab.get("inputs");
@@ -40,22 +40,33 @@ const compute = (lab) => {
 };
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Mask lab", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Mask lab", TRAITS);
     const tokens = lab.get("tokens");
     const t = tokens.length;
     const orNone = [[-1, "none"], ...tokens.map((token, i) => [i, token])];
+    const right = {
+      part: "triu", diagonal: 1, fill: "-inf", place: "before", renormalized: false, hidden_row: -1,
+    };
+    lab.presets("Right, or a bug:", [
+      ["-inf before softmax", right],
+      ["Fill with 0", { ...right, fill: "0" }],
+      ["Wrong polarity", { ...right, part: "tril", diagonal: 0 }],
+      ["Zeros after softmax", { ...right, fill: "0", place: "after" }],
+      ["Hide all of a row", { ...right, hidden_row: Math.floor(t / 2) }],
+    ]);
+    lab.choice("nudged", "Change token", orNone);
+    lab.slider("nudge", "by", { min: -2, max: 2, step: 0.1, show: (x) => x.toFixed(1) });
     lab.choice("part", "Hide", [["triu", "triu: from the diagonal up"], ["tril", "tril: from the diagonal down"]]);
     lab.slider("diagonal", "Diagonal", { min: -t, max: t });
     lab.choice("fill", "Fill with", ["-inf", "0", "-1e9"].map((name) => [name, name]));
     lab.choice("place", "When", [["before", "before softmax"], ["after", "after softmax"]]);
     lab.toggle("renormalized", "Divide rows by their sum");
     lab.choice("hidden_row", "Hide all of row", orNone);
-    lab.choice("nudged", "Change token", orNone);
-    lab.slider("nudge", "by", { min: -2, max: 2, step: 0.1, show: (x) => x.toFixed(1) });
     lab.resetButton();
 
     let now = compute(lab);
+    const width = lab.get("W_value")[0].length;
     const spell = {
       hide: (i, j) => `${tokens[i]} → ${tokens[j]}: ${now.hidden[i][j] ? "hidden" : "seen"}`,
       scores: (i, j) =>
@@ -71,30 +82,29 @@ export default {
         return start + spellSoftmax(now.scores[i].map((x) => x / root), j);
       },
       context: (i, j) => {
-        if (j === now.values[0].length) return `${tokens[i]} moves by ${format(now.moved[i])}`;
+        if (j === width) return `the output of ${tokens[i]} moves by ${format(now.moved[i])}`;
         return `${tokens[i]}, feature ${j + 1}: ` +
           spellDot(now.weights[i], now.values.map((line) => line[j]));
       },
     };
     spell.seen = spell.hide;
     let inspected = null;
-    const read = () =>
-      write(lab.readout, inspected ? spell[inspected[0]](inspected[1], inspected[2]) : HINT);
-
+    const read = () => lab.say(inspected ? spell[inspected[0]](inspected[1], inspected[2]) : HINT);
+    const inspect = (name) => (i, j) => {
+      inspected = [name, i, j];
+      read();
+    };
+    const square = { corner: "q \\ k", rows: tokens, columns: tokens };
+    const heat = lab.drawn("heat", "Weights α", "striped: hidden", { ...square, inspect: inspect("weights") });
+    const bars = lab.drawn("bars", "How far each output moves", "", {
+      corner: "token", rows: tokens, columns: ["moves"], inspect: (i) => inspect("context")(i, width),
+    });
+    const sums = lab.drawn("bars", "Sum of each row", "full: 1 or more", {
+      corner: "token", rows: tokens, columns: ["sum"], inspect: (i) => inspect("weights")(i, t),
+    });
     const grids = {};
     const add = (name, title, note, columns, corner = "q \\ k") => {
-      const stage = lab.stage(title, note);
-      grids[name] = grid({
-        label: title,
-        corner,
-        rows: tokens,
-        columns,
-        inspect: (i, j) => {
-          inspected = [name, i, j];
-          read();
-        },
-      });
-      stage.show(grids[name].element);
+      grids[name] = lab.table(title, note, { corner, rows: tokens, columns, inspect: inspect(name) });
     };
     add("hide", "True hides", "(attn_mask of nn.MultiheadAttention)", tokens);
     add("seen", "True lets through", "(attn_mask of scaled_dot_product_attention)", tokens);
@@ -102,12 +112,13 @@ export default {
     for (const name of ["hide", "seen"]) grids[name].table.classList.add("al-compact");
     add("scores", "Scores ω", "", tokens);
     add("weights", "Weights α", "and the sum of each row", [...tokens, "sum"]);
-    const width = lab.get("W_value")[0].length;
     add("context", "Context z", "and its largest move", [...features(width), "moves"], "token");
 
     return lab.start(() => {
       now = compute(lab);
       const word = (x) => (x ? "True" : "False");
+      heat.update(now.weights, { tone: byWeight });
+      sums.update(now.sums.map((x) => [x]), { tone: byWeight });
       grids.hide.update(now.hidden, { text: word });
       grids.seen.update(map(now.hidden, (x) => !x), { text: word });
       grids.scores.update(now.scores);
@@ -116,27 +127,37 @@ export default {
         { tone: (x, i, j) => (j < t ? byWeight(x) : 0) }
       );
       grids.context.update(now.context.map((line, i) => [...line, now.moved[i]]));
-      for (const name of ["hide", "seen", "scores", "weights"]) {
-        grids[name].flagCells("al-hidden", (i, j) => j < t && now.hidden[i][j]);
+      for (const part of [heat, ...["hide", "seen", "scores", "weights"].map((name) => grids[name])]) {
+        part.flagCells("al-hidden", (i, j) => j < t && now.hidden[i][j]);
       }
       // What is hidden and has weight all the same.
       const leaks = (i, j) => j < t && now.hidden[i][j] && now.weights[i][j] !== 0;
+      heat.flagCells("al-alarm", leaks);
       grids.weights.flagCells("al-alarm", leaks);
+      const nudged = lab.get("nudged");
       const moves = (i) => !(now.moved[i] < 1e-12);
-      grids.context.flagCells("al-alarm", (i, j) => j === width && lab.get("nudged") >= 0 && moves(i));
+      const most = Math.max(...now.moved.filter(Number.isFinite), 1e-12);
+      bars.update(now.moved.map((x) => [x]), { tone: (x) => (x === x ? x / most : 1) });
+      // In color: an output before the changed token, which may not know of it, or nan.
+      bars.flagCells("al-alarm", (i) => nudged >= 0 && moves(i) && (i < nudged || now.moved[i] !== now.moved[i]));
+      grids.context.flagCells("al-alarm", (i, j) => j === width && nudged >= 0 && moves(i));
 
       const off = now.sums.filter((x) => !(Math.abs(x - 1) < 1e-9)).length;
-      const sums = off ? `${off} of ${t} rows do not sum to 1.` : "All rows sum to 1.";
+      const total = off ? `${off} of ${t} rows do not sum to 1.` : "All rows sum to 1.";
       const leak = tokens.some((_, i) => tokens.some((_, j) => leaks(i, j)));
       const weighty = leak ? " Hidden scores do not get the weight 0." : "";
-      const nudged = lab.get("nudged");
-      const moving = tokens.filter((_, i) => moves(i));
+      const empty = tokens.filter((_, i) => Number.isNaN(now.sums[i]));
+      const nan = empty.length
+        ? ` The output of ${empty.join(", ")} is nan: with all of its scores at -inf or all of ` +
+          "its weights 0, a row has nothing to divide by."
+        : "";
+      const moving = tokens.filter((_, i) => moves(i) && !Number.isNaN(now.sums[i]));
       const past = moving.filter((token) => tokens.indexOf(token) < nudged);
       const who = nudged < 0 ? "" :
         ` A change of ${tokens[nudged]} by ${short(lab.get("nudge"))} moves ` +
         `${moving.join(", ") || "no output"}: ` +
         (past.length ? `the future leaks into ${past.join(", ")}.` : "no earlier token.");
-      write(lab.summary, sums + weighty + who);
+      write(lab.summary, total + weighty + nan + who);
       read();
     });
   },

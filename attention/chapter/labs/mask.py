@@ -22,7 +22,8 @@ class MaskLab(base.SequenceLab):
         place: "before" or "after" softmax.
         renormalized: whether each row of weights is then divided by its sum.
         hidden_row: a token whose whole row is hidden, or -1 for none.
-        nudged: a token to each of whose numbers ``nudge`` is added, or -1 for none.
+        nudged: a token to each of whose numbers ``nudge`` is added, or -1 for none; the
+            last one unless given.
         nudge: by how much, from -2 to 2.
         W_query, W_key, W_value: matrices (d_in, d_out).
 
@@ -48,7 +49,7 @@ class MaskLab(base.SequenceLab):
     place = traitlets.Unicode("before", help="before, after").tag(sync=True, lab=True)
     renormalized = traitlets.Bool(False, help="rows by sum").tag(sync=True, lab=True)
     hidden_row = traitlets.Int(-1, help="a hidden row").tag(sync=True, lab=True)
-    nudged = traitlets.Int(-1, help="a token to change").tag(sync=True, lab=True)
+    nudged = traitlets.Int(help="a token to change").tag(sync=True, lab=True)
     nudge = traitlets.Float(1.0, help="by how much").tag(sync=True, lab=True)
     W_query = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
     W_key = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
@@ -65,6 +66,10 @@ class MaskLab(base.SequenceLab):
     @traitlets.default("W_value")
     def _default_value(self):
         return base.rows(base.linear_projections(len(self.inputs[0]))[2])
+
+    @traitlets.default("nudged")
+    def _default_nudged(self):
+        return len(self.inputs) - 1
 
     @traitlets.validate("part")
     def _check_part(self, proposal):

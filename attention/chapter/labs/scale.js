@@ -1,6 +1,8 @@
 // How the width of keys spreads the scores, and what a divisor does to softmax.
-import { drawScores, format, scaleMeasures, short, spellSoftmax } from "./core.js";
-import { Lab, byWeight, grid, write } from "./ui.js";
+import { drawScores, format, map, scaleMeasures, short, spellSoftmax } from "./core.js";
+import { Lab, byWeight, write } from "./ui.js";
+import { line, scaleLinear, scaleLog } from "./d3.js";
+import { axes, canvas, legend, movable, put, svg } from "./draw.js";
 
 const TRAITS = ["d_k", "divisor", "other", "seed"];
 const WIDEST = 1024;
@@ -8,8 +10,8 @@ const KEYS = 8;
 const WIDTHS = [1, 4, 16, 64, 256, 1024];
 // Where the slider stops: powers of two and half-way between them.
 const STOPS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
-const HINT = "Point at a number, or move to it with the arrow keys, to read what it says.";
-const COLUMNS = ["d_k", "divisor", "expected", "spread", "largest α", "entropy", "gradient"];
+const HINT = "Drag the line over d_k. Point at a bar to read its sum.";
+const COLUMNS = ["d_k", "divisor", "expected", "spread", "largest α", "entropy", "slope"];
 const MEANING = [
   "the width of a key",
   "what the scores are divided by",
@@ -17,7 +19,7 @@ const MEANING = [
   "the standard deviation of 128 scores, of 16 queries with 8 keys each",
   "the largest of 8 weights, mean over 16 queries",
   "the entropy of 8 weights, mean over 16 queries; log 8 = 2.0794 if all are equal",
-  "the size of softmax's derivative, mean over 16 queries; near 0, nothing is learned",
+  "the size of softmax's derivative, mean over 16 queries; near 0, the weights hardly move",
 ];
 
 const verdict = (largest, entropy) => {
@@ -26,20 +28,90 @@ const verdict = (largest, entropy) => {
   return "";
 };
 
+// The curve that softmax lays through the scores of one query, above the histogram of all.
+const curveAndHistogram = () => {
+  const root = canvas(320, 300, "Softmax of one query, above a histogram of all scores");
+  const [above, below] = [axes(root), axes(root)];
+  const curve = svg("path", { class: "al-curve" });
+  const points = Array.from({ length: KEYS }, () => svg("circle", { class: "al-point", r: 5 }));
+  const bins = Array.from({ length: 24 }, () => svg("rect", { class: "al-bin" }));
+  root.append(...bins, curve, ...points);
+  return {
+    root,
+    update(now, all) {
+      const most = Math.max(...all.map(Math.abs));
+      const edge = [1, 3, 10, 30, 100, 300].find((x) => x >= most) || 10 ** Math.ceil(Math.log10(most));
+      const x = scaleLinear([-edge, edge], [34, 312]);
+      const y = scaleLinear([0, 1], [130, 22]);
+      above({ x, y, yLabel: "α of the first query", xTicks: 5, yTicks: [0, 0.5, 1] });
+      const top = Math.max(...now.scores);
+      const weight = now.weights[now.scores.indexOf(top)];
+      const through = (score) => weight * Math.exp(score - top);
+      const places = Array.from({ length: 241 }, (_, k) => -edge + (k * edge) / 120)
+        .filter((score) => through(score) <= 1);
+      curve.setAttribute("d", line((s) => x(s), (s) => y(through(s)))(places));
+      points.forEach((point, i) => put(point, { cx: x(now.scores[i]), cy: y(now.weights[i]) }));
+      const counts = bins.map(() => 0);
+      for (const s of all) counts[Math.min(23, Math.floor(((s + edge) / (2 * edge)) * 24))] += 1;
+      const high = scaleLinear([0, Math.max(...counts)], [264, 176]);
+      below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores", xTicks: 5, yTicks: 2 });
+      bins.forEach((bin, k) => put(bin, {
+        x: x(-edge + (k * edge) / 12) + 0.5, width: 278 / 24 - 1,
+        y: high(counts[k]), height: 264 - high(counts[k]),
+      }));
+    },
+  };
+};
+
+// The largest weight and the slope of softmax over the width of a key.
+const saturation = (lab) => {
+  const root = canvas(320, 240, "Largest weight and slope of softmax by d_k");
+  const x = scaleLog([1, WIDEST], [34, 306]);
+  const y = scaleLinear([0, 1], [200, 22]);
+  axes(root)({ x, y, xLabel: "d_k", xTicks: WIDTHS, yTicks: [0, 0.5, 1] });
+  const [largest, slope] = ["", " al-second"].map((kind) => svg("path", { class: `al-curve${kind}` }));
+  const mark = svg("g", {}, svg("rect", { class: "al-reach", x: -14, y: 14, width: 28, height: 190 }),
+    svg("line", { class: "al-now", y1: 22, y2: 200 }), svg("circle", { class: "al-now al-point", cy: 30, r: 7 }));
+  root.append(largest, slope, mark);
+  const nearest = (px) => {
+    const width = x.invert(px);
+    return STOPS.reduce((a, b) => (Math.abs(Math.log(b / width)) < Math.abs(Math.log(a / width)) ? b : a));
+  };
+  const place = () => STOPS.findIndex((stop) => stop >= lab.get("d_k"));
+  const tell = movable(mark, root, "d_k, the width of a key", {
+    to: ([px]) => lab.set({ d_k: nearest(px) }),
+    by: (dx, dy, far) => {
+      const next = place() + (dx || dy) * (far ? 4 : 1);
+      lab.set({ d_k: STOPS[Math.min(Math.max(next, 0), STOPS.length - 1)] });
+    },
+  });
+  return {
+    root,
+    update(rows) {
+      largest.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.largest))(rows));
+      slope.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.gradient))(rows));
+      put(mark, { transform: `translate(${x(lab.get("d_k"))},0)` });
+      tell(`d_k ${lab.get("d_k")}`, lab.get("d_k"));
+      put(mark, { "aria-valuemin": 1, "aria-valuemax": WIDEST });
+    },
+  };
+};
+
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Scale lab", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Scale lab", TRAITS);
     lab.slider("d_k", "d_k", {
       min: 0,
       max: STOPS.length - 1,
       read: (width) => STOPS.findIndex((stop) => stop >= width),
-      change: (place) => ({ d_k: STOPS[place] }),
+      change: (at) => ({ d_k: STOPS[at] }),
     });
     lab.number("d_k", "exactly", { min: 1, max: WIDEST });
     lab.choice("divisor", "Divide by", [
       ["none", "nothing"], ["root", "√d_k"], ["full", "d_k"], ["other", "√ of another d"],
     ]);
     lab.number("other", "another d", { min: 1, max: WIDEST });
+    lab.between("seed", 1, 1000, true);
     lab.button("New draws", () => lab.set({ seed: (lab.get("seed") % 1000) + 1 }));
     lab.resetButton();
 
@@ -63,48 +135,55 @@ export default {
     let now = null;
     let lines = null;
     let inspected = null;
-    const rowNames = ["scores ω", "weights α"];
     const read = () => {
-      if (!inspected) return write(lab.readout, HINT);
+      if (!inspected) return lab.say(HINT);
       const [name, i, j] = inspected;
-      if (name === "measures") {
-        return write(lab.readout, `${COLUMNS[j]} ${format(lines[i][j])}: ${MEANING[j]}`);
-      }
-      write(
-        lab.readout,
+      if (name === "measures") return lab.say(`${COLUMNS[j]} ${format(lines[i][j])}: ${MEANING[j]}`);
+      const divisor = divideBy(lab.get("d_k"));
+      return lab.say(
         i === 0
-          ? `score of key ${j + 1}: ${short(now.scores[j] * divideBy(lab.get("d_k")))} / ` +
-              `${short(divideBy(lab.get("d_k")))} = ${format(now.scores[j])}`
+          ? `key ${j + 1}: ω / divisor = ${short(now.scores[j] * divisor)} / ${short(divisor)} ` +
+              `= ${format(now.scores[j])}`
           : `key ${j + 1}: ${spellSoftmax(now.scores, j)}`
       );
     };
-    const add = (name, title, note, rows, columns, corner) => {
-      const stage = lab.stage(title, note);
-      const part = grid({
-        label: title,
-        corner,
-        rows,
-        columns,
-        inspect: (i, j) => {
-          inspected = [name, i, j];
-          read();
-        },
-      });
-      stage.show(part.element);
-      return part;
+    const inspect = (name) => (i, j) => {
+      inspected = [name, i, j];
+      read();
     };
     const keys = Array.from({ length: KEYS }, (_, i) => `key ${i + 1}`);
-    const one = add("one", "One of 16 queries and its 8 keys", "of width d_k", rowNames, keys, "row");
-    const names = ["now", ...WIDTHS.map((width) => `d_k ${width}`)];
-    const measures = add("measures", "By width", "", names, COLUMNS, "row");
+    const over = saturation(lab);
+    const wide = lab.stage("Saturation over d_k", "drag the line");
+    wide.show(over.root, legend(["bar", "largest weight"], ["query", "slope of softmax (dashed)"]));
+    const curves = curveAndHistogram();
+    lab.stage("Scores and their softmax").show(curves.root);
+    const bars = lab.drawn("bars", "Weights α of the first query", "", {
+      corner: "key", rows: keys, columns: ["α"], inspect: (i) => inspect("one")(1, i),
+    });
+    const one = lab.table("One of 16 queries and its 8 keys", "of width d_k", {
+      corner: "row", rows: ["scores / divisor", "weights α"], columns: keys, inspect: inspect("one"),
+    });
+    const measures = lab.table("By width", "", {
+      corner: "row", rows: ["now", ...WIDTHS.map((width) => `d_k ${width}`)], columns: COLUMNS,
+      inspect: inspect("measures"),
+    });
 
+    let known = "";
+    let rows = [];
     return lab.start(() => {
       if (seed !== lab.get("seed")) {
         seed = lab.get("seed");
         drawn = drawScores({ seed, queries: 16, keys: KEYS, width: WIDEST });
       }
-      now = measure(lab.get("d_k"));
-      lines = [now.line, ...WIDTHS.map((width) => measure(width).line)];
+      const key = [seed, lab.get("divisor"), lab.get("other")].join();
+      if (key !== known) rows = STOPS.map((width) => [width, measure(width)]);
+      known = key;
+      const d_k = lab.get("d_k");
+      now = measure(d_k);
+      lines = [now.line, ...WIDTHS.map((width) => rows.find(([d]) => d === width)[1].line)];
+      over.update(rows);
+      curves.update(now, map(drawn, (totals) => totals[d_k - 1] / divideBy(d_k)).flat());
+      bars.update(now.weights.map((w) => [w]), { tone: byWeight });
       one.update([now.scores, now.weights], { tone: (x, i) => (i ? byWeight(x) : 0) });
       measures.update(lines, {
         text: (x, i, j) => (j === 0 ? String(x) : format(x)),
@@ -114,10 +193,16 @@ export default {
       const { spread, largest, entropy, gradient } = now;
       write(
         lab.summary,
-        `With d_k = ${lab.get("d_k")}, scores spread by ${format(spread)}. One of 8 keys ` +
-          `gets ${format(largest)} of the weight; entropy ${format(entropy)}, gradient ` +
-          `${format(gradient)}. ` + verdict(largest, entropy)
+        `With d_k = ${d_k}, scores spread by ${format(spread)}. One of 8 keys gets ` +
+          `${format(largest)} of the weight, the slope of softmax is ${format(gradient)}. ` +
+          verdict(largest, entropy)
       );
+      const solved = d_k >= 64 && largest < 0.6;
+      lab.task.classList.toggle("al-done", solved);
+      write(lab.task, solved
+        ? `Done: keys of width ${d_k}, and no key gets all of the weight.`
+        : "Can you keep one key from taking nearly all of the weight (below 0.6), with keys " +
+          "as wide as 64 or wider?");
       read();
     });
   },

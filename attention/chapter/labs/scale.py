@@ -67,8 +67,8 @@ class ScaleLab(base.Lab):
         Returns:
             A dict: spread (standard deviation of all scores), scores and weights of
             the first query (8,), and the means over all queries of the largest weight,
-            the entropy in nats, and the gradient, which is the Frobenius norm of
-            softmax's derivative.
+            the entropy in nats, and the gradient: the slope of softmax, which is the
+            Frobenius norm of its derivative.
         """
         d_k = self.d_k if d_k is None else d_k
         scores = _drawn(self.seed)[..., d_k - 1] / self.divide_by(
@@ -106,7 +106,7 @@ class ScaleLab(base.Lab):
             base.table(
                 "Measures by d_k",
                 "d_k",
-                ["spread of scores", "largest weight", "entropy", "gradient"],
+                ["spread of scores", "largest weight", "entropy", "slope of softmax"],
                 names,
                 lines,
             ),

@@ -19,6 +19,9 @@ export const write = (element, text) => {
   if (!node) element.textContent = text;
   else if (node.data !== text) node.data = text;
 };
+const name = (element, text) => {
+  if (element.getAttribute("aria-label") !== text) element.setAttribute("aria-label", text);
+};
 const flag = (element, name, on) => {
   if (element.classList.contains(name) !== on) element.classList.toggle(name, on);
 };
@@ -45,7 +48,8 @@ export const step = (event, i, j, rows, columns) => {
 // A table of numbers with one tab stop; arrow keys move between its cells.
 // `edit(i, j, number)` makes the cells text fields; `inspect(i, j)` hears of hover and
 // focus; `pick(i, j)` hears of a click, Enter or the space bar.
-export const grid = ({ label, corner, rows, columns, edit, inspect, pick }) => {
+// The shape "heat" or "bars" draws the numbers as squares or bars that are named by them.
+export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape = "" }) => {
   const cells = rows.map((row) =>
     columns.map((column) => {
       const cell = make("td", edit ? { class: "al-field" } : { tabindex: "-1" });
@@ -64,7 +68,7 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick }) => {
   );
   const table = make(
     "table",
-    { role: "grid", "aria-label": label },
+    { role: "grid", "aria-label": label, class: shape && `al-${shape}` },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...heads)),
     make("tbody", {}, ...lines)
   );
@@ -146,7 +150,8 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick }) => {
             const field = cell.firstChild;
             field.dataset.shown = shown;
             if (field !== document.activeElement && field.value !== shown) field.value = shown;
-          } else write(cell, shown);
+          } else if (shape) name(cell, shown);
+          else write(cell, shown);
           if (!tone) return;
           const share = `${(100 * (tone(x, i, j) || 0)).toFixed(1)}%`;
           if (tones[i][j] === share) return;
@@ -163,11 +168,37 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick }) => {
   };
 };
 
+// ---- the address ----
+
+// A lab's state stands in the address of its page, as #cell?name=value&…, so that prose can
+// link to it. The history keeps what other labs of the page hold.
+const words = (hash) => {
+  const [id, query = ""] = hash.replace(/^#/, "").split("?");
+  return [decodeURIComponent(id), query];
+};
+const stored = (place) => {
+  const [id, query] = words(location.hash);
+  return id === place && query ? query : history.state?.labs?.[place] || "";
+};
+const store = (place, query) => {
+  const all = { ...history.state?.labs, [place]: query };
+  const hash = `#${place}${query ? `?${query}` : ""}`;
+  try {
+    history.replaceState({ ...history.state, labs: all }, "", hash);
+  } catch {
+    // A browser that writes no address for this page: the lab works without.
+  }
+};
+
 // ---- a lab ----
 
 export class Lab {
-  constructor({ model, el }, title, traits) {
+  // `place` is the cell's name on the site; other front ends have no address to write.
+  constructor({ model, el, place = "" }, title, traits) {
     this.model = model;
+    this.place = place;
+    this.params = [];
+    this.near = null;
     this.traits = traits;
     this.syncs = [];
     this.first = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
@@ -175,6 +206,14 @@ export class Lab {
     this.summary = make("p", { class: "al-summary", role: "status" });
     this.stages = make("div", { class: "al-stages" });
     this.readout = make("p", { class: "al-readout", role: "status" });
+    this.task = make("p", { class: "al-task", role: "status" });
+    this.tables = make("div", { class: "al-stages" });
+    this.numbers = make(
+      "details",
+      { class: "al-numbers", hidden: true, toggle: () => this.remember() },
+      make("summary", {}, "Numbers"),
+      this.tables
+    );
     // A form of its own keeps the radio buttons of two labs on one page apart.
     const form = make(
       "form",
@@ -182,8 +221,10 @@ export class Lab {
       make("p", { class: "al-title" }, title),
       this.controls,
       this.summary,
+      this.task,
       this.stages,
-      this.readout
+      this.readout,
+      this.numbers
     );
     this.root = make(
       "div",
@@ -214,7 +255,63 @@ export class Lab {
     return element;
   }
 
+  // What the address may say of a trait: `read` gives its value, undefined if it has none.
+  param(trait, read, text = String) {
+    this.params.push({ trait, read, text });
+  }
+
+  among(trait, options) {
+    const all = () => (typeof options === "function" ? options() : options);
+    const word = (value) =>
+      typeof value === "string" ? value : all().find(([known]) => known === value)?.[1];
+    this.param(
+      trait,
+      (text) => all().find(([value, name]) => [String(value), name].includes(text))?.[0],
+      (value) => word(value) ?? String(value)
+    );
+  }
+
+  between(trait, min, max, whole) {
+    this.param(trait, (text) => {
+      const x = Number(text);
+      const good = text !== "" && x >= min && x <= max && (!whole || Number.isInteger(x));
+      return good ? x : undefined;
+    });
+  }
+
+  address() {
+    const found = new URLSearchParams();
+    for (const { trait, text } of this.params) {
+      const value = this.get(trait);
+      const same = JSON.stringify(value) === JSON.stringify(this.first[trait]);
+      if (!same && !found.has(trait)) found.set(trait, text(value));
+    }
+    if (this.numbers.open) found.set("numbers", "1");
+    return found.toString();
+  }
+
+  remember() {
+    if (!this.place || !this.started) return;
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => {
+      if (this.address() !== stored(this.place)) store(this.place, this.address());
+    }, 150);
+  }
+
+  // Takes the state that the address gives; what it does not name is as at first.
+  follow(query) {
+    const given = new URLSearchParams(query);
+    const changes = { ...this.first };
+    for (const { trait, read } of this.params) {
+      const value = given.has(trait) ? read(given.get(trait)) : undefined;
+      if (value !== undefined) changes[trait] = value;
+    }
+    this.numbers.open = given.has("numbers");
+    this.set(changes);
+  }
+
   toggle(trait, text) {
+    this.param(trait, (word) => ({ 1: true, 0: false })[word], (on) => (on ? "1" : "0"));
     const box = make("input", {
       type: "checkbox",
       change: () => this.set({ [trait]: box.checked }),
@@ -227,6 +324,7 @@ export class Lab {
   // `change` may set more than the trait itself.
   choice(trait, text, options, change = (value) => ({ [trait]: value })) {
     const given = () => (typeof options === "function" ? options() : options);
+    this.among(trait, options);
     const list = make("select", {
       change: () => this.set(change(given()[list.selectedIndex][0])),
     });
@@ -243,6 +341,7 @@ export class Lab {
   }
 
   radios(trait, text, options) {
+    this.among(trait, options);
     const boxes = options.map(([value]) =>
       make("input", { type: "radio", name: trait, change: () => this.set({ [trait]: value }) })
     );
@@ -259,6 +358,7 @@ export class Lab {
 
   slider(trait, text, { min, max, step = 1, show = String, change, read = (x) => x }) {
     const write_ = change || ((value) => ({ [trait]: value }));
+    if (!change) this.between(trait, min, max, step === 1);
     const bar = make("input", {
       type: "range", min, max, step, input: () => this.set(write_(Number(bar.value))),
     });
@@ -275,6 +375,7 @@ export class Lab {
 
   // A whole number within bounds; anything else is marked and not taken.
   number(trait, text, { min, max }) {
+    this.between(trait, min, max, true);
     const field = make("input", {
       type: "number", min, max, step: 1,
       input: () => {
@@ -301,13 +402,63 @@ export class Lab {
     this.button("Reset", () => this.set(this.first));
   }
 
+  // Buttons that set several traits at once, such as a bug; the one that holds is pressed.
+  presets(text, options) {
+    const buttons = options.map(([name, values]) => {
+      const click = () => this.set({ ...this.first, ...values });
+      return make("button", { type: "button", class: "al-button", click }, name);
+    });
+    this.syncs.push(() =>
+      buttons.forEach((button, i) => {
+        const wanted = Object.entries({ ...this.first, ...options[i][1] });
+        const holds = wanted.every(
+          ([trait, value]) => JSON.stringify(this.get(trait)) === JSON.stringify(value)
+        );
+        button.setAttribute("aria-pressed", String(holds));
+      })
+    );
+    const group = { class: "al-presets", role: "group", "aria-label": text };
+    return this.add(make("div", group, make("span", {}, text), ...buttons));
+  }
+
+  // Grids of numbers on demand, each with a line of its own for the sum behind a number.
+  table(title, note, options) {
+    this.numbers.hidden = false;
+    const line = make("p", { class: "al-line", "aria-hidden": "true" });
+    const inspect = options.inspect && ((...where) => {
+      this.near = line;
+      options.inspect(...where);
+    });
+    const stage = this.stage(title, note, this.tables);
+    const part = grid({ label: title, ...options, inspect });
+    stage.show(part.element, line);
+    return Object.assign(part, { stage });
+  }
+
+  // The same numbers drawn.
+  drawn(shape, title, note, options) {
+    const stage = this.stage(title, note);
+    const inspect = options.inspect && ((...where) => {
+      this.near = null;
+      options.inspect(...where);
+    });
+    const part = grid({ label: `${title}, drawn`, ...options, inspect, shape });
+    stage.show(part.element);
+    return Object.assign(part, { stage });
+  }
+
+  say(text) {
+    write(this.readout, text);
+    if (this.near) write(this.near, text);
+  }
+
   // One titled part of the lab. Its content can be replaced when a size changes.
-  stage(title, note = "") {
+  stage(title, note = "", where = this.stages) {
     const body = make("div");
     const heading = make("span", { class: "al-stage-title" }, title);
     const small = make("span", { class: "al-note" }, note);
     const element = make("figure", {}, make("figcaption", {}, heading, small), body);
-    this.stages.append(element);
+    where.append(element);
     return {
       element,
       heading,
@@ -325,15 +476,29 @@ export class Lab {
       if (!open) return;
       this.syncs.forEach((sync) => sync());
       draw();
+      this.remember();
+    };
+    const arrive = () => {
+      const [id, query] = words(location.hash);
+      if (id !== this.place) return;
+      this.follow(query);
+      this.root.scrollIntoView({ behavior: "instant", block: "nearest" });
     };
     const changed = () => {
       if (!waiting) queueMicrotask(redraw);
       waiting = true;
     };
     this.traits.forEach((name) => this.model.on(`change:${name}`, changed));
+    if (this.place) {
+      const query = stored(this.place);
+      if (query) this.follow(query);
+      window.addEventListener("hashchange", arrive);
+    }
     redraw();
+    this.started = true;
     return () => {
       open = false;
+      window.removeEventListener("hashchange", arrive);
       this.traits.forEach((name) => this.model.off(`change:${name}`, changed));
     };
   }

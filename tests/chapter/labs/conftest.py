@@ -61,6 +61,7 @@ def page_of(*labs):
             "execute_result", data=data, metadata=metadata, execution_count=1
         )
         cell = nbformat.v4.new_code_cell(f"{type(lab).__name__}()", outputs=[output])
+        cell.metadata["name"] = f"lab-{type(lab).__name__.removesuffix('Lab').lower()}"
         cells.append(cell)
         for widget in (lab.layout, lab):
             state[widget.model_id] = widget._get_embed_state()
@@ -77,7 +78,7 @@ def page_of(*labs):
 CONF = """
 import sys
 sys.path.insert(0, {ext!r})
-extensions = ["myst_nb", "labs"]
+extensions = ["myst_nb", "labs", "cell_anchors"]
 html_theme = "sphinx_book_theme"
 nb_execution_mode = "off"
 exclude_patterns = ["out", "jupyter_execute"]

@@ -12,6 +12,7 @@ from attention.chapter.labs.training import TrainingLab
 
 
 def text(x):
+    x = x.item() if isinstance(x, torch.Tensor) else x
     if isinstance(x, bool):
         return str(x)
     if abs(x) >= 1e6 and abs(x) != torch.inf:
@@ -31,7 +32,7 @@ def attention_numbers(lab):
     scores, weights, context = lab.compute()
     shown = {
         "1. Scores ω": texts(scores),
-        "2. Weights α = softmax(ω)": texts(weights),
+        "2. Weights α": texts(weights),
         "3. Context z = Σ α · v": texts(context),
         "Inputs x": texts(lab.tensor("inputs")),
     }
@@ -172,11 +173,23 @@ NUMBERS = {
     "TrainingLab": training_numbers,
 }
 
-READ = """root => Object.fromEntries([...root.querySelectorAll('table[role=grid]')]
-  .filter(table => table.checkVisibility())
+# Numbers are on demand: the reader opens them.
+READ = """root => {
+  root.querySelectorAll('details').forEach(part => (part.open = true));
+  return Object.fromEntries([...root.querySelectorAll('table[role=grid]')]
+  .filter(table => table.checkVisibility() && !table.matches('.al-heat, .al-bars'))
   .map(table => [table.getAttribute('aria-label'), [...table.tBodies[0].rows].map(
     row => [...row.querySelectorAll('td')].map(
-      cell => cell.firstElementChild?.value ?? cell.textContent))]))
+      cell => cell.firstElementChild?.value ?? cell.textContent))])) }
+"""
+# What squares and bars are drawn as: the share of color or length, and their name.
+READ_DRAWN = """root => Object.fromEntries(
+  [...root.querySelectorAll('.al-heat, .al-bars')]
+  .filter(table => table.checkVisibility())
+  .map(table => [table.getAttribute('aria-label').replace(', drawn', ''),
+    [...table.tBodies[0].rows].map(row => [...row.querySelectorAll('td')].map(
+      cell => [cell.getAttribute('aria-label'),
+               parseFloat(cell.style.getPropertyValue('--tone')) || 0]))]))
 """
 
 
@@ -187,6 +200,34 @@ def check(root, lab):
     assert set(found) == set(expected), lab
     for label, rows in expected.items():
         assert found[label] == rows, f"{lab}: {label}"
+    check_drawn(root, lab)
+
+
+def drawn(lab):
+    """Give the matrices that the lab draws as squares or bars, by their titles."""
+    if isinstance(lab, labs.AttentionLab):
+        weights = lab.compute()[1]
+        return {
+            "Weights α of the query": weights[lab.query].unsqueeze(-1),
+            "Weights α of all queries": weights,
+        }
+    if isinstance(lab, labs.MaskLab):
+        weights = lab.compute()[1]
+        return {"Weights α": weights, "Sum of each row": weights.sum(-1, keepdim=True)}
+    if isinstance(lab, labs.ScaleLab):
+        return {"Weights α of the first query": lab.compute()["weights"].unsqueeze(-1)}
+    return {}
+
+
+def check_drawn(root, lab):
+    """Require squares and bars to be as dark or long as PyTorch's weights are large."""
+    found = root.evaluate(READ_DRAWN)
+    for title, values in drawn(lab).items():
+        cells = [cell for row in found[title] for cell in row]
+        assert [name for name, _ in cells] == [text(x) for x in values.flatten()]
+        shares = 100 * values.nan_to_num(0).clamp(0, 1).flatten()
+        tones = torch.tensor([tone for _, tone in cells], dtype=torch.float64)
+        torch.testing.assert_close(tones, shares, atol=0.051, rtol=0)
 
 
 def wait_until_shown(page, root, lab, seconds=20):

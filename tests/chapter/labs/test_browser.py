@@ -46,6 +46,10 @@ def lab_on_page(visit, served):
     return open_
 
 
+def open_numbers(root):
+    root.locator("summary", has_text="Numbers").click()
+
+
 # ---- every control ----
 
 
@@ -101,6 +105,7 @@ def test_presets_are_left_and_entered_with_p(lab_on_page):
 
 def test_an_edited_value_moves_everything_downstream(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
+    open_numbers(root)
     root.get_by_label("Causal mask").check()
     lab.causal = True
     cell = root.get_by_label("Inputs x, with, 2")
@@ -121,13 +126,14 @@ def test_an_edited_value_moves_everything_downstream(lab_on_page):
 
 SUMS = [
     ("1. Scores ω", 1, 0, "0.55·0.43 + 0.87·0.15 + 0.66·0.89 = 0.9544"),
-    ("2. Weights α = softmax(ω)", 1, 0, "exp(0.9544) / (exp(0.9544) + exp(1.495)"),
+    ("2. Weights α", 1, 0, "exp(0.9544) / (exp(0.9544) + exp(1.495)"),
     ("3. Context z = Σ α · v", 1, 0, "0.1385·0.43 + 0.2379·0.55 + 0.2333·0.57"),
 ]
 
 
 def test_a_cell_reads_its_sum(lab_on_page):
     root, _, _ = lab_on_page("AttentionLab")
+    open_numbers(root)
     readout = root.locator(".al-readout")
     assert readout.get_attribute("role") == "status"  # announced, politely
     for label, i, j, words in SUMS:
@@ -141,8 +147,9 @@ def test_a_cell_reads_its_sum(lab_on_page):
 
 def test_arrow_keys_move_and_enter_picks(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
+    open_numbers(root)
     keys = one.page.keyboard
-    table = root.get_by_role("grid", name="2. Weights α = softmax(ω)")
+    table = root.get_by_role("grid", name="2. Weights α")
     stops = table.locator('[tabindex="0"]')
     assert stops.count() == 1
     stops.focus()
@@ -315,7 +322,7 @@ def test_a_lab_that_fails_leaves_its_figure(visit, served):
 
 # What a page does at least to show the numbers of one change: write each and lay out.
 REWRITE = """async () => {
-  const cells = document.querySelectorAll('.attn-lab td');
+  const cells = document.querySelectorAll('.attn-lab .al-numbers td:not(:empty)');
   for (let n = 0; n < 30; n++) {
     cells.forEach((cell, i) => (cell.lastChild.textContent = (n + i / 7).toFixed(4)));
     await new Promise(requestAnimationFrame);
@@ -338,6 +345,7 @@ def test_a_change_costs_little_more_than_writing_its_numbers(visit, served):
         session = page.context.new_cdp_session(page)
         # The thread's own time: what else runs on the machine hardly counts.
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        open_numbers(page.locator(".attn-lab"))
         page.evaluate(script)
         before = _task_duration(session)
         page.evaluate(script)
@@ -356,7 +364,9 @@ def _task_duration(session):
 def test_mask_lab_says_what_goes_wrong(lab_on_page):
     root, _, _ = lab_on_page("MaskLab")
     summary = root.locator(".al-summary")
-    assert summary.text_content() == "All rows sum to 1."
+    assert summary.text_content() == (
+        "All rows sum to 1. A change of step by 1 moves step: no earlier token."
+    )
     root.get_by_label("Change token").select_option(label="starts")
     assert "moves starts, with, one, step: no earlier token" in summary.text_content()
     root.get_by_label("Fill with").select_option("0")
@@ -376,3 +386,200 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
     assert "mixes tokens in 4 of 4 heads" in summary.text_content()
     root.get_by_role("combobox", name="h", exact=True).select_option("1")
     assert "happens to be right here" in summary.text_content()
+
+
+@pytest.mark.parametrize(
+    ("bug", "words", "state"),
+    [
+        ("Fill with 0", "leaks into Your, journey, starts, with, one.", {"fill": "0"}),
+        (
+            "Wrong polarity",
+            "The output of step is nan",
+            {"part": "tril", "diagonal": 0},
+        ),
+        ("Zeros after softmax", "rows do not sum", {"fill": "0", "place": "after"}),
+        ("Hide all of a row", "The output of with is nan", {"hidden_row": 3}),
+    ],
+)
+def test_one_click_bugs_say_what_happens(lab_on_page, bug, words, state):
+    root, lab, _ = lab_on_page("MaskLab")
+    button = root.get_by_role("button", name=bug)
+    button.click()
+    for name, value in state.items():
+        setattr(lab, name, value)
+    check(root, lab)
+    assert words in root.locator(".al-summary").text_content()
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+# ---- vectors and lines that are moved ----
+
+
+def middle(mark):
+    mark.scroll_into_view_if_needed()
+    box = mark.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def by_mouse(page, mark):
+    x, y = middle(mark)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 10, y + 20, steps=3)
+    page.mouse.move(x - 40, y + 60, steps=3)
+    page.mouse.up()
+
+
+def by_touch(page, mark):
+    x, y = middle(mark)
+    session = page.context.new_cdp_session(page)
+    for kind, dx, dy in (("Start", 0, 0), ("Move", -20, 30), ("Move", -40, 60)):
+        points = [{"x": x + dx, "y": y + dy}]
+        session.send(
+            "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
+        )
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def by_keys(page, mark):
+    mark.focus()
+    for key in ("ArrowLeft", "ArrowDown", "Shift+ArrowDown"):
+        page.keyboard.press(key)
+
+
+READ_INPUTS = """root =>
+  [...root.querySelectorAll('table[aria-label="Inputs x"] input')]
+    .map(field => Number(field.dataset.shown))"""
+
+
+@pytest.mark.parametrize("hand", [by_mouse, by_touch, by_keys])
+def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
+    touch = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
+    root, lab, one = lab_on_page("AttentionLab", **(touch if hand is by_touch else {}))
+    hand(one.page, root.get_by_role("slider", name="Tokens x: journey"))
+    moved = root.evaluate(READ_INPUTS)
+    before = lab.tensor("inputs").flatten().tolist()
+    changed = [i for i, (a, b) in enumerate(zip(before, moved, strict=True)) if a != b]
+    assert changed == [3, 4]  # two numbers of journey, and nothing else
+    assert moved[3] < before[3]
+    assert moved[4] < before[4]
+    lab.inputs = [moved[i : i + 3] for i in range(0, 18, 3)]
+    check(root, lab)
+    assert one.errors == []
+
+
+@pytest.mark.parametrize("hand", [by_mouse, by_touch, by_keys])
+def test_the_width_is_moved_on_its_curve(lab_on_page, hand):
+    touch = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
+    root, lab, one = lab_on_page("ScaleLab", **(touch if hand is by_touch else {}))
+    mark = root.get_by_role("slider", name="d_k, the width of a key")
+    hand(one.page, mark)
+    lab.d_k = int(mark.get_attribute("aria-valuenow"))
+    assert lab.d_k < 64
+    check(root, lab)
+
+
+def test_the_questions_have_answers(lab_on_page):
+    root, _, one = lab_on_page("AttentionLab")
+    task = root.locator(".al-task")
+    assert "make journey look away from starts" in task.text_content()
+    root.get_by_role("slider", name="Tokens x: starts").focus()
+    for _ in range(3):
+        one.page.keyboard.press("Shift+ArrowDown")
+    assert task.text_content().startswith("Done: starts now gets the least weight")
+    root, _, _ = lab_on_page("ScaleLab")
+    assert not root.locator(".al-task.al-done").count()
+    root.get_by_label("Divide by").select_option("√d_k")
+    assert root.locator(".al-task.al-done").count() == 1
+
+
+# ---- the address ----
+
+
+def test_a_state_is_in_the_address_and_a_reload_keeps_it(lab_on_page):
+    root, lab, one = lab_on_page("MaskLab")
+    root.get_by_label("Fill with").select_option("0")
+    root.get_by_label("Change token").select_option("starts")
+    one.page.wait_for_function("location.hash === '#lab-mask?nudged=starts&fill=0'")
+    one.page.reload()
+    root.wait_for()
+    lab.fill, lab.nudged = "0", 2
+    check(root, lab)
+    root.get_by_role("button", name="Reset").click()
+    one.page.wait_for_function("!location.hash.includes('fill')")
+
+
+def test_a_link_leads_to_an_experiment(visit, served):
+    one = visit()
+    page = one.open(f"{served}/one.html#lab-mask?fill=0&nudged=step&part=no&nudge=99")
+    root = page.locator('.attn-lab[aria-label="Mask lab"]')
+    root.wait_for()
+    check(root, MAKE["MaskLab"](fill="0"))  # what does not fit is left out
+    page.evaluate("location.hash = '#lab-mask?diagonal=0'")
+    root.get_by_text("is nan").wait_for()
+    check(root, MAKE["MaskLab"](diagonal=0))
+    page.evaluate("location.hash = '#lab-attention?inputs=1,0,0;0,1,0&query=one'")
+    first = page.locator('.attn-lab[aria-label="Attention lab"]')
+    first.get_by_text("one attends most to").wait_for()
+    check(first, MAKE["AttentionLab"](query=4))  # two rows do not fit six tokens
+    assert one.errors == []
+
+
+# ---- sizes, forced colors ----
+
+
+@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
+def test_targets_are_large_and_nothing_is_covered_on_a_phone(lab_on_page, name):
+    viewport = {"width": 390, "height": 844}
+    root, _, _ = lab_on_page(name, viewport=viewport, has_touch=True)
+    small = root.locator(".al-handle, td, .al-button, select").evaluate_all(
+        """all => all.filter(e => e.checkVisibility() && !e.matches('.al-numbers td'))
+             .map(e => e.getBoundingClientRect())
+             .filter(box => box.width < 23.9 || box.height < 23.9).length"""
+    )
+    assert small == 0
+    position = "e => getComputedStyle(e).position"
+    assert root.locator(".al-readout").evaluate(position) == "static"
+    if name == "MaskLab":
+        return
+    moved = root.locator(".al-handle").first.bounding_box()
+    other = ".al-bars" if name == "AttentionLab" else '[aria-label^="Softmax of one"]'
+    follows = root.locator(other).first.bounding_box()
+    top = min(moved["y"], follows["y"])
+    assert follows["y"] + follows["height"] - top < 844, "not visible together"
+
+
+@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
+def test_forced_colors_keep_every_mark(lab_on_page, name):
+    root, lab, one = lab_on_page(name, forced_colors="active", color_scheme="dark")
+    check(root, lab)
+    marks = root.locator(
+        ".al-dot, .al-curve, .al-arrow, .al-bin, .al-point"
+    ).evaluate_all(
+        """all => all.filter(e => e.checkVisibility()).map(e => {
+             const style = getComputedStyle(e);
+             return e.tagName !== 'line' && style.fill !== 'none'
+               ? style.fill : style.stroke })"""
+    )
+    page = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert page not in marks
+    bars = root.locator(".al-bars td").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundImage)"
+    )
+    assert bars
+    assert all(bar.startswith("linear-gradient") for bar in bars)
+
+
+@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
+def test_twice_the_size_fits(lab_on_page, name):
+    # A zoom of 200 % halves the pixels that a page has.
+    viewport = {"width": 640, "height": 450}
+    root, lab, one = lab_on_page(name, viewport=viewport, device_scale_factor=2)
+    wide = "document.documentElement.scrollWidth - innerWidth"
+    assert one.page.evaluate(wide) <= 0
+    # Twice the size of text alone: what is drawn grows with it, and fits.
+    one.page.add_style_tag(content="html { font-size: 200% }")
+    assert one.page.evaluate(wide) <= 0
+    size = root.locator(".al-title").evaluate("e => getComputedStyle(e).fontSize")
+    assert size == "28px"
+    check(root, lab)

@@ -1,0 +1,198 @@
+// What the labs draw with: charts with axes, marks that are dragged, planes of vectors.
+import { drag, scaleLinear, select } from "./d3.js";
+import { make } from "./ui.js";
+
+export const svg = (tag, attributes = {}, ...children) => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+export const put = (element, attributes) => {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+};
+
+// A drawing of `width` × `height` pixels at the usual size of text; it grows with the text.
+export const canvas = (width, height, label) =>
+  svg("svg", {
+    class: "al-drawing",
+    role: "group",
+    "aria-label": label,
+    viewBox: `0 0 ${width} ${height}`,
+    style: `width: ${width / 16}rem`,
+  });
+
+// Axes below and to the left; `x` and `y` are d3 scales. Drawn anew when a scale changes.
+export const axes = (root) => {
+  const group = svg("g", { class: "al-axes", "aria-hidden": "true" });
+  root.append(group);
+  return ({ x, y, xLabel = "", yLabel = "", xTicks = 4, yTicks = 4, text = String }) => {
+    const [left, right] = x.range();
+    const [bottom, top] = y.range();
+    const ticks = (scale, count) => (Array.isArray(count) ? count : scale.ticks(count));
+    group.replaceChildren(
+      svg("path", { d: `M${left},${top}V${bottom}H${right}` }),
+      ...ticks(x, xTicks).flatMap((tick) => [
+        svg("path", { d: `M${x(tick)},${bottom}v4` }),
+        svg("text", { x: x(tick), y: bottom + 16, "text-anchor": "middle" }, text(tick)),
+      ]),
+      ...ticks(y, yTicks).flatMap((tick) => [
+        svg("path", { d: `M${left - 4},${y(tick)}h4` }),
+        svg("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, String(tick)),
+      ]),
+      svg("text", { x: right, y: bottom + 31, "text-anchor": "end" }, xLabel),
+      svg("text", { x: left - 4, y: top - 8, "text-anchor": "start" }, yLabel)
+    );
+  };
+};
+
+// A mark that mouse, finger and arrow keys move: `to([x, y])` hears where to, in pixels of
+// the drawing; `by(dx, dy, far)` hears of an arrow key, with Shift for a large step.
+export const movable = (mark, root, label, { to, by, seen = () => {} }) => {
+  put(mark, { class: `${mark.getAttribute("class") || ""} al-handle`, tabindex: "0" });
+  put(mark, { role: "slider", "aria-label": label, "aria-valuenow": "0" });
+  // Mouse, finger and pen alike, also where the browser does not say that it has touch.
+  const hand = drag()
+    .container(root)
+    .touchable(true)
+    .on("start drag", (event) => {
+      mark.focus({ preventScroll: true });
+      to([event.x, event.y]);
+    });
+  select(mark).call(hand);
+  mark.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    if (!way[event.key]) return;
+    event.preventDefault();
+    by(...way[event.key], event.shiftKey);
+  });
+  mark.addEventListener("focus", seen);
+  mark.addEventListener("pointerenter", seen);
+  return (text, now = 0) => put(mark, { "aria-valuetext": text, "aria-valuenow": now });
+};
+
+// Where the name of a mark finds room: beside it, or further off, over no other name.
+const besides = (px, py, text, taken, side) => {
+  const width = 7 * text.length + 2;
+  const hits = ([a, b, w, h], [c, d, u, v]) => a < c + u && c < a + w && b < d + v && d < b + h;
+  const spots = [0, 14, 28, 42, 56, 70].flatMap((far) =>
+    [[9, -far], [-9 - width, -far], [9, far + 12], [-9 - width, far + 12]].map(([dx, dy]) =>
+      [px + dx, py + dy - 12, width, 14]));
+  const inside = ([a, b]) => a >= 0 && a + width <= side && b >= 0 && b + 14 <= side;
+  const box = spots.find((one) => inside(one) && !taken.some((other) => hits(one, other))) || spots[0];
+  taken.push(box);
+  return { x: box[0], y: box[1] + 12 };
+};
+
+const cut = (x, [low, high]) => Math.min(Math.max(x, low), high);
+
+// Vectors in the plane, as arrows from the origin, and the mean z that weights make of
+// them, tied to each by a line as thick as its weight. `move(i, [a, b])` lets them be moved.
+export const plane = ({ label, names, kind, reach, move = null, seen = () => {}, side = 240 }) => {
+  const root = canvas(side, side, label);
+  const low = reach.low < 0 ? -reach.high : -(move ? 0.5 : 0.1) * reach.high;
+  const x = scaleLinear([low, reach.high], [8, side - 8]);
+  const y = scaleLinear([low, reach.high], [side - 8, 8]);
+  const back = (value, scale) => cut(Math.round(scale.invert(value) * 100) / 100, x.domain());
+  const xName = svg("text", { x: side - 6, y: y(0) + 15, "text-anchor": "end" });
+  const yName = svg("text", { x: x(0) + 6, y: 14 });
+  root.append(
+    svg("path", { class: "al-cross", d: `M8,${y(0)}H${side - 8}M${x(0)},8V${side - 8}` }), xName, yName
+  );
+  const bands = names.map(() => svg("line", { class: "al-band" }));
+  const arrows = names.map(() => svg("line", { class: "al-arrow" }));
+  const texts = names.map((name) => svg("text", { class: "al-name" }, name));
+  const marks = names.map(() => svg("g", {}, svg("circle", { class: "al-reach", r: 14 }),
+    svg("circle", { class: `al-dot al-${kind}`, r: 6 })));
+  const extra = svg("line", { class: "al-arrow al-query-arrow" });
+  const extraName = svg("text", { class: "al-name" });
+  const mean = svg("rect", { class: "al-mean", width: 12, height: 12 });
+  const meanName = svg("text", { class: "al-name al-mean-name" }, "z");
+  root.append(...bands, ...arrows, extra, ...texts, ...marks, extraName, mean, meanName);
+  let points = [];
+  const step = (far) => (far ? 0.5 : 0.05) * Math.max(1, Math.round(reach.high));
+  const tell = marks.map((mark, i) => {
+    if (!move) {
+      mark.addEventListener("pointerenter", () => seen(i));
+      return () => {};
+    }
+    return movable(mark, root, `${label}: ${names[i]}`, {
+      to: ([a, b]) => move(i, [back(a, x), back(b, y)]),
+      by: (dx, dy, far) =>
+        move(i, points[i].map((value, k) =>
+          cut(Math.round((value + (k ? dy : dx) * step(far)) * 100) / 100, x.domain()))),
+      seen: () => seen(i),
+    });
+  });
+  return {
+    element: root,
+    marks,
+    // `z` and `query` are points of the plane or null; `chosen` is drawn as the query.
+    update({ at, z = null, weights = null, query = null, chosen = -1, axisNames = ["", ""] }) {
+      points = at;
+      // The query lies above a token of the same place, so that it can be taken.
+      if (chosen >= 0 && extraName.previousSibling !== marks[chosen]) {
+        root.insertBefore(marks[chosen], extraName);
+      }
+      xName.textContent = axisNames[0];
+      yName.textContent = axisNames[1];
+      const taken = at.map(([a, b]) => [x(a) - 7, y(b) - 7, 14, 14]);
+      at.forEach(([a, b], i) => {
+        const [px, py] = [x(a), y(b)];
+        put(texts[i], besides(px, py, names[i], taken, side));
+        put(arrows[i], { x1: x(0), y1: y(0), x2: px, y2: py });
+        arrows[i].classList.toggle("al-query-arrow", i === chosen);
+        marks[i].lastChild.classList.toggle("al-asks", i === chosen);
+        put(marks[i], { transform: `translate(${px},${py})` });
+        tell[i](`${a.toFixed(2)}, ${b.toFixed(2)}`, a.toFixed(2));
+        const tied = z && weights && Number.isFinite(weights[i]) ? weights[i] : 0;
+        put(bands[i], { x1: px, y1: py, x2: z ? x(z[0]) : px, y2: z ? y(z[1]) : py });
+        put(bands[i], { "stroke-width": 12 * tied });
+      });
+      const shown = z && z.every(Number.isFinite);
+      for (const part of [mean, meanName]) part.style.display = shown ? "" : "none";
+      if (shown) {
+        put(mean, { x: x(z[0]) - 6, y: y(z[1]) - 6 });
+        put(meanName, { x: x(z[0]) - 16, y: y(z[1]) + 18 });
+      }
+      extra.style.display = extraName.style.display = query ? "" : "none";
+      if (query) {
+        put(extra, { x1: x(0), y1: y(0), x2: x(query[0]), y2: y(query[1]) });
+        put(extraName, { x: x(query[0]) - 12, y: y(query[1]) + 14 });
+        extraName.textContent = "q";
+      }
+    },
+  };
+};
+// How far a plane has to reach for these points, with room to move them.
+export const reachOf = (...lists) => {
+  const all = lists.flat(2);
+  const most = Math.max(...all.map(Math.abs), 0.1);
+  const unit = 10 ** Math.floor(Math.log10(most));
+  return { low: Math.min(...all), high: Math.ceil((1.15 * most) / (unit / 2)) * (unit / 2) };
+};
+
+// Plays `next()` until it gives false; a second press, or the end, stops it.
+export const playButton = (lab, text, next, wait) => {
+  let timer = null;
+  const stop = () => {
+    clearInterval(timer);
+    timer = null;
+    button.textContent = text;
+  };
+  const button = lab.button(text, () => {
+    if (timer) return stop();
+    button.textContent = "Stop";
+    timer = setInterval(() => {
+      if (!button.isConnected || next() === false) stop();
+    }, wait);
+    return next(true);
+  });
+  return button;
+};
+
+// A caption of colors: what each mark of a drawing means.
+export const legend = (...parts) =>
+  make("p", { class: "al-legend" }, ...parts.flatMap(([kind, text]) => [
+    make("span", { class: `al-key al-${kind}`, "aria-hidden": "true" }), `${text} `,
+  ]));
