@@ -202,6 +202,7 @@ def test_nothing_hidden_is_in_the_index(site, soup):
                     assert line not in text, f"{entry}: {line}"
                     checked += 1
         assert "Showcode" not in text
+        assert "linktothecell" not in text
     assert checked > 500
 
 

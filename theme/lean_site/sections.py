@@ -10,7 +10,14 @@ from html.parser import HTMLParser
 
 VOID = {"br", "img", "input", "hr", "meta", "link", "wbr", "col", "source"}
 HIDDEN = {"details", "svg", "script", "style", "template", "nav", "button", "math"}
-HIDDEN_CLASSES = {"headerlink", "dropdown", "toggle", "visually-hidden", "sr-only"}
+HIDDEN_CLASSES = {
+    "headerlink",
+    "cell-link",
+    "dropdown",
+    "toggle",
+    "visually-hidden",
+    "sr-only",
+}
 BLOCKS = {"p", "div", "li", "td", "th", "dt", "dd", "tr", "figcaption", "pre"}
 # Worth looking for: nobody remembers a whole number or one decimal.
 PRINTED = re.compile(r"-?\d+\.\d{3,}")
