@@ -31,6 +31,12 @@ REPAIRS = [
         False,
     ),
     (
+        "search field with a name that its words do not show",
+        r'(<button class="btn search-button-field[^>]*?) aria-label="Search"',
+        r"\1",
+        False,
+    ),
+    (
         "link to another window that can reach back",
         r'<a href="(https?:[^"]*)" target="_blank"\s+class="btn',
         r'<a href="\1" target="_blank" rel="noopener" class="btn',
