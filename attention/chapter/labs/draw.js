@@ -12,6 +12,11 @@ export const put = (element, attributes) => {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
 };
 
+// Written out: the site leaves out styles whose class it finds nowhere.
+const KINDS = {
+  token: "al-token", k: "al-k", v: "al-v", query: "al-query", z: "al-z", bar: "al-bar",
+};
+
 // A drawing of `width` × `height` pixels at the usual size of text; it grows with the text.
 export const canvas = (width, height, label) =>
   svg("svg", {
@@ -103,7 +108,7 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
   const arrows = names.map(() => svg("line", { class: "al-arrow" }));
   const texts = names.map((name) => svg("text", { class: "al-name" }, name));
   const marks = names.map(() => svg("g", {}, svg("circle", { class: "al-reach", r: 14 }),
-    svg("circle", { class: `al-dot al-${kind}`, r: 6 })));
+    svg("circle", { class: `al-dot ${KINDS[kind]}`, r: 6 })));
   const extra = svg("line", { class: "al-arrow al-query-arrow" });
   const extraName = svg("text", { class: "al-name" });
   const mean = svg("rect", { class: "al-mean", width: 12, height: 12 });
@@ -194,5 +199,5 @@ export const playButton = (lab, text, next, wait) => {
 // A caption of colors: what each mark of a drawing means.
 export const legend = (...parts) =>
   make("p", { class: "al-legend" }, ...parts.flatMap(([kind, text]) => [
-    make("span", { class: `al-key al-${kind}`, "aria-hidden": "true" }), `${text} `,
+    make("span", { class: `al-key ${KINDS[kind]}`, "aria-hidden": "true" }), `${text} `,
   ]));

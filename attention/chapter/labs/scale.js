@@ -69,7 +69,7 @@ const saturation = (lab) => {
   const x = scaleLog([1, WIDEST], [34, 306]);
   const y = scaleLinear([0, 1], [200, 22]);
   axes(root)({ x, y, xLabel: "d_k", xTicks: WIDTHS, yTicks: [0, 0.5, 1] });
-  const [largest, slope] = ["", " al-second"].map((kind) => svg("path", { class: `al-curve${kind}` }));
+  const [largest, slope] = ["al-curve", "al-curve al-second"].map((kind) => svg("path", { class: kind }));
   const mark = svg("g", {}, svg("rect", { class: "al-reach", x: -14, y: 14, width: 28, height: 190 }),
     svg("line", { class: "al-now", y1: 22, y2: 200 }), svg("circle", { class: "al-now al-point", cy: 30, r: 7 }));
   root.append(largest, slope, mark);

@@ -45,6 +45,9 @@ export const step = (event, i, j, rows, columns) => {
   return move ? [clamp(move[0], 0, rows - 1), clamp(move[1], 0, columns - 1)] : null;
 };
 
+// Classes are written out: the site leaves out styles whose class it finds nowhere.
+const SHAPES = { "": null, heat: "al-heat", bars: "al-bars" };
+
 // A table of numbers with one tab stop; arrow keys move between its cells.
 // `edit(i, j, number)` makes the cells text fields; `inspect(i, j)` hears of hover and
 // focus; `pick(i, j)` hears of a click, Enter or the space bar.
@@ -68,7 +71,7 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape 
   );
   const table = make(
     "table",
-    { role: "grid", "aria-label": label, class: shape && `al-${shape}` },
+    { role: "grid", "aria-label": label, class: SHAPES[shape] },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...heads)),
     make("tbody", {}, ...lines)
   );
