@@ -73,8 +73,14 @@ $(OTHER)/.ready:
 	$(OTHER)/bin/python -m pip install -q torch==$(TORCH) pytest pytest-timeout \
 		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
 	@touch $@
+else ifdef MODELS
+# The package's layers inside models of two libraries, built from a config: no download.
+test: $(READY)
+	$(BIN)/python -m pip install -q -c constraints.txt torch torchvision transformers timm
+	$(BIN)/python -c "import timm, transformers" # a skip must not look like a pass
+	$(BIN)/python -m pytest -rs --timeout=300 tests/package/test_real_models.py
 else
-test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1: other versions)
+test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1, MODELS=1)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif

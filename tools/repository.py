@@ -30,7 +30,8 @@ CELL = """```{{code-cell}} ipython3
 # Colab brings PyTorch, but not this book's package.
 from importlib.util import find_spec
 
-if find_spec("attention") is None:
+# Another package has the import name `attention`; only ours has a checker.
+if not find_spec("attention") or not find_spec("attention.checker"):
     source = "git+{url}"
     %pip install --quiet "coding-attention[figures,labs] @ {{source}}"
 ```

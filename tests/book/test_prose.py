@@ -20,3 +20,10 @@ def test_a_notebook_reads_well_without_an_extension(page):
     """No fence with colons, no role, no target: Jupyter would show them as they are."""
     for text in page.prose:
         assert not re.search(r"^:::|^\([\w-]+\)=$|\{[a-z:]+\}`", text, re.M), text
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_no_directive_stands_in_a_notebook(page):
+    """Hosts without MyST show `:::{admonition}` and `{note}` fences as they stand."""
+    for text in page.prose:
+        assert not re.search(r"^(:::|(```|~~~)+\{|\([\w-]+\)=$)", text, re.M), text

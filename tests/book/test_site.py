@@ -1,5 +1,6 @@
 """The built HTML: no warnings, every page and link there, every value readable."""
 
+import re
 from functools import cache
 from urllib.parse import unquote, urlparse
 
@@ -128,3 +129,14 @@ def test_every_figure_has_words(soups):
             label = figure.find(attrs={"role": "img"}).get("aria-label", "")
             assert len(label.split()) >= 8, f"{path.name}: {label!r} says too little"
             assert figure.find("figcaption").get_text().strip(), path.name
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_quote_that_opens_with_a_bold_word_is_an_admonition(page, soup):
+    opened = re.findall(r"^> \*\*([^*]+)\.\*\*", "\n".join(page.prose), re.M)
+    built = soup(f"book/{page.name}")
+    assert opened == [
+        t.get_text() for t in built.select("div.admonition > .admonition-title")
+    ]
+    for quote in built.find_all("blockquote"):
+        assert not quote.p.get_text().startswith(tuple(opened) or "Predict.")

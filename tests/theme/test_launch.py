@@ -203,6 +203,10 @@ def test_install_cell_leaves_an_installed_package_alone():
     with patch("importlib.util.find_spec", return_value=None):
         exec(code, {"install": calls.append})
     assert calls == [f"git+{URL}"]
+    # Another package of that name is not ours.
+    with patch("importlib.util.find_spec", lambda name: name == "attention"):
+        exec(code, {"install": calls.append})
+    assert calls == [f"git+{URL}"] * 2
 
 
 @pytest.mark.parametrize(

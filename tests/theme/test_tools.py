@@ -109,7 +109,7 @@ def test_binder_installs_the_package_with_every_version_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = " ".join(project["project"]["optional-dependencies"][extra])
     assert "figures,labs" in wanted
-    assert "jupyterlab-myst" in wanted
+    assert "jupyterlab" in wanted
     assert os.access(folder / "postBuild", os.X_OK)
 
 
