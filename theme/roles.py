@@ -47,7 +47,7 @@ def role(quote):
     parts = [part for part in first.children if part.astext()] if first else []
     if not parts or not isinstance(parts[0], nodes.strong):
         return None
-    word = re.match(r"\w*", parts[0].astext().lower())[0]
+    word = re.match(r"\w*", parts[0].astext().lower())[0].removesuffix("s")
     return word if word in ROLES else None
 
 
