@@ -62,7 +62,12 @@ const mount = () => {
       console.error(`${known.lab} cannot be shown:`, error);
       continue;
     }
-    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => figure.remove());
+    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => {
+      // With its box, which would stay as an empty strip.
+      const box = figure.closest(".output.text_html");
+      figure.remove();
+      if (box && !box.childElementCount) box.remove();
+    });
   }
 };
 
