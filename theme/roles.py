@@ -15,6 +15,7 @@ import re
 from docutils import nodes
 from figure_numbers import page_number
 from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
 ROLES = {"predict", "exercise", "question", "try", "answer"}
@@ -65,20 +66,39 @@ class Roles(SphinxTransform):
         for quote in self.document.findall(nodes.block_quote):
             if found := role(quote):
                 quote["classes"] += ["role", f"role-{found}"]
-        listings = 0
-        for cell in list(self.document.findall(nodes.container)):
-            name = cell.get("cell_metadata", {}).get("name")
-            if cell.get("nb_element") != "cell_code" or not name:
-                continue
-            source = _source(cell)
-            if only_checks(source):
+        for cell in _named_cells(self.document):
+            if only_checks(_source(cell)):
                 cell["classes"].append("cell-check")
+
+
+class Titles(SphinxPostTransform):
+    """Write the titles of listings and the links of cells.
+
+    Late, since what folds a cell takes its first child for its code.
+    """
+
+    default_priority = 250  # MyST-NB folds at 199
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        listings = 0
+        for cell in _named_cells(self.document):
+            name = cell["cell_metadata"]["name"]
             if "listing" in cell["cell_metadata"].get("tags", []):
                 listings += 1
                 label = f"Listing {page_number(self.env.docname)}.{listings}"
-                cell.insert(0, _html(_title(name, label, named(source))))
+                cell.insert(0, _html(_title(name, label, named(_source(cell)))))
             elif not name.startswith("figure-"):
                 cell.insert(0, _html(_permalink(name)))
+
+
+def _named_cells(document):
+    return [
+        cell
+        for cell in document.findall(nodes.container)
+        if cell.get("nb_element") == "cell_code"
+        and cell.get("cell_metadata", {}).get("name")
+    ]
 
 
 def _title(name, label, defined):
@@ -100,5 +120,6 @@ def _html(text):
 
 def setup(app):
     app.add_transform(Roles)
+    app.add_post_transform(Titles)
     app.add_css_file("looks.css", priority=870)
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
