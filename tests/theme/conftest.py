@@ -54,10 +54,7 @@ def shorten(root):
         if pair.exists():
             notebook = nbformat.read(pair, as_version=4)
             code = next(c for c in notebook.cells if c.cell_type == "code")
-            # The first page must keep its way in (theme/opening.py).
-            links = re.findall(r"^.*\[Start reading\]\(.*$", text, re.MULTILINE)
-            words = "\n\n".join([title, *links])
-            notebook.cells = [nbformat.v4.new_markdown_cell(words), code]
+            notebook.cells = [nbformat.v4.new_markdown_cell(title), code]
             notebook.metadata.pop("widgets", None)
             nbformat.write(notebook, pair)
 

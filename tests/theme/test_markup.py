@@ -258,9 +258,15 @@ def test_buttons_are_chosen():
 
 
 def test_static_folder_holds_no_script():
-    """Jupyter Book would put it on every page."""
+    """Jupyter Book would put it on every page; find_the_bug.py takes its own off."""
     static = Path(__file__).resolve().parents[2] / "theme" / "static"
-    assert not list(static.rglob("*.js"))
+    assert {path.name for path in static.rglob("*.js")} <= {"find_the_bug.js"}
+
+
+def test_the_game_s_script_is_on_its_page_alone(site):
+    pages = [p.stem for p in (site / "book").glob("*.html")
+             if "find_the_bug.js" in p.read_text(encoding="utf-8")]  # fmt: skip
+    assert pages == ["find_the_bug"]
 
 
 def test_data_of_widgets_is_kept():
