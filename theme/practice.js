@@ -141,11 +141,12 @@ const fields = {
       const button = make("button", {
         type: "button",
         "aria-pressed": "false",
-        "aria-label": `hide from query ${query} the key ${key}`,
+        "aria-label": `see: query ${query}, key ${key}`,
         click() {
           state[i][j] = !state[i][j];
           button.setAttribute("aria-pressed", state[i][j]);
           button.textContent = state[i][j] ? "hide" : "see";
+          button.setAttribute("aria-label", `${button.textContent}: query ${query}, key ${key}`);
         },
       }, "see");
       return button;
