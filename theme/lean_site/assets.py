@@ -40,7 +40,6 @@ NEEDED_FOR = {
     "copybutton.css": r'class="highlight"',
     "clipboard.min.js": r'class="highlight"',
 }
-FONTS = {"text": "<body", "text-italic": "<em", "code": "<pre", "maths": "<math"}
 # Inline scripts that set a constant; `site.js` sets those that are needed.
 CONSTANTS = (
     "let toggleHint",
@@ -72,7 +71,6 @@ def change(text, app):
     # Bootstrap must be there when they start.
     scripts.sort(key=lambda tag: "scripts/bootstrap.js" not in tag)
     head += f"    <script>{THEME_SCRIPT}</script>\n" + "".join(scripts)
-    head += "".join(_fonts(head, body))
     return head + mark + body
 
 
@@ -94,18 +92,6 @@ def _link(match, body):
     if "stylesheet" in attributes and not _needed(_name(address[1]), body):
         return ""
     return match[0]
-
-
-def _fonts(head, body):
-    # Asked for at once: they are to be there when the first line is painted, or else to
-    # wait for the next page (looks.css).
-    root = re.search(r'href="([^"]*_static/)looks\.css', head)
-    for name, mark in FONTS.items():
-        if root and mark in body:
-            yield (
-                f'    <link rel="preload" href="{root[1]}fonts/{name}.woff2" as="font" '
-                'type="font/woff2" crossorigin fetchpriority="low" />\n'
-            )
 
 
 def _drop_duplicates(head):
