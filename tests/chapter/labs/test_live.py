@@ -167,6 +167,7 @@ def test_round_trip(page, run):
     root = run("AttentionLab", 0).locator(".attn-lab")
     root.wait_for()
     assert root.get_by_label("journey", exact=True).is_checked()
+    root.locator("summary", has_text="Numbers").click()
 
     # Front end to kernel.
     root.get_by_label("Causal mask").check()
@@ -183,7 +184,7 @@ def test_round_trip(page, run):
     assert "one attends most to" in root.locator(".al-summary").inner_text()
 
     # Keys that mean something to a notebook stay in the lab.
-    root.get_by_role("grid").nth(1).locator('[tabindex="0"]').focus()
+    root.locator("table.al-heat").locator('[tabindex="0"]').first.focus()
     for key in ("ArrowDown", "ArrowDown", "b", "a", "x", "d", "d", "Enter"):
         page.keyboard.press(key)
     where = "() => !!document.activeElement.closest('.attn-lab td')"
