@@ -125,7 +125,7 @@ def test_a_new_build_replaces_what_was_kept(browser, copy):
 
 
 def _until(page, question):
-    for _ in range(100):
+    for _ in range(1000):  # however busy the machine is
         if page.evaluate(question):
             return
         page.wait_for_timeout(100)

@@ -61,7 +61,8 @@
       const item = document.createElement("li");
       const copy = document.createElement("a");
       copy.href = link.href;
-      copy.textContent = link.textContent.trim();
+      const title = link.querySelector("span:not([class])") ?? link;
+      copy.textContent = title.textContent.trim();
       item.append(copy);
       list.append(item);
     });
