@@ -166,7 +166,7 @@ const makeBars = (add, inspect) => {
     mark.hidden = !marked;
     mark.style.left = `${(100 * before[token]).toFixed(1)}%`;
     number.textContent = now[token].toFixed(2);
-    button.setAttribute("aria-label", `${words[token]}, probability ${now[token].toFixed(2)}. Add it.`);
+    button.title = `Add ${words[token]}`;
   });
   return { element: make("div", { class: "tg-bars" }, ...rows.map((row) => row.button)), update };
 };
