@@ -81,7 +81,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -rs --timeout=300 tests/package/test_real_models.py
 else
 test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1, MODELS=1)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget" \
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget and not hosts" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif
 
