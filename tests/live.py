@@ -18,8 +18,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 600_000  # milliseconds
-# Where each host opens a file.
-HOSTS = {"JupyterLab": "lab/tree", "Notebook": "notebooks"}
+# Where each host opens a file, in JupyterLab beside no other.
+HOSTS = {"JupyterLab": "lab/workspaces/{}/tree", "Notebook": "notebooks"}
+IS_SHOWN = "file => window.jupyterapp?.shell?.currentWidget?.context?.path === file"
 # What could lie over the notebook, or come in later: news, and cells on demand only.
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -48,6 +49,11 @@ def jupyter(folder):
         file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(values), encoding="utf-8")
+    # What a reader has who installed the book alone: an extension that renders cells
+    # in another way may lie in this environment.
+    config = home / ".jupyter" / "labconfig" / "page_config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"disabledExtensions": {"jupyterlab-myst": True}}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -89,11 +95,16 @@ def opened(browser, address, host, file, **options):
     """Open a notebook in a host; give the visit once its kernel has answered."""
     from tests.chapter.labs.conftest import Visit
 
+    options.setdefault("viewport", {"width": 1280, "height": 900})
     visit = Visit(browser, **options)
-    visit.page.set_default_timeout(LONG)
+    page = visit.page
+    page.set_default_timeout(LONG)
+    visit.failures = []  # errors alone: the hosts warn a lot
+    page.on("pageerror", lambda error: visit.failures.append(str(error)))
+    page.on("console", lambda m: m.type == "error" and visit.failures.append(m.text))
     try:
-        page = visit.open(f"{address}/{HOSTS[host]}/{file}")
-        page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.content")
+        visit.open(f"{address}/{HOSTS[host].format(Path(file).stem)}/{file}")
+        page.wait_for_function(IS_SHOWN, arg=file)
         assert page.evaluate(KERNEL_ANSWERS) == "connected"
         yield visit
     finally:

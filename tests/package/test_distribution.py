@@ -6,10 +6,11 @@ import sys
 import tarfile
 import zipfile
 from email import message_from_string
+from pathlib import Path
 
 import pytest
 
-from tests.book.pages import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
