@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf slides citation experiments bench clean
+.PHONY: help setup book serve check notebooks execute test hosts mutants budget measure repository pdf slides citation experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,6 +94,9 @@ endif
 
 budget: $(READY) ## hold every page against site_budget.json, in a browser
 	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/theme
+
+hosts: $(READY) ## open every page in JupyterLab and Notebook, in a browser
+	$(BIN)/python -m pytest -rs -m hosts tests/book
 
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)

@@ -1,9 +1,10 @@
-"""Every page in JupyterLab and in Notebook, in a browser: what README's table says.
+"""Every page in JupyterLab and in Notebook, in a browser: README's table of hosts.
 
 A small page is opened in every run; all of them by `make hosts`. Cells are run, labs
 moved and links followed; what is seen must be what the notebook asks for.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -117,6 +118,16 @@ def widgets(mime, text):
     return mime == "application/vnd.jupyter.widget-view+json"
 
 
+def figures_of(page):
+    """The number of drawings of each cell that is no lab, by the stored outputs."""
+    labs = stored(page, widgets)
+    return {n: k for n, k in stored(page, drawings).items() if k and not labs[n]}
+
+
+def drawn_in(cells):
+    return {c["name"]: c["drawings"] for c in cells if c["drawings"]}
+
+
 def links_within(page):
     text = "\n".join(page.prose)
     return [link for link in LINK.findall(text) if link.startswith("#")]
@@ -139,33 +150,93 @@ def move(page, lab):
     page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
 
 
+class Seen:
+    """A page in a host: as it was opened, and once its cells have run."""
+
+    def __init__(self, visit, host, name):
+        self.visit, self.host, self.page = visit, host, PAGES[name]
+        self.opened = visit.page.evaluate(LOOK)
+        self.ran = visit.page.evaluate(RUN)
+        labs = sum(stored(self.page, widgets).values())
+        if labs:
+            visit.page.locator(".attn-lab").nth(labs - 1).wait_for()
+        self.cells = visit.page.evaluate(LOOK)
+
+
+# What README's table says "yes" to, in its order.
+FEATURES = {}
+
+
+def feature(title):
+    def keep(function):
+        FEATURES[title] = function
+        return function
+
+    return keep
+
+
+@feature("All cells run to the end")
+def to_the_end(seen):
+    assert seen.ran
+    assert names_where(seen.cells, lambda cell: not cell["ran"]) == []
+    meant = tagged(seen.page, "raises-exception")
+    assert names_where(seen.cells, lambda cell: cell["errors"]) == meant
+
+
+@feature("Folded cells, and answers to be predicted, are folded")
+def folded(seen):
+    inputs = names_where(seen.opened, lambda cell: cell["folded"])
+    assert inputs == tagged(seen.page, "hide-input")
+    outputs = names_where(seen.opened, lambda cell: cell["closed"])
+    assert outputs == tagged(seen.page, "hide-output")
+
+
+@feature("Figures are drawn")
+def drawn(seen):
+    assert drawn_in(seen.cells) == figures_of(seen.page)
+
+
+@feature("Labs answer the keyboard")
+def moved(seen):
+    found = {cell["name"]: cell["labs"] for cell in seen.cells}
+    assert found == stored(seen.page, widgets)
+    for lab in seen.visit.page.locator(".attn-lab").all():
+        move(seen.visit.page, lab)
+
+
+@feature("Formulas are set, and no markup is left")
+def set_text(seen):
+    text = seen.visit.page.evaluate(PROSE)
+    assert not re.search(r":::|\{[a-z:]+\}`|\$", text)
+    formulas = seen.visit.page.evaluate(MATHS)
+    assert bool(formulas) == ("$" in "".join(seen.page.prose))
+
+
+@feature("Links within a page lead to their place")
+def linked(seen):
+    for link in links_within(seen.page):
+        anchors = seen.visit.page.locator(f'.jp-RenderedMarkdown a[href$="{link}"]')
+        assert anchors.first.evaluate(FOLLOW), f"{link} leads nowhere"
+
+
+@feature("No error in the console but the host's own")
+def silent(seen):  # last: of all that was done
+    assert set(seen.visit.failures) <= seen.own_errors
+    assert not seen.visit.page.locator(".jp-Dialog").count()
+
+
 def check_page(browser, address, own_errors, host, name):
-    page = PAGES[name]
     with live.opened(browser, address, host, f"{name}.ipynb") as visit:
-        opened = visit.page.evaluate(LOOK)
-        assert names_where(opened, lambda c: c["folded"]) == tagged(page, "hide-input")
-        assert names_where(opened, lambda c: c["closed"]) == tagged(page, "hide-output")
-
-        assert visit.page.evaluate(RUN), f"{name} stopped in {host}"
-        labs = visit.page.locator(".attn-lab")
-        if any(stored(page, widgets).values()):
-            labs.nth(sum(stored(page, widgets).values()) - 1).wait_for()
-        cells = visit.page.evaluate(LOOK)
-        assert names_where(cells, lambda c: not c["ran"]) == []
-        meant = tagged(page, "raises-exception")
-        assert names_where(cells, lambda c: c["errors"]) == meant
-        assert {c["name"]: c["drawings"] for c in cells} == stored(page, drawings)
-        assert {c["name"]: c["labs"] for c in cells} == stored(page, widgets)
-        for lab in labs.all():
-            move(visit.page, lab)
-
-        assert not re.search(r":::|\{[a-z:]+\}`|\$", visit.page.evaluate(PROSE))
-        assert (visit.page.evaluate(MATHS) > 0) == ("$" in "".join(page.prose))
-        for link in links_within(page):
-            anchor = visit.page.locator(f'.jp-RenderedMarkdown a[href$="{link}"]').first
-            assert anchor.evaluate(FOLLOW), f"{name}: {link} leads nowhere in {host}"
-        assert set(visit.failures) <= own_errors[host]
-        assert not visit.page.locator(".jp-Dialog").count()
+        seen = Seen(visit, host, name)
+        seen.own_errors = own_errors[host]
+        for title, check in FEATURES.items():
+            try:
+                check(seen)
+            except Exception as error:
+                error.add_note(f"{name} in {host}: {title}")
+                raise
+        if os.environ.get("HOSTS_SHOTS"):
+            visit.page.screenshot(path=f"{os.environ['HOSTS_SHOTS']}/{host}-{name}.png")
 
 
 @pytest.mark.parametrize("host", live.HOSTS)
@@ -182,25 +253,21 @@ def test_every_page_works(browser, address, own_errors, host, name):
 
 @pytest.mark.parametrize("host", live.HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
-    expected = stored(PAGES["06_averaging"], drawings)
+    expected = figures_of(PAGES["06_averaging"])
     with live.opened(browser, address, host, "06_averaging.ipynb") as visit:
         cells = visit.page.evaluate(LOOK)
-        assert not any(cell["drawings"] for cell in cells)
-        # What stays are the words.
-        assert all(c["captions"] for c in cells if expected[c["name"]])
+        assert drawn_in(cells) == {}
+        assert names_where(cells, lambda c: c["captions"]) == list(expected)
     with live.opened(browser, address, host, TRUSTED) as visit:
-        cells = visit.page.evaluate(LOOK)
-        assert {c["name"]: c["drawings"] for c in cells} == expected
+        assert drawn_in(visit.page.evaluate(LOOK)) == expected
 
 
-def test_readme_says_in_which_hosts_pages_were_opened():
+def test_readme_says_what_is_tried_here():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, _, *rows = re.search(r"^\| in .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
-    assert [cell.strip() for cell in head.split("|")[2:-1]] == [
-        *live.HOSTS, "Colab, VS Code, GitHub"
-    ]  # fmt: skip
-    assert len(rows) >= 7
-    for row in rows:
-        *_, first, second, other = [cell.strip() for cell in row.strip("|").split("|")]
-        assert first == second
-        assert other == "not tried"
+    lines = re.search(r"^\| \| JupyterLab .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
+    head, _, *rows = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
+    assert [title.split()[0] for title in head[1:3]] == list(live.HOSTS)
+    expected = [[title, "yes", "yes", "not tried"] for title in FEATURES]
+    stored = "Stored figures are drawn before a cell has run"
+    expected.append([stored, "once trusted", "once trusted", "not tried"])
+    assert rows == expected
