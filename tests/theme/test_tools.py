@@ -91,6 +91,23 @@ def test_workflow_runs_what_exists(path):
         assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_a_release_is_published_without_a_password_and_only_if_an_owner_says_so():
+    path = ROOT / ".github" / "workflows" / "release.yml"
+    text = path.read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert jobs["build"]["if"] == "vars.PUBLISH == 'true'"
+    assert jobs["build"]["permissions"] == {"contents": "read"}
+    # Skipped with the job that it needs; what builds may not publish.
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["environment"] == "pypi"
+    upload = jobs["publish"]["steps"][-1]
+    assert upload["uses"].startswith("pypa/gh-action-pypi-publish@")
+    assert upload["with"] == {"attestations": True}
+    assert "secrets" not in text
+    assert "`PUBLISH`" in (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+
+
 def test_plain_book_drops_only_what_makes_the_site_lean():
     given = (ROOT / "_config.yml").read_text(encoding="utf-8")
     config, bare = yaml.safe_load(given), yaml.safe_load(plain.plain_config(given))
