@@ -167,7 +167,8 @@ def test_an_unknown_inline_script_stops_the_build():
         ("togglebutton.js", '<button class="dropdown-toggle">', False),
         ("togglebutton.js", '<div class="admonition dropdown">', True),
         ("togglebutton.js", '<div class="toggle">', True),
-        ("doctools.js", "", True),
+        ("doctools.js", "", False),
+        ("site.js", "", True),
     ],
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
