@@ -129,6 +129,26 @@ def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     assert ".accordion-item" not in sheets["bootstrap.css"]
 
 
+def test_variables_that_nothing_asks_for_are_dropped():
+    sheets = {
+        "a": "p{--used:1px;--by:2px;--dropped:var(--by);--last:3px}",
+        "b": "p{margin:var(--used);--own:4px}",
+        "c": """.x{--picture:url("data:image/svg+xml;utf8,{}");color:red}""",
+    }
+    lean = styles.without_unused_variables(sheets, {"--own"})
+    assert lean["a"] == "p{--used:1px;}"
+    assert lean["b"] == sheets["b"], "a script or a page names it"
+    assert lean["c"] == ".x{color:red}"
+    asks = {"d": "i{background:var(--picture)}"}
+    kept = styles.without_unused_variables(sheets | asks, ())
+    assert kept["c"] == sheets["c"]
+
+
+def test_comments_are_left_out_of_scripts_and_nothing_else():
+    script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
+    assert change.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+
+
 def test_entry_and_missing_page(site):
     entry = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
     target = entry.find("a")["href"]

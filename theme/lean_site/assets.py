@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sphinx.errors import ThemeError
 
-from lean_site.change import replace
+from lean_site.change import bare, replace
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -157,7 +157,9 @@ def site_script(config):
         here / "site.js",
         *(here / "scripts" / f"{name}.js" for name in ON_EVERY_PAGE),
     ]
-    return "\n".join([*lines, *(file.read_text(encoding="utf-8") for file in own)])
+    return "\n".join(
+        [*lines, *(bare(file.read_text(encoding="utf-8")) for file in own)]
+    )
 
 
 def _write(app, *_):
