@@ -212,6 +212,64 @@ def test_words_in_formulas_are_words():
     assert [*re.findall(r"<mi>(\w+)</mi>", product)] == ["d", "k", "x", "y"]
 
 
+def test_words_in_formulas_are_words_on_all_pages(soups):
+    formulas = [m for page in BOOK_PAGES for m in soups[page].find_all("math")]
+    words = 0
+    for formula in formulas:
+        source = formula["alttext"]
+        named = re.findall(r"\\(?:mathrm|text|operatorname)\{([^{}\\]+)\}", source)
+        for word in named + re.findall(r"[_^]\{([A-Za-z]{2,})\}", source):
+            parts = [part.get_text() for part in formula.find_all(["mi", "mtext"])]
+            assert word in parts, f"{source}: {parts}"
+            words += 1
+    assert words > 5
+
+
+SYMBOLS = ("d_k", "d_v", "d_in", "d_out", "d_head", "W_query", "W_key", "W_value")
+
+
+def ways_of_writing(paragraph):
+    """Tell how a paragraph writes each symbol: as code, as a formula, as plain text."""
+    found = {}
+    text = {
+        "code": [c.get_text() for c in paragraph.select("code")],
+        "formula": [
+            re.sub(r"[{}]", "", m["alttext"]) for m in paragraph.select("math")
+        ],
+        "plain": [
+            str(part)
+            for part in paragraph.find_all(string=True)
+            if not part.find_parents(["code", "math"])
+        ],
+    }
+    for way, parts in text.items():
+        for name in SYMBOLS:
+            if any(re.search(rf"(?<!\w){name}(?!\w)", part) for part in parts):
+                found.setdefault(name, []).append(way)
+    return found
+
+
+@pytest.mark.parametrize("page", BOOK_PAGES)
+def test_a_paragraph_writes_a_symbol_in_one_way(page, soups):
+    article = soups[page].select_one("article")
+    # The tables of names are about their ways of being written.
+    for paragraph in article.select("p, li > p") if article else ():
+        if paragraph.find_parent("table") or paragraph.find_parent(
+            class_="cell_output"
+        ):
+            continue
+        for name, ways in ways_of_writing(paragraph).items():
+            assert len(ways) == 1, f"{name} as {ways} in: {paragraph.get_text()}"
+
+
+def test_two_ways_in_a_paragraph_are_seen():
+    text = (
+        "<p>The width <code>d_k</code>, or <math alttext='d_{k}'></math>, or d_k.</p>"
+    )
+    paragraph = BeautifulSoup(text, "html.parser").p
+    assert ways_of_writing(paragraph) == {"d_k": ["code", "formula", "plain"]}
+
+
 def test_no_line_begins_with_a_full_stop(soups):
     for page in BOOK_PAGES:
         for formula in soups[page].select("p math"):
