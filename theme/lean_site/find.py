@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from lean_site import sections
-from lean_site.change import replace
+from lean_site.change import bare, replace
 
 HERE = Path(__file__).parent / "scripts"
 # What someone is likely to look for first: the chapter, not its exercises.
@@ -120,7 +120,7 @@ def _write(app, error):
     files = {
         "search-data.js": f"globalThis.bookIndex = {data};\n",
         "search.js": "".join(
-            (HERE / name).read_text(encoding="utf-8")
+            bare((HERE / name).read_text(encoding="utf-8"))
             for name in ("minisearch.js", "search.js")
         ),
     }
