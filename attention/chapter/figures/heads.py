@@ -122,9 +122,8 @@ def circuit(words):
         cell(ax, x - 0.43, 1.95, 0.86, 0.3, TOKEN, token)
     # What each vector holds, and below it the word before, once that is known.
     for x, token, before in zip(centers, (a, b, c, a), (None, a, b, None), strict=True):
-        cell(ax, x - 0.43, 0.96, 0.86, 0.42, TOKEN, "" if before else token)
-        for k, line in enumerate((token, f"after {before}") if before else ()):
-            cell(ax, x - 0.43, 0.98 + 0.18 * k, 0.86, 0.2, "none", line, edge="none")
+        held = f"{token}\nafter {before}" if before else token
+        cell(ax, x - 0.43, 0.96, 0.86, 0.42, TOKEN, held)
     for start, end in ((0, 1), (1, 2)):
         arrow(ax, (centers[start], 1.94), (centers[end], 1.39), BLUE, 1.8)
     arrow(ax, (centers[1], 0.95), (centers[3], 0.41), VERMILION, 1.8)

@@ -144,7 +144,7 @@ def training_lab(**state):
         steps=STEPS,
         losses=[2.5, 1.25, 0.125],
         heads=["block 1, head 1", "block 2, head 1"],
-        scores={"induction": torch.rand(3, 2, generator=draws).tolist()},
+        scores={"induction": [[0.1, 0.2], [0.3, 0.4], [0.2, 0.9]]},
         patterns=patterns.softmax(dim=-1).tolist(),
         **state,
     )
@@ -292,7 +292,7 @@ CONTROLS = [
     ("MultiHeadLab", "range", "num_heads", {"num_heads": int}),
     ("MultiHeadLab", "range", "d_out of one head", {"d_head": int}),
     ("MultiHeadLab", "select", "Show weights of", {"head": (1, 1)}),
-    ("TrainingLab", "range", "Training step", {"at": STEPS.index}),
+    ("TrainingLab", "button", "Step on", {"at": 1}),
     ("TrainingLab", "select", "Head", {"head": (1, 1)}),
 ]
 
