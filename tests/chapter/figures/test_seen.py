@@ -95,19 +95,19 @@ CELLS = """figures => figures.map(one => [...one.querySelectorAll('svg *')]
 def looked_at(browser):
     """A function that evaluates a script over all figures of the book, by name."""
 
-    def look(script, column=COLUMN, theme="light"):
+    def look(script, column=COLUMN, theme="light", figures=FIGURES):
         styles = (ROOT / "theme/static/book.css").read_text("utf-8")
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_content(
             f"<html data-theme='{theme}'><style>{styles}</style>"
             f"<style>body {{ font-family: sans-serif; width: {column}px }}</style>"
-            + "".join(FIGURES.values())
+            + "".join(figures.values())
         )
-        figures = page.locator(".attention-figure")
-        assert figures.count() == len(FIGURES)
-        found = figures.evaluate_all(script)
+        shown = page.locator(".attention-figure")
+        assert shown.count() == len(figures)
+        found = shown.evaluate_all(script)
         page.close()
-        return dict(zip(FIGURES, found, strict=True))
+        return dict(zip(figures, found, strict=True))
 
     return look
 
@@ -187,3 +187,65 @@ def test_cells_follow_the_page_into_the_dark(painted, name):
     for light, dark in zip(painted["light"][name], painted["dark"][name], strict=True):
         assert light != dark, f"{light} does not follow the page"
         assert sum(dark) / 3 < 190, f"{dark} is nearly white on a dark page"
+
+
+def planted(svg, caption="caption"):
+    """A figure like those of the book around a drawing with something wrong in it."""
+    return {
+        "planted": '<figure class="attention-figure" style="display: flex; gap: 24px; '
+        f'margin: 0"><div>{svg}</div><figcaption>{caption}</figcaption></figure>'
+    }
+
+
+def drawing(*parts):
+    return (
+        '<svg viewBox="0 0 100 50" width="200" style="font-size: 10px" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
+
+
+TEXT = '<text x="10" y="20">words</text>'
+
+
+@pytest.mark.parametrize(
+    ("parts", "what", "found"),
+    [
+        ((TEXT, '<text x="20" y="22">over</text>'), "on", ["words | over"]),
+        ((TEXT, '<text x="20" y="40">below</text>'), "on", []),
+        ((TEXT, '<text x="90" y="40">beyond</text>'), "out", ["beyond"]),
+        ((TEXT, '<path d="M0,17H90" stroke="red"/>'), "struck", ["words"]),
+        ((TEXT, '<path d="M0,40H90" stroke="red"/>'), "struck", []),
+        (
+            (
+                '<path d="M0,17H90" stroke="red"/>',
+                '<rect width="60" height="30"/>',
+                TEXT,
+            ),
+            "struck",
+            [],
+        ),
+    ],
+)
+def test_planted_faults_are_seen(looked_at, parts, what, found):
+    (result,) = looked_at(LOOK, figures=planted(drawing(*parts)))["planted"]
+    assert result[what] == found
+
+
+def test_planted_sizes_and_colors_are_seen(looked_at):
+    figure = planted(drawing(TEXT, '<rect width="30" height="30" fill="#fff"/>'))
+    measured = looked_at(MEASURE, figures=figure)
+    assert measured["planted"]["letters"] == pytest.approx(20)
+    with pytest.raises(AssertionError):  # the caption is not as wide as what is left
+        test_drawings_and_caption_take_the_column(measured, "planted")
+    small = planted(drawing(TEXT).replace("10px", "5px"))
+    with pytest.raises(AssertionError, match="10"):
+        test_a_phone_shows_it_whole_and_legible(
+            looked_at(MEASURE, column=PHONE, figures=small), "planted"
+        )
+    both = {
+        theme: looked_at(CELLS, theme=theme, figures=figure)
+        for theme in ("light", "dark")
+    }
+    assert both["dark"]["planted"] == [[255, 255, 255]]
+    with pytest.raises(AssertionError, match="does not follow the page"):
+        test_cells_follow_the_page_into_the_dark(both, "planted")
