@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 ROUND_TRIPS = [
     ("MaskLab", ("checkbox", "Divide rows by their sum"), {"part": "tril"}),
     ("ScaleLab", ("number", "exactly"), {"seed": 3}),
-    ("DropoutLab", ("button", "Draw again"), {"p": 0.25}),
+    ("DropoutLab", ("button", "Draw once"), {"p": 0.25}),
     ("HeadSplitLab", ("radio", "3. scores"), {"num_tokens": 4}),
     ("MultiHeadLab", ("range", "num_heads"), {"d_head": 1}),
     ("TrainingLab", ("select", "Head"), {"at": 2}),

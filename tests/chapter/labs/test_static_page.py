@@ -138,7 +138,7 @@ def test_building_needs_no_pytorch():
     )
 
 
-def test_a_page_with_three_labs_adds_at_most_62_kb(lab_site):
+def test_a_page_with_three_labs_adds_at_most_60_kb(lab_site):
     page = soup(lab_site, "two")
     state = page.select_one(f'script[type="{STATE}"]').string.encode()
     figures = "".join(str(f) for f in page.select(".attn-static")).encode()
@@ -146,8 +146,8 @@ def test_a_page_with_three_labs_adds_at_most_62_kb(lab_site):
     served = [(lab_site / "_static" / name).read_bytes() for name in files]
     parts = [len(gzip.compress(part)) for part in (*served, state, figures)]
     print("gzipped: scripts and styles, state, static figures:", parts)
-    # d3 is 19 kB of it.
-    assert sum(parts) <= 62_000
+    # d3 is 10 kB of it.
+    assert sum(parts) <= 60_000
 
 
 def test_stored_notebooks_can_be_read_by_nbformat(lab_site):
