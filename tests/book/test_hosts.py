@@ -251,6 +251,7 @@ def test_every_page_works(browser, address, own_errors, host, name):
     check_page(browser, address, own_errors, host, name)
 
 
+@pytest.mark.hosts
 @pytest.mark.parametrize("host", live.HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])
