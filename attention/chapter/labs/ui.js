@@ -46,12 +46,13 @@ export const step = (event, i, j, rows, columns) => {
 };
 
 // Classes are written out: the site leaves out styles whose class it finds nowhere.
-const SHAPES = { "": null, heat: "al-heat", bars: "al-bars" };
+const SHAPES = { "": null, heat: "al-heat", bars: "al-bars", signed: "al-bars al-signed" };
 
 // A table of numbers with one tab stop; arrow keys move between its cells.
 // `edit(i, j, number)` makes the cells text fields; `inspect(i, j)` hears of hover and
 // focus; `pick(i, j)` hears of a click, Enter or the space bar.
-// The shape "heat" or "bars" draws the numbers as squares or bars that are named by them.
+// The shape "heat", "bars" or "signed" draws the numbers as squares or as bars, from the left
+// or from the middle, that are named by them.
 export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape = "" }) => {
   const cells = rows.map((row) =>
     columns.map((column) => {
@@ -406,14 +407,15 @@ export class Lab {
   }
 
   // Buttons that set several traits at once, such as a bug; the one that holds is pressed.
-  presets(text, options) {
+  // What they do not name is as in `rest`: as at first, or as it is now where that is {}.
+  presets(text, options, rest = this.first) {
     const buttons = options.map(([name, values]) => {
-      const click = () => this.set({ ...this.first, ...values });
+      const click = () => this.set({ ...rest, ...values });
       return make("button", { type: "button", class: "al-button", click }, name);
     });
     this.syncs.push(() =>
       buttons.forEach((button, i) => {
-        const wanted = Object.entries({ ...this.first, ...options[i][1] });
+        const wanted = Object.entries({ ...rest, ...options[i][1] });
         const holds = wanted.every(
           ([trait, value]) => JSON.stringify(this.get(trait)) === JSON.stringify(value)
         );

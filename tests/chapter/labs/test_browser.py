@@ -378,14 +378,85 @@ def test_mask_lab_says_what_goes_wrong(lab_on_page):
 
 
 def test_head_split_lab_says_what_is_mixed(lab_on_page):
-    root, _, _ = lab_on_page("HeadSplitLab")
-    summary = root.locator(".al-summary")
-    assert "Shape (2, 2, 3, 2), stride (12, 2, 4, 1), not contiguous" in (
-        summary.text_content()
+    root, lab, _ = lab_on_page("HeadSplitLab")
+    shape = "gives the shape (2, 2, 3, 2), stride (12, 2, 4, 1), not contiguous"
+    assert shape in root.locator("figcaption").first.text_content()
+    summary, task = root.locator(".al-summary"), root.locator(".al-task")
+    root.get_by_role("button", name="straight view").click()
+    assert summary.text_content() == (
+        "Mixed up: row by row, head 0 holds the tokens 0, 0 and 1; head 1 holds the "
+        "tokens 1, 2 and 2. Each head should hold the tokens 0, 1 and 2."
     )
-    assert "mixes tokens in 4 of 4 heads" in summary.text_content()
+    root.get_by_label("5. join").check()
+    assert summary.text_content() == (
+        "Mixed up: the row of token 0 now holds entries of the tokens 0 and 1. Token 1 "
+        "comes later: the future leaks."
+    )
+    assert "Can you find sizes" in task.text_content()
     root.get_by_role("combobox", name="h", exact=True).select_option("1")
-    assert "happens to be right here" in summary.text_content()
+    assert "happens to be right" in summary.text_content()
+    assert task.text_content().startswith("Done: with one head")
+    root.get_by_role("button", name="view, then").click()
+    assert not root.locator(".al-task.al-done").count()
+    lab.num_heads, lab.step = 1, 5  # the sizes and the step stay
+    check(root, lab)
+
+
+@pytest.mark.parametrize("still", [False, True])
+def test_entries_move_and_keep_their_color(lab_on_page, still):
+    motion = "reduce" if still else "no-preference"
+    root, lab, one = lab_on_page("HeadSplitLab", reduced_motion=motion)
+    root.locator(".hs-block td").nth(3).hover()  # [0, 0, 1, 1] is entry 5
+    assert "entry 5 is feature 1" in root.locator(".al-readout").text_content()
+    colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
+      [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
+    before = root.evaluate(colors)
+    assert len({color for _, color in before}) == len({t for t, _ in before}) == 3
+    root.get_by_label("1. view").check()
+    moving = one.page.evaluate("document.getAnimations().length")
+    assert moving == 0 if still else moving > 10
+    assert root.evaluate(colors) == before
+    # The entry that was pointed at is followed to its new place.
+    assert "[0, 1, 0, 1]: entry 5" in root.locator(".al-readout").text_content()
+    assert root.locator(".al-followed").count() == 1
+    root.get_by_role("button", name="Play").click()
+    root.get_by_role("radio", name="5. join").and_(root.locator(":checked")).wait_for()
+    lab.step = 5
+    check(root, lab)
+
+
+def test_multi_head_lab_says_what_a_head_adds(lab_on_page):
+    root, lab, _ = lab_on_page("MultiHeadLab")
+    summary, task = root.locator(".al-summary"), root.locator(".al-task")
+    assert (
+        summary.text_content()
+        == "step looks most at journey in head 0, at one in head 1."
+    )
+    sizes = lab.compute()["added"].norm(dim=-1)
+    least = int(sizes.argmin())
+    buttons = [root.get_by_role("button", name=f"head {head}") for head in (0, 1)]
+    buttons[1 - least].click()
+    assert f"moves by {sizes[1 - least]:.4f}." in summary.text_content()
+    assert "miss least?" in task.text_content()
+    buttons[least].click()
+    assert "only the bias of out_proj is left" in summary.text_content()
+    buttons[1 - least].click()
+    assert task.text_content().startswith("Done:")
+    assert buttons[least].get_attribute("aria-pressed") == "false"
+    lab.silenced = [least]
+    check(root, lab)
+    cell = root.get_by_role("grid", name="Output of the token, drawn").locator("td")
+    cell.nth(1).hover()
+    z, weight = lab.compute()["split"][5, 2:], lab.modules()[1].out_proj.weight[0, 2:]
+    terms = " + ".join(f"{short(a)}·{short(b)}" for a, b in zip(z, weight, strict=True))
+    assert (
+        f"head 1 adds to feature 1: {terms} = "
+        in root.locator(".al-readout").text_content()
+    )
+
+
+def short(x):
+    return f"{x:.4f}".rstrip("0").rstrip(".")
 
 
 @pytest.mark.parametrize(
@@ -479,6 +550,10 @@ def test_the_width_is_moved_on_its_curve(lab_on_page, hand):
     check(root, lab)
 
 
+def task_of(root):
+    return root.locator(".al-task").text_content()
+
+
 def test_the_questions_have_answers(lab_on_page):
     root, _, one = lab_on_page("AttentionLab")
     task = root.locator(".al-task")
@@ -487,6 +562,11 @@ def test_the_questions_have_answers(lab_on_page):
     for _ in range(3):
         one.page.keyboard.press("Shift+ArrowDown")
     assert task.text_content().startswith("Done: starts now gets the least weight")
+    root, _, _ = lab_on_page("MaskLab")
+    root.get_by_role("button", name="Zeros after softmax").click()
+    assert not root.locator(".al-task.al-done").count()
+    root.get_by_label("Divide rows by their sum").check()
+    assert task_of(root).startswith("Done: zeros after softmax")
     root, _, _ = lab_on_page("ScaleLab")
     assert not root.locator(".al-task.al-done").count()
     root.get_by_label("Divide by").select_option("√d_k")
