@@ -17,6 +17,7 @@ DRAWING = ("d3.js", "draw.js")  # for the labs that draw, behind what all share
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w.]+";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default ", re.MULTILINE)
+_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
 
 
 def _parts(script):
@@ -58,11 +59,19 @@ def _class_name(script):
     return "".join(word.title() for word in script[:-3].split("_")) + "Lab"
 
 
+def _lean(name):
+    # d3's first lines are its licence.
+    return _read(name) if name == "d3.js" else _COMMENT.sub("", _read(name))
+
+
 def classic(loader):
-    """Give all labs and ``loader`` as one classic script, the form the site serves."""
-    parts = ['(() => {\n"use strict";', *map(_read, (*SHARED, *DRAWING))]
+    """Give all labs and ``loader`` as one classic script, the form the site serves.
+
+    Comments stay in the files and in the notebooks: they are nearly a tenth.
+    """
+    parts = ['(() => {\n"use strict";', *map(_lean, (*SHARED, *DRAWING))]
     parts.append("const labs = {};")
     for name, script in scripts().items():
-        body = _DEFAULT.sub("return ", _read(script))
+        body = _DEFAULT.sub("return ", _lean(script))
         parts.append(f"labs.{name} = (() => {{\n{body}\n}})();")
     return "\n\n".join([*parts, loader.strip(), "})();"]) + "\n"
