@@ -81,7 +81,7 @@ READ = """root => {
   const CONTROLS = 'input, select, button, summary, .al-handle, [tabindex="0"][role]';
   const controls = () => [...root.querySelectorAll(CONTROLS)].filter(e =>
     visible(e) && !e.closest('.al-numbers') && !e.matches('td, [disabled]'));
-  const kind = e => e.matches('.al-handle') ? 'handle' :
+  const kind = e => e.matches('.al-handle, .bk-handle') ? 'handle' :
     e.matches('input') ? e.type : e.tagName.toLowerCase();
   const drawn = () => [...root.querySelectorAll(
     '.al-stages svg, .al-stages table, .hs-blocks, .bk-both > *, .mh-heads')]
@@ -100,7 +100,8 @@ def ask(root, question):
 
 
 STATE = """return [...drawn().map(html),
-  root.querySelector('.al-summary')?.textContent];"""
+  ...[...root.querySelectorAll('.al-summary, .al-readout')].map(e => e.textContent),
+  ...[...root.querySelectorAll('input')].map(e => e.checked)];"""
 
 
 def controls(root):
@@ -157,11 +158,19 @@ def by_keys(page, control, kind):
     if kind in ("number", "text"):
         page.keyboard.press("Control+a")
         return page.keyboard.type("2" if kind == "number" else "one")
-    keys = {"range": ["ArrowRight", "ArrowLeft", "ArrowLeft"], "radio": ["ArrowRight"]}
-    keys |= {"handle": ["ArrowLeft", "Shift+ArrowLeft"], "checkbox": ["Space"]}
+    keys = {"range": ["ArrowLeft"], "radio": ["ArrowRight"], "checkbox": ["Space"]}
+    keys["handle"] = ["ArrowLeft", "Shift+ArrowLeft"]
+    if kind == "range" and control.evaluate("e => e.value === e.min"):
+        keys["range"] = ["ArrowRight"]
     for key in keys.get(kind, ["Enter"]):
         page.keyboard.press(key)
     return None
+
+
+def back(root):
+    for name in ("Stop", "Reset"):
+        for button in root.get_by_role("button", name=name, exact=True).all():
+            button.click()
 
 
 def moves(hand):
@@ -177,8 +186,7 @@ def moves(hand):
             hand(page, control, kind)
             page.wait_for_timeout(60)
             changed[kind] = ask(root, STATE) != before
-            for button in root.get_by_role("button", name="Stop").all():
-                button.click()
+            back(root)
         changed.pop("summary", None)  # Numbers: they are not drawn
         assert changed
         assert all(changed.values()), changed
@@ -209,9 +217,7 @@ def together(root, page):
         label = control.evaluate(words)
         control.evaluate("e => e.removeAttribute('data-moved')")
         assert not tall or min(tall) < 844, f"{label}: {min(tall):.0f} px apart"
-        for name in ("Stop", "Reset"):
-            for button in root.get_by_role("button", name=name, exact=True).all():
-                button.click()
+        back(root)
 
 
 def fits(root, page):
