@@ -27,6 +27,7 @@ def test_shows_the_chosen_step_and_head():
     [
         ({"patterns": PATTERNS[:1]}, r"\(2, 1, 2, 2\), but got \(1, 1, 2, 2\)"),
         ({"patterns": [[["x"]]]}, "must hold numbers"),
+        ({"curve": [[1.0]]}, r"\(step, loss\) pairs, such as"),
         ({"losses": [1.0]}, "each of the 2 steps, but got 1"),
         ({"scores": {"s": [[1.0]]}}, r"scores\['s'\].*\(2, 1\).*\(1, 1\)"),
         ({"at": 2}, "at must be from 0 to 1, but got 2"),
@@ -36,6 +37,11 @@ def test_shows_the_chosen_step_and_head():
 def test_says_what_does_not_fit(changes, message):
     with pytest.raises(traitlets.TraitError, match=message):
         make(**changes)
+
+
+def test_the_curve_is_that_of_the_steps_unless_it_is_given():
+    assert make().curve == [[0, 3.5], [9, 0.5]]
+    assert make(curve=[(0, 3.5), (4, 2.0), (9, 0.5)]).curve[1] == [4, 2.0]
 
 
 def test_static_figure_holds_the_numbers():

@@ -116,17 +116,19 @@ def circuit(words):
     """
     check(words=(words, "3"))
     a, b, c = words
-    ax = canvas(3.6, 2.3)
+    ax = canvas(3.6, 2.4)
     centers = (0.46, 1.35, 2.24, 3.13)
-    levels = ((2.0, (a, b, c, a)), (1.15, (a, f"{b}, after {a}", f"{c}, after {b}", a)))
-    for y, labels in levels:
-        for x, label in zip(centers, labels, strict=True):
-            cell(ax, x - 0.43, y - 0.15, 0.86, 0.3, TOKEN, label)
+    for x, token in zip(centers, (a, b, c, a), strict=True):
+        cell(ax, x - 0.43, 1.95, 0.86, 0.3, TOKEN, token)
+    # What each vector holds, and below it the word before, once that is known.
+    for x, token, before in zip(centers, (a, b, c, a), (None, a, b, None), strict=True):
+        held = f"{token}\nafter {before}" if before else token
+        cell(ax, x - 0.43, 0.96, 0.86, 0.42, TOKEN, held)
     for start, end in ((0, 1), (1, 2)):
-        arrow(ax, (centers[start], 1.84), (centers[end], 1.31), BLUE, 1.8)
-    arrow(ax, (centers[1], 0.99), (centers[3], 0.4), VERMILION, 1.8)
+        arrow(ax, (centers[start], 1.94), (centers[end], 1.39), BLUE, 1.8)
+    arrow(ax, (centers[1], 0.95), (centers[3], 0.41), VERMILION, 1.8)
     cell(ax, 2.7, 0.1, 0.86, 0.3, LIGHT, f"next: {b}")
     text = {"fontsize": TEXT, "va": "center", "color": INK}
-    ax.text(2.36, 1.58, "block one:\nprevious-token", **text)
+    ax.text(2.36, 1.66, "block one:\nprevious-token", **text)
     ax.text(0.03, 0.55, "block two:\ninduction head", **text)
     return ax

@@ -47,7 +47,7 @@ def lanes(x, layer):
         weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
         z = weights @ v  # (h, t, d_head)
         out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)
-    ax = canvas(3.6, 4.62)
+    ax = canvas(3.6, 4.7)
     high, lane = 0.6, 3.6 / h
     side = min(high / t, (lane - 0.3) / (3 * d_head + 2))
     names = ("queries, keys, values", f"each ({t}, {d_head})")

@@ -1,6 +1,6 @@
 // One word in two sentences: move a word in the plane, and its meaning turns.
 import { dot, matmul, softmax, spellDot, spellSoftmax } from "./core.js";
-import { Lab, make, write } from "./ui.js";
+import { Lab, make, svg, write } from "./ui.js";
 
 const TRAITS = ["vectors", "sentences", "word", "axes"];
 const MOST = 2.5;
@@ -8,15 +8,6 @@ const [WIDTH, HEIGHT, LEFT, BOTTOM, UNIT_X, UNIT_Y] = [340, 250, 26, 222, 106, 7
 const HINT =
   "Drag a word, or push it with the arrow keys. Point at a bar to read its sum.";
 
-const draw = (tag, attributes = {}, ...children) => {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
-    else element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-};
 const place = ([x, y]) => [LEFT + UNIT_X * x, BOTTOM - UNIT_Y * y];
 const within = (x) => Math.min(Math.max(x, 0), MOST);
 const two = (vector) => `(${vector.map((x) => x.toFixed(2)).join(", ")})`;
@@ -95,18 +86,18 @@ export default {
 
     // ---- the plane, a handle for each word ----
 
-    const ways = sentences.map(() => draw("path", { class: "bk-way" }));
+    const ways = sentences.map(() => svg("path", { class: "bk-way" }));
     const ends = sentences.map((_, i) =>
-      draw("g", {}, draw("circle", { class: "bk-end", r: 9 }),
-        draw("text", { class: "bk-which", y: 4, "text-anchor": "middle" }, String(i + 1)))
+      svg("g", {}, svg("circle", { class: "bk-end", r: 9 }),
+        svg("text", { class: "bk-which", y: 4, "text-anchor": "middle" }, String(i + 1)))
     );
-    const plane = draw(
+    const plane = svg(
       "svg",
       { class: "bk-plane", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group",
         "aria-label": `A plane of two meanings, ${axes.join(" and ")}` },
-      draw("path", { class: "bk-axis", d: `M${LEFT} 8V${BOTTOM}H${WIDTH - 4}` }),
-      draw("text", { x: WIDTH - 4, y: HEIGHT - 8, "text-anchor": "end" }, `${axes[0]} →`),
-      draw("text", { x: LEFT + 6, y: 16 }, `↑ ${axes[1]}`),
+      svg("path", { class: "bk-axis", d: `M${LEFT} 8V${BOTTOM}H${WIDTH - 4}` }),
+      svg("text", { x: WIDTH - 4, y: HEIGHT - 8, "text-anchor": "end" }, `${axes[0]} →`),
+      svg("text", { x: LEFT + 6, y: 16 }, `↑ ${axes[1]}`),
       ...ways
     );
     const put = (name, vector) => {
@@ -127,9 +118,9 @@ export default {
       put(name, lab.get("vectors")[name].map((x, k) => Math.round(100 * (x + far * way[k])) / 100));
     };
     const handles = names.map((name) => {
-      const label = draw("text", {}, name);
-      const ground = draw("rect", { class: "bk-ground", height: 24, width: 9 * name.length + 8 });
-      const element = draw(
+      const label = svg("text", {}, name);
+      const ground = svg("rect", { class: "bk-ground", height: 24, width: 9 * name.length + 8 });
+      const element = svg(
         "g",
         { class: name === word ? "bk-handle bk-own" : "bk-handle", tabindex: 0, role: "button",
           "aria-roledescription": "movable word",
@@ -142,7 +133,7 @@ export default {
           touchstart: (event) => event.preventDefault(),
           pointermove: (event) => element.hasPointerCapture(event.pointerId) && follow(event, name),
           keydown: (event) => push(event, name) },
-        ground, draw("circle", { class: "bk-ground", r: 14 }), draw("circle", { class: "bk-dot", r: 5 }), label
+        ground, svg("circle", { class: "bk-ground", r: 14 }), svg("circle", { class: "bk-dot", r: 5 }), label
       );
       plane.append(element);
       return { name, element, label, ground };

@@ -314,13 +314,13 @@ def heat_map(alternative, names, columns, values):
             parts.append(
                 f'<rect x="{left + side * j}" y="{y}" width="{side - 2}" '
                 f'height="{side - 2}" stroke="currentColor" stroke-opacity="0.3" '
-                f'fill="{_shade(weight)}"/>'
+                f'style="fill:{_shade(weight)}"/>'
             )
     return "".join([*parts, "</svg>"])
 
 
 def _shade(weight):
-    # From white to the blue of the labs' weights, #56b4e9.
+    # The one scale of weights, as labs.css sets it for light and for dark pages.
     share = min(max(weight, 0.0), 1.0) if weight == weight else 0.0
-    mixed = (round(255 + share * (full - 255)) for full in (0x56, 0xB4, 0xE9))
-    return "#" + "".join(f"{part:02x}" for part in mixed)
+    full, nothing = "var(--al-weight,#56b4e9)", "var(--al-nothing,#f0f7fc)"
+    return f"color-mix(in srgb,{full} {100 * share:.3g}%,{nothing})"

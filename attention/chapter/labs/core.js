@@ -162,17 +162,20 @@ export const drawKept = (rows, cols, p, seed) => {
   const draw = uniform(seed);
   return filled(rows, cols, () => draw() >= p);
 };
-// Kept weights grow by 1 / (1 - p), so that the mean over many draws stays.
+// How often each entry stayed: after one draw, after two, and so on.
+export const countKept = (rows, cols, p, seed, draws) => {
+  let counts = filled(rows, cols, () => 0);
+  return Array.from({ length: draws }, (_, n) => {
+    const kept = drawKept(rows, cols, p, seed + n);
+    return (counts = map(counts, (x, i, j) => x + kept[i][j]));
+  });
+};
+// Kept weights grow by 1 / (1 - p), so that the mean over many draws stays. `p` is 0 where
+// nothing is divided.
 export const dropout = (weights, kept, p) =>
   map(weights, (w, i, j) => (kept[i][j] ? w / (1 - p) : 0));
-export const meanDropout = (weights, p, seed, draws) => {
-  const total = filled(weights.length, weights[0].length, () => 0);
-  for (let n = 0; n < draws; n++) {
-    const kept = drawKept(weights.length, weights[0].length, p, seed + n);
-    dropout(weights, kept, p).forEach((row, i) => row.forEach((x, j) => (total[i][j] += x)));
-  }
-  return map(total, (x) => x / draws);
-};
+export const meanDropout = (weights, counts, draws, p) =>
+  map(weights, (w, i, j) => ((counts[i][j] / draws) * w) / (1 - p));
 
 // ---- heads ----
 

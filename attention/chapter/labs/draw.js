@@ -1,16 +1,6 @@
 // What the labs draw with: charts with axes, marks that are dragged, planes of vectors.
 import { drag, scaleLinear, select } from "./d3.js";
-import { make } from "./ui.js";
-
-export const svg = (tag, attributes = {}, ...children) => {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-};
-export const put = (element, attributes) => {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-};
+import { make, put, svg } from "./ui.js";
 
 // Written out: the site leaves out styles whose class it finds nowhere.
 const KINDS = {
@@ -74,6 +64,25 @@ export const movable = (mark, root, label, { to, by, seen = () => {} }) => {
   mark.addEventListener("focus", seen);
   mark.addEventListener("pointerenter", seen);
   return (text, now = 0) => put(mark, { "aria-valuetext": text, "aria-valuenow": now });
+};
+
+// A line across charts, each from its top to its bottom, that is moved along them: `to(x)`
+// hears of the place in pixels, `by(steps)` of arrow keys.
+export const cursor = (root, label, spans, { to, by }) => {
+  const [top, bottom] = [spans[0][0], spans[spans.length - 1][1]];
+  const mark = svg("g", {},
+    svg("rect", { class: "al-reach", x: -14, y: top - 8, width: 28, height: bottom - top + 12 }),
+    ...spans.map(([y1, y2]) => svg("line", { class: "al-now", y1, y2 })),
+    svg("circle", { class: "al-now al-point", cy: top + 8, r: 7 }));
+  root.append(mark);
+  const tell = movable(mark, root, label, {
+    to: ([x]) => to(x),
+    by: (dx, dy, far) => by((dx || dy) * (far ? 4 : 1)),
+  });
+  return (x, text, now, [min, max]) => {
+    put(mark, { transform: `translate(${x},0)`, "aria-valuemin": min, "aria-valuemax": max });
+    tell(text, now);
+  };
 };
 
 // Where the name of a mark finds room: beside it, or further off, over no other name.
@@ -177,9 +186,11 @@ export const reachOf = (...lists) => {
   return { low: Math.min(...all), high: Math.ceil((1.15 * most) / (unit / 2)) * (unit / 2) };
 };
 
-// Plays `next()` until it gives false; a second press, or the end, stops it.
+// Plays `next()` until it gives false; a second press, or the end, stops it. Where motion is
+// not wanted, each press makes one step.
 export const playButton = (lab, text, next, wait) => {
   let timer = null;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const stop = () => {
     clearInterval(timer);
     timer = null;
@@ -187,6 +198,7 @@ export const playButton = (lab, text, next, wait) => {
   };
   const button = lab.button(text, () => {
     if (timer) return stop();
+    if (still) return next(true);
     button.textContent = "Stop";
     timer = setInterval(() => {
       if (!button.isConnected || next() === false) stop();

@@ -1,119 +1,203 @@
-// Weights that are dropped, and the mean over many draws that stays.
+// Weights that are dropped, and the mean over many draws that comes back to them.
 import {
-  drawKept, dropout, filled, format, largestDifference, meanDropout, rowSums, short,
+  countKept, drawKept, dropout, filled, format, largestDifference, meanDropout, rowSums, short,
 } from "./core.js";
-import { Lab, byWeight, grid, write } from "./ui.js";
+import { Lab, byWeight, put, svg, write } from "./ui.js";
+import { line, scaleLinear, scaleLog } from "./d3.js";
+import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
-const TRAITS = ["weights", "tokens", "source", "p", "draw", "draws", "training"];
-const HINT = "Point at a number, or move to it with the arrow keys, to read how it comes about.";
-const WHY =
-  "Both are right: after the same seed, PyTorch takes its dropout draws from its own " +
-  "random stream on most machines (@a) and from the MKL library's on others (@b).";
+const TRAITS = ["weights", "tokens", "p", "seed", "draws", "training", "bug", "query", "key"];
+const MOST = 1000;
+const NEAR = 0.1;
+const HINT =
+  "Drag the line over the draws. Point at a cell to read its number; click one, and its mean is the thick line.";
+const percent = (x) => `${Math.round(100 * x)} %`;
+
+// The mean of each weight over 1, 2, 3 … draws, as a share of the weight.
+const chart = (lab) => {
+  const root = canvas(320, 240, "Mean of each weight over the draws, as a share of the weight");
+  const x = scaleLog([1, MOST], [34, 306]);
+  const y = scaleLinear([0, 2], [200, 22]).clamp(true);
+  axes(root)({
+    x, y, xLabel: "draws", yLabel: "mean / weight", xTicks: [1, 10, 100, MOST],
+    yTicks: [0, 0.5, 1, 1.5, 2],
+  });
+  const rule = svg("path", { class: "al-rule" });
+  const others = svg("path", { class: "al-curve al-faint" });
+  const picked = svg("path", { class: "al-curve" });
+  root.append(others, rule, picked);
+  const within = (n) => Math.min(Math.max(Math.round(n), 1), MOST);
+  const mark = cursor(root, "Draws in the mean", [[22, 200]], {
+    to: (px) => lab.set({ draws: within(x.invert(px)) }),
+    by: (steps) => {
+      const n = lab.get("draws");
+      lab.set({ draws: within(n + steps * Math.max(1, Math.round(n / 20))) });
+    },
+  });
+  const all = [...new Set(Array.from({ length: 91 }, (_, k) => Math.round(10 ** (k / 30))))];
+  return {
+    root,
+    // `share(n, i, j)` is the mean after n draws over the weight; `goal` where all go.
+    update(cells, share, goal) {
+      const draws = lab.get("draws");
+      const shown = [...all.filter((n) => n < draws), draws];
+      const path = ([i, j]) => line((n) => x(n), (n) => y(share(n, i, j)))(shown);
+      const chosen = ([i, j]) => i === lab.get("query") && j === lab.get("key");
+      put(others, { d: cells.filter((cell) => !chosen(cell)).map(path).join("") });
+      put(picked, { d: cells.filter(chosen).map(path).join("") });
+      put(rule, { d: [1, goal].map((at) => `M34,${y(at)}H306`).join("") });
+      mark(x(draws), `${draws} draws`, draws, [1, MOST]);
+    },
+  };
+};
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Dropout lab", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Dropout lab", TRAITS);
     const tokens = lab.get("tokens");
     const t = tokens.length;
-    const presets = lab.get("presets");
-    const published = t === presets.a.length
-      ? [["a", "published @a (seed 123)"], ["b", "published @b (seed 123)"]]
-      : [];
-    lab.choice("source", "Mask", [...published, ["draw", "fresh draw"]], (source) =>
-      source === "draw" ? { source } : { p: 0.5, source }
-    );
-    lab.slider("p", "p", {
-      min: 0, max: 0.9, step: 0.05, show: (p) => p.toFixed(2),
-      // The published masks are for p = 0.5 only.
-      change: (p) => (p === 0.5 ? { p } : { source: "draw", p }),
-    });
-    lab.button("Draw again", () =>
-      lab.set({ source: "draw", draw: (lab.get("draw") % 100000) + 1 })
-    );
-    lab.slider("draws", "Mean over", { min: 1, max: 1000, show: (n) => `${n} draws` });
+    lab.presets("Right, or a bug:", [
+      ["Divide by 1 - p", { bug: "none", training: true }],
+      ["Forget to divide", { bug: "undivided", training: true }],
+      ["Left on in eval()", { bug: "left on", training: false }],
+    ], {});
+    lab.among("bug", ["none", "undivided", "left on"].map((name) => [name, name]));
     lab.toggle("training", "train(), not eval()");
+    lab.slider("p", "p", { min: 0, max: 0.9, step: 0.05, show: (p) => p.toFixed(2) });
+    lab.between("draws", 1, MOST, true);
+    const more = (count) => {
+      const n = lab.get("draws");
+      lab.set({ draws: n === MOST ? count : Math.min(n + count, MOST) });
+    };
+    lab.button("Draw once", () => more(1));
+    lab.button("Draw 100", () => more(100));
+    playButton(lab, "Play", (first) => {
+      const n = lab.get("draws");
+      if (n === MOST && !first) return false;
+      return lab.set({ draws: n === MOST ? 1 : Math.min(n + Math.ceil(n / 12), MOST) });
+    }, 120);
+    lab.between("seed", 1, 1000, true);
+    lab.button("New draws", () => lab.set({ seed: (lab.get("seed") % 1000) + 1 }));
     lab.resetButton();
+    for (const trait of ["query", "key"]) lab.among(trait, tokens.map((name, i) => [i, name]));
 
+    // Whether anything is dropped, and by what share the kept weights are divided.
+    const how = () => {
+      const bug = lab.get("bug");
+      const drops = lab.get("training") || bug === "left on";
+      return { bug, drops, divide: drops && bug !== "undivided" ? lab.get("p") : 0 };
+    };
+    const first = () => MOST * (lab.get("seed") - 1) + 1;
     let now = null;
     let inspected = null;
+    const spell = {
+      weights: (i, j) => format(lab.get("weights")[i][j]),
+      dropped: (i, j) => {
+        const weight = lab.get("weights")[i][j];
+        if (!how().drops) return `${format(weight)}, as eval() leaves it`;
+        if (!now.kept[i][j]) return "dropped, so 0.0000";
+        return now.divide
+          ? `${short(weight)} / (1 - ${short(now.divide)}) = ${format(now.dropped[i][j])}`
+          : `kept as it is, ${format(weight)}`;
+      },
+      mean: (i, j) => {
+        const [n, weight] = [lab.get("draws"), lab.get("weights")[i][j]];
+        if (!how().drops) return `${format(weight)} in every draw`;
+        const divided = now.divide ? ` / (1 - ${short(now.divide)})` : "";
+        return `kept in ${now.counts[i][j]} of ${n} draws: ${now.counts[i][j]} / ${n} · ` +
+          `${short(weight)}${divided} = ${format(now.mean[i][j])}; the weight is ${format(weight)}`;
+      },
+    };
     const read = () => {
-      if (!inspected) return write(lab.readout, HINT);
+      if (!inspected) return lab.say(HINT);
       const [name, i, j] = inspected;
-      const start = `${tokens[i]} → ${tokens[j]}: `;
-      const weight = () => lab.get("weights")[i][j];
-      const p = lab.get("p");
-      const text = {
-        weights: () => `${start}${format(weight())}`,
-        kept: () => `${start}${now.kept[i][j] ? "stays" : "is dropped"}`,
-        dropped: () => {
-          if (!lab.get("training")) return `${start}${format(weight())}, as eval() leaves it`;
-          if (!now.kept[i][j]) return `${start}dropped, so 0.0000`;
-          return `${start}${short(weight())} / (1 - ${short(p)}) = ${format(now.dropped[i][j])}`;
-        },
-        mean: () => `${start}mean ${format(now.mean[i][j])}, weight ${format(weight())}`,
-      };
-      const sums = { weights: lab.get("weights"), dropped: now.dropped, mean: now.mean };
-      write(
-        lab.readout,
-        j === t ? `row ${tokens[i]} sums to ${format(rowSums(sums[name])[i])}` : text[name]()
-      );
+      if (j === t) return lab.say(`row ${tokens[i]} sums to ${format(rowSums(now[name])[i])}`);
+      return lab.say(`${tokens[i]} → ${tokens[j]}: ${spell[name](i, j)}`);
     };
-    const add = (name, title, columns) => {
-      const stage = lab.stage(title);
-      const part = grid({
-        label: title,
-        corner: "q \\ k",
-        rows: tokens,
-        columns,
-        inspect: (i, j) => {
-          inspected = [name, i, j];
-          read();
-        },
+    const inspect = (name) => (i, j) => {
+      inspected = [name, i, j];
+      read();
+    };
+    const pick = (i, j) => lab.get("weights")[i][j] > 0 && lab.set({ query: i, key: j });
+    const square = { corner: "q \\ k", rows: tokens, columns: tokens, pick };
+    const titles = { weights: "Weights α", dropped: "The last draw", mean: "Mean over the draws" };
+    const notes = { weights: "without dropout", dropped: "crossed out: dropped", mean: "" };
+    const [cells, grids] = [{}, {}];
+    for (const name of ["weights", "dropped"]) {
+      cells[name] = lab.drawn("heat", titles[name], notes[name], { ...square, inspect: inspect(name) });
+    }
+    const curves = chart(lab);
+    lab.stage("Each mean as a share of its weight", "drag the line").show(
+      curves.root, legend(["bar", "the framed weight"], ["token", "all others"]));
+    cells.mean = lab.drawn("heat", titles.mean, "", { ...square, inspect: inspect("mean") });
+    for (const [name, title] of Object.entries(titles)) {
+      grids[name] = lab.table(title, name === "dropped" ? "striped: dropped" : "", {
+        ...square, columns: [...tokens, "sum"], inspect: inspect(name),
       });
-      stage.show(part.element);
-      return Object.assign(part, { stage });
-    };
-    const columns = [...tokens, "sum"];
-    const before = add("weights", "Weights α", columns);
-    const mask = add("kept", "Kept (1) or dropped (0)", tokens);
-    const after = add("dropped", "After dropout", columns);
-    const mean = add("mean", "Mean over the draws", columns);
+    }
 
+    let [known, counts] = ["", []];
     const compute = () => {
       const weights = lab.get("weights");
-      const [p, source] = [lab.get("p"), lab.get("source")];
-      if (!lab.get("training")) {
-        return { kept: filled(t, t, () => true), dropped: weights, mean: weights };
+      const [p, n] = [lab.get("p"), lab.get("draws")];
+      const { drops, divide, bug } = how();
+      if (!drops) {
+        const kept = filled(t, t, () => true);
+        return { weights, kept, dropped: weights, before: weights, mean: weights, divide, bug, share: () => 1 };
       }
-      const kept =
-        source === "draw"
-          ? drawKept(t, t, p, lab.get("draw"))
-          : filled(t, t, (i, j) => presets[source][i][j] === "1");
+      const key = [first(), p].join();
+      if (key !== known) counts = countKept(t, t, p, first(), MOST);
+      known = key;
+      const drawn = (k) => drawKept(t, t, p, first() + k - 1);
+      const kept = drawn(n);
       return {
-        kept,
-        dropped: dropout(weights, kept, p),
-        mean: meanDropout(weights, p, lab.get("draw"), lab.get("draws")),
+        weights, kept, divide, bug,
+        counts: counts[n - 1],
+        dropped: dropout(weights, kept, divide),
+        before: dropout(weights, drawn(n > 1 ? n - 1 : 2), divide),
+        mean: meanDropout(weights, counts[n - 1], n, divide),
+        share: (k, i, j) => counts[k - 1][i][j] / k / (1 - divide),
       };
+    };
+    const verdict = (low, high) => {
+      const [p, n] = [lab.get("p"), lab.get("draws")];
+      const off = `After ${n} draws, the means lie between ${percent(low)} and ${percent(high)} of their weights`;
+      if (now.bug === "left on" && !lab.get("training")) {
+        return "Dropout is left on in eval(): the same sentence gives other weights in each pass. " +
+          `This one and the one before differ by up to ${format(largestDifference(now.dropped, now.before))}.`;
+      }
+      if (!lab.get("training")) return "In eval() nothing is dropped and nothing is divided.";
+      if (now.bug === "undivided") {
+        return `Nothing is divided: the means go to 1 - p = ${short(1 - p)} of their weights, ` +
+          `and eval() will meet weights ${short(1 / (1 - p))} times as large as in training. ${off}.`;
+      }
+      return `What stays is divided by 1 - p = ${short(1 - p)}, so the means go to the weights. ${off}.`;
     };
 
     return lab.start(() => {
       now = compute();
-      const weights = lab.get("weights");
-      const tone = (x, i, j) => (j < t ? byWeight(x) : 0);
-      const withSums = (a) => a.map((row, i) => [...row, rowSums(a)[i]]);
-      before.update(withSums(weights), { tone });
-      mask.update(now.kept, { text: (x) => (x ? "1" : "0") });
-      after.update(withSums(now.dropped), { tone });
-      mean.update(withSums(now.mean), { tone });
-      for (const part of [mask, after]) {
-        part.flagCells("al-hidden", (i, j) => j < t && !now.kept[i][j]);
+      const [n, weights] = [lab.get("draws"), now.weights];
+      const seen = weights.flatMap((row, i) => row.flatMap((w, j) => (w > 0 ? [[i, j]] : [])));
+      const shares = seen.map(([i, j]) => now.share(n, i, j));
+      const [low, high] = [Math.min(...shares), Math.max(...shares)];
+      curves.update(seen, now.share, now.bug === "undivided" && how().drops ? 1 - lab.get("p") : 1);
+      const out = (i, j) => j < t && !now.kept[i][j] && weights[i][j] > 0;
+      for (const name of Object.keys(titles)) {
+        cells[name].update(now[name], { tone: byWeight });
+        cells[name].flagCells("al-seen", (i, j) => i === lab.get("query") && j === lab.get("key"));
+        grids[name].update(now[name].map((row, i) => [...row, rowSums(now[name])[i]]),
+          { tone: (x, i, j) => (j < t ? byWeight(x) : 0) });
       }
-      const gap = format(largestDifference(now.mean, weights));
-      const text = lab.get("training")
-        ? `Kept weights are divided by 1 - p = ${short(1 - lab.get("p"))}. The mean over ` +
-          `${lab.get("draws")} draws is within ${gap} of the weights. `
-        : "In eval() nothing is dropped and nothing is scaled. ";
-      write(lab.summary, text + (lab.get("source") === "draw" ? "" : WHY));
+      cells.dropped.flagCells("al-out", out);
+      grids.dropped.flagCells("al-hidden", out);
+      write(cells.mean.stage.note, `${n} so far`);
+      write(lab.summary, verdict(low, high));
+      const fair = now.bug === "none" && lab.get("training") && lab.get("p") >= 0.5;
+      const solved = fair && low >= 1 - NEAR && high <= 1 + NEAR;
+      lab.task.classList.toggle("al-done", solved);
+      write(lab.task, solved
+        ? `Done: with ${n} draws, no mean is further off. Half as far takes about four times as many.`
+        : `Can you bring every mean to within ${percent(NEAR)} of its weight, with p at 0.5 or more?`);
       read();
     });
   },

@@ -5,13 +5,8 @@ import traitlets
 
 from attention.chapter.labs import base, draws
 
-# What torch.manual_seed(123) and Dropout(0.5) keep (1) of a 6 × 6 tensor. PyTorch draws
-# one or the other: it takes its own random stream on most processors, and that of the
-# MKL library on others.
-PRESETS = {
-    "a": ("110110", "000101", "111101", "011001", "010101", "011110"),
-    "b": ("111111", "010000", "001010", "110001", "100001", "010000"),
-}
+MOST = 1000  # draws in a series
+BUGS = ("none", "undivided", "left on")
 
 
 class DropoutLab(base.Lab):
@@ -22,12 +17,13 @@ class DropoutLab(base.Lab):
     Traits:
         weights: matrix (t_q, t_k) of up to 12 × 12.
         tokens: a name for each row; columns take the same names.
-        source: "draw" for a fresh draw, or one of the two published ones, "a" or "b",
-            which are for p = 0.5 and 6 × 6 weights.
         p: share of the weights that is dropped, from 0 to 0.9.
-        draw: number of the fresh draw, from 1 to 100000.
-        draws: how many draws the mean is over, from 1 to 1000.
+        seed: which series of draws, from 1 to 1000.
+        draws: how many draws the mean is over, from 1 to 1000; the last is shown.
         training: True drops, False is ``eval()``: nothing happens.
+        bug: "none", "undivided" where what stays is not divided by 1 - p, or
+            "left on" where ``eval()`` does not end the dropping.
+        query, key: the weight whose mean is drawn thick.
 
     Raises:
         traitlets.TraitError: a value does not fit; the message says why.
@@ -35,16 +31,17 @@ class DropoutLab(base.Lab):
 
     script = "dropout.js"
     title = "Dropout lab"
-    shown = ("source", "p", "draw", "draws", "training")
+    shown = ("p", "seed", "draws", "training", "bug")
 
     weights = base.Matrix(help="(t, t)").tag(sync=True, lab=True)
     tokens = traitlets.List(traitlets.Unicode(), help="names").tag(sync=True, lab=True)
-    source = traitlets.Unicode("a", help="a, b or draw").tag(sync=True, lab=True)
     p = traitlets.Float(0.5, help="share that is dropped").tag(sync=True, lab=True)
-    draw = traitlets.Int(1, help="number of the draw").tag(sync=True, lab=True)
+    seed = traitlets.Int(1, help="which series of draws").tag(sync=True, lab=True)
     draws = traitlets.Int(100, help="draws in the mean").tag(sync=True, lab=True)
     training = traitlets.Bool(True, help="train or eval").tag(sync=True, lab=True)
-    presets = traitlets.Dict(help="the two published masks").tag(sync=True)
+    bug = traitlets.Unicode("none", help="what is wrong").tag(sync=True, lab=True)
+    query = traitlets.Int(help="row of the thick line").tag(sync=True, lab=True)
+    key = traitlets.Int(0, help="its column").tag(sync=True, lab=True)
 
     @traitlets.default("weights")
     def _default_weights(self):
@@ -54,13 +51,9 @@ class DropoutLab(base.Lab):
     def _default_tokens(self):
         return base.names_for(self.weights, causal_weights())
 
-    @traitlets.default("source")
-    def _default_source(self):
-        return "a" if self._takes_presets() else "draw"
-
-    @traitlets.default("presets")
-    def _default_presets(self):
-        return {key: list(rows) for key, rows in PRESETS.items()}
+    @traitlets.default("query")
+    def _default_query(self):
+        return min(1, len(self.weights) - 1)
 
     @traitlets.validate("weights")
     def _check_weights(self, proposal):
@@ -76,63 +69,54 @@ class DropoutLab(base.Lab):
     def _check_tokens(self, proposal):
         return base.token_names(proposal.value, len(self.weights), "weights")
 
-    @traitlets.validate("source")
-    def _check_source(self, proposal):
-        base.one_of("source", proposal.value, ("a", "b", "draw"))
-        if proposal.value != "draw" and not self._takes_presets():
-            raise traitlets.TraitError(
-                f"source={proposal.value!r} is a published mask for 6 × 6 weights and "
-                f"p=0.5, but the weights have {len(self.weights)} rows and p is "
-                f"{self.p}. Pass source='draw'."
-            )
-        return proposal.value
-
     @traitlets.validate("p")
     def _check_p(self, proposal):
         return base.within("p", proposal.value, 0, 0.9)
 
-    @traitlets.validate("draw")
-    def _check_draw(self, proposal):
-        return base.within("draw", proposal.value, 1, 100_000)
+    @traitlets.validate("seed", "draws")
+    def _check_count(self, proposal):
+        return base.within(proposal.trait.name, proposal.value, 1, MOST)
 
-    @traitlets.validate("draws")
-    def _check_draws(self, proposal):
-        return base.within("draws", proposal.value, 1, 1000)
+    @traitlets.validate("bug")
+    def _check_bug(self, proposal):
+        return base.one_of("bug", proposal.value, BUGS)
 
-    @traitlets.observe("p")
-    def _leave_preset(self, change):
-        if change.new != 0.5 and self.source != "draw":
-            self.source = "draw"
+    @traitlets.validate("query", "key")
+    def _check_token(self, proposal):
+        return base.token_index(self, proposal.trait.name, proposal.value)
 
-    def _takes_presets(self):
-        return len(self.weights) == 6 and self.p == 0.5
+    @property
+    def drops(self):
+        """Whether anything is dropped."""
+        return self.training or self.bug == "left on"
 
     def kept(self, draw=None):
-        """Give the mask (t, t), True where a weight stays."""
-        if draw is None and self.source != "draw":
-            return torch.tensor(
-                [[bit == "1" for bit in row] for row in PRESETS[self.source]]
-            )
+        """Give the mask (t, t) of one draw, True where a weight stays.
+
+        Args:
+            draw: which draw of the series, from 1 on; the last unless given.
+        """
         size = len(self.weights)
-        return draws.kept(size, size, self.p, self.draw if draw is None else draw)
+        seed = MOST * (self.seed - 1) + (self.draws if draw is None else draw)
+        return draws.kept(size, size, self.p, seed)
 
     def compute(self):
         """Compute what the lab shows, with PyTorch in float64.
 
         Returns:
-            dropped (t, t), what one draw leaves, and mean (t, t), over ``draws`` draws.
+            dropped (t, t), what the last draw leaves, and mean (t, t), over all
+            ``draws`` draws.
         """
         weights = torch.tensor(self.weights, dtype=torch.float64)
-        if not self.training:
+        if not self.drops:
             return weights, weights
-        scale = 1 / (1 - self.p)
-        total = torch.zeros_like(weights)
-        for n in range(self.draws):
-            total += weights * self.kept(self.draw + n) * scale
-        return weights * self.kept() * scale, total / self.draws
+        scale = 1 if self.bug == "undivided" else 1 / (1 - self.p)
+        all_draws = torch.stack([self.kept(n + 1) for n in range(self.draws)])
+        dropped = weights * all_draws * scale  # (t, t) * (draws, t, t)
+        return dropped[-1], dropped.mean(dim=0)
 
     def fallback(self):
-        """Give one draw as a picture; weights, draw and mean as tables."""
+        """Give the last draw as a picture; weights, draw and mean as tables."""
         weights = torch.tensor(self.weights, dtype=torch.float64)
         dropped, mean = self.compute()
         names = self.tokens
@@ -151,11 +135,16 @@ class DropoutLab(base.Lab):
                 (f"Mean over {self.draws} draws", mean),
             )
         ]
-        caption = (
-            f"Dropout with p = {self.p:g}: weights that stay are multiplied by "
-            f"{1 / (1 - self.p):.4f}. Rows no longer sum to 1; the mean over many "
-            f"draws comes back to the weights."
-        )
+        caption = {
+            "none": f"Weights that stay are multiplied by {1 / (1 - self.p):.4f}. Rows "
+            "no longer sum to 1; the mean over many draws comes back to the weights.",
+            "undivided": "Weights that stay are not divided: the mean over many draws "
+            f"goes to {1 - self.p:.4f} times the weights.",
+            "left on": "Dropout is left on in eval(): each pass drops other weights.",
+        }[self.bug]
+        if not self.drops:
+            caption = "In eval() nothing is dropped."
+        caption = f"Dropout with p = {self.p:g}. {caption}"
         picture = base.heat_map(
             f"Attention weights after dropout with p = {self.p:g}.",
             names,

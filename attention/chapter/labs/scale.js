@@ -1,8 +1,8 @@
 // How the width of keys spreads the scores, and what a divisor does to softmax.
 import { drawScores, format, map, scaleMeasures, short, spellSoftmax } from "./core.js";
-import { Lab, byWeight, write } from "./ui.js";
+import { Lab, byWeight, put, svg, write } from "./ui.js";
 import { line, scaleLinear, scaleLog } from "./d3.js";
-import { axes, canvas, legend, movable, put, svg } from "./draw.js";
+import { axes, canvas, cursor, legend } from "./draw.js";
 
 const TRAITS = ["d_k", "divisor", "other", "seed"];
 const WIDEST = 1024;
@@ -70,29 +70,23 @@ const saturation = (lab) => {
   const y = scaleLinear([0, 1], [200, 22]);
   axes(root)({ x, y, xLabel: "d_k", xTicks: WIDTHS, yTicks: [0, 0.5, 1] });
   const [largest, slope] = ["al-curve", "al-curve al-second"].map((kind) => svg("path", { class: kind }));
-  const mark = svg("g", {}, svg("rect", { class: "al-reach", x: -14, y: 14, width: 28, height: 190 }),
-    svg("line", { class: "al-now", y1: 22, y2: 200 }), svg("circle", { class: "al-now al-point", cy: 30, r: 7 }));
-  root.append(largest, slope, mark);
+  root.append(largest, slope);
   const nearest = (px) => {
     const width = x.invert(px);
     return STOPS.reduce((a, b) => (Math.abs(Math.log(b / width)) < Math.abs(Math.log(a / width)) ? b : a));
   };
   const place = () => STOPS.findIndex((stop) => stop >= lab.get("d_k"));
-  const tell = movable(mark, root, "d_k, the width of a key", {
-    to: ([px]) => lab.set({ d_k: nearest(px) }),
-    by: (dx, dy, far) => {
-      const next = place() + (dx || dy) * (far ? 4 : 1);
-      lab.set({ d_k: STOPS[Math.min(Math.max(next, 0), STOPS.length - 1)] });
-    },
+  const mark = cursor(root, "d_k, the width of a key", [[22, 200]], {
+    to: (px) => lab.set({ d_k: nearest(px) }),
+    by: (steps) => lab.set({ d_k: STOPS[Math.min(Math.max(place() + steps, 0), STOPS.length - 1)] }),
   });
   return {
     root,
     update(rows) {
       largest.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.largest))(rows));
       slope.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.gradient))(rows));
-      put(mark, { transform: `translate(${x(lab.get("d_k"))},0)` });
-      tell(`d_k ${lab.get("d_k")}`, lab.get("d_k"));
-      put(mark, { "aria-valuemin": 1, "aria-valuemax": WIDEST });
+      const d_k = lab.get("d_k");
+      mark(x(d_k), `d_k ${d_k}`, d_k, [1, WIDEST]);
     },
   };
 };

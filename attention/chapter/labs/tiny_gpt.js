@@ -1,7 +1,7 @@
 // A trained model in the page: its heads, each of which a click switches off, and what it
 // expects next. All of it is computed here, from weights of one byte each.
 import { dot, format, softmax } from "./core.js";
-import { Lab, make, write } from "./ui.js";
+import { Lab, make, pattern, write } from "./ui.js";
 
 // ---- the model ----
 
@@ -98,54 +98,24 @@ const TRAITS = ["tokens", "silenced", "at", "words", "sizes", "shapes", "weights
 const HINT =
   "A square is a head: a row for each word that looks. Click its name to switch it off. Point at a cell or a bar, or walk a row with the arrow keys, to read its number.";
 const SHOWN = 6;
-const draw = (tag, attributes = {}, ...children) => {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-};
 
 // One head: its switch, and its weights as a square of cells with one row framed.
 const makeHead = (name, toggle, inspect) => {
   const button = make("button", { type: "button", class: "al-button tg-switch", click: toggle }, name);
-  const cells = draw("g");
-  const frame = draw("rect", { class: "tg-row" });
-  const picture = draw("svg", { class: "tg-picture", role: "img", tabindex: 0, viewBox: "0 0 100 100" }, cells, frame);
-  const told = make("p", { class: "tg-told" }, "");
-  let [side, row, column] = [0, 0, 0];
-  picture.addEventListener("focus", () => inspect(row, column));
-  picture.addEventListener("keydown", (event) => {
-    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!way) return;
-    event.preventDefault();
-    column = Math.min(Math.max(column + way, 0), row);
-    inspect(row, column);
-  });
-  picture.addEventListener("pointermove", (event) => {
-    const box = picture.getBoundingClientRect();
-    const at = (x, size) => Math.min(Math.max(Math.floor((side * x) / size), 0), side - 1);
-    inspect(at(event.clientY - box.top, box.height), at(event.clientX - box.left, box.width));
-  });
-  const update = (pattern, names, query, off) => {
-    [side, row] = [names.length, query];
-    const step = 100 / side;
-    const gap = Math.min(0.6, step / 12);
-    cells.replaceChildren(...pattern.flatMap((row, i) =>
-      row.slice(0, i + 1).map((weight, j) =>
-        draw("rect", { x: j * step, y: i * step, width: step - gap, height: step - gap,
-          style: `--tone:${(100 * weight).toFixed(1)}%` }))));
-    const box = { x: 0, y: query * step, width: (query + 1) * step - gap, height: step - gap };
-    for (const [key, value] of Object.entries(box)) frame.setAttribute(key, value);
-    const most = pattern[query].indexOf(Math.max(...pattern[query]));
-    column = most;
-    const words = `${names[query]} → ${names[most]} ${pattern[query][most].toFixed(2)}`;
+  const picture = pattern(inspect);
+  const told = make("p", { class: "al-told" }, "");
+  const update = (weights, names, query, off) => {
+    const most = weights[query].indexOf(Math.max(...weights[query]));
+    picture.update(weights, query, most);
+    picture.frame(query, 0, query);
+    const words = `${names[query]} → ${names[most]} ${weights[query][most].toFixed(2)}`;
     write(told, words);
     button.setAttribute("aria-pressed", String(!off));
     write(button, `${name}: ${off ? "off" : "on"}`);
-    picture.setAttribute("aria-label", `${name}, ${off ? "off" : "on"}: most weight ${words}`);
+    picture.element.setAttribute("aria-label", `${name}, ${off ? "off" : "on"}: most weight ${words}`);
     element.classList.toggle("tg-off", off);
   };
-  const element = make("div", { class: "tg-head" }, button, picture, told);
+  const element = make("div", { class: "tg-head" }, button, picture.element, told);
   return { element, update };
 };
 
@@ -234,7 +204,7 @@ export default {
     lab.stages.append(
       make("div", { class: "tg-both" },
         make("div", {}, make("p", { class: "al-stage-title" }, "What comes next"), bars.element, legend),
-        make("div", { class: "tg-heads" }, ...heads.map((head) => head.element)))
+        make("div", { class: "al-heads" }, ...heads.map((head) => head.element)))
     );
     write(lab.readout, HINT);
 

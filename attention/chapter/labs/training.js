@@ -1,53 +1,137 @@
-// What each head of a small model looks at, from the first step of training to the last.
+// What all heads of a small model look at, from the first step of training to the last.
 import { format } from "./core.js";
-import { Lab, byWeight, grid, write } from "./ui.js";
+import { Lab, byWeight, make, pattern, put, svg, write } from "./ui.js";
+import { line, scaleLinear } from "./d3.js";
+import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
-const TRAITS = ["tokens", "steps", "losses", "heads", "scores", "patterns", "at", "head"];
-const HINT = "Point at a weight, or move to it with the arrow keys, to read it.";
+const TRAITS = ["tokens", "steps", "losses", "curve", "heads", "scores", "patterns", "at", "head"];
+const HINT = "Drag the line over the steps. Point at a cell of a head, or walk there with the arrow keys, to read its weight.";
+const FORMED = 0.5;
 const two = (x) => (x < 0.005 ? "" : x.toFixed(2));
 
+// The loss above the scores of the heads, over one axis of steps, with a line that is moved.
+const chart = (lab) => {
+  const [steps, losses, heads] = ["steps", "losses", "heads"].map((name) => lab.get(name));
+  const scores = Object.entries(lab.get("scores"));
+  const curve = lab.get("curve");
+  const root = canvas(320, scores.length ? 330 : 190, "Loss and scores over the training");
+  const last = Math.max(...steps, ...curve.map(([step]) => step), 1);
+  const x = scaleLinear([0, last], [34, 306]);
+  const y = scaleLinear([0, Math.max(...losses, ...curve.map(([, loss]) => loss), 1e-9)], [140, 22]);
+  const z = scaleLinear([0, 1], [286, 182]);
+  axes(root)({ x, y, yLabel: "loss", xTicks: 5, ...(scores.length ? {} : { xLabel: "training step" }) });
+  root.append(svg("path", { class: "al-curve al-loss", d: line(([s]) => x(s), ([, l]) => y(l))(curve) }));
+  root.append(...steps.map((s, k) => svg("circle", { class: "al-bin", cx: x(s), cy: y(losses[k]), r: 3.5 })));
+  const lines = scores.map(([, rows], k) => heads.map((_, h) =>
+    svg("path", { class: k ? "al-curve al-second" : "al-curve", d: line((s) => x(s), (s, n) => z(rows[n][h]))(steps) })));
+  if (scores.length) {
+    axes(root)({ x, y: z, xLabel: "training step", yLabel: "score of each head", xTicks: 5, yTicks: [0, 0.5, 1] });
+    root.append(svg("path", { class: "al-rule", d: `M34,${z(FORMED)}H306` }), ...lines.flat());
+  }
+  const nearest = (px) => steps.reduce((best, s, k) =>
+    (Math.abs(x(s) - px) < Math.abs(x(steps[best]) - px) ? k : best), 0);
+  const mark = cursor(root, "Training step", (scores.length ? [[22, 140], [182, 286]] : [[22, 140]]), {
+    to: (px) => lab.set({ at: nearest(px) }),
+    by: (ways) => lab.set({ at: Math.min(Math.max(lab.get("at") + ways, 0), steps.length - 1) }),
+  });
+  return {
+    root,
+    update() {
+      const step = steps[lab.get("at")];
+      mark(x(step), `step ${step}`, step, [steps[0], steps[steps.length - 1]]);
+      for (const own of lines) {
+        own.forEach((one, h) => one.classList.toggle("al-thin", h !== lab.get("head")));
+      }
+    },
+  };
+};
+
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Training lab", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Training lab", TRAITS);
     const [tokens, steps, heads] = ["tokens", "steps", "heads"].map((name) => lab.get(name));
-    const names = Object.keys(lab.get("scores"));
-    lab.slider("at", "Training step", {
-      min: 0, max: steps.length - 1, show: (at) => String(steps[at]),
-    });
+    const scores = lab.get("scores");
+    const names = Object.keys(scores);
+    const last = steps.length - 1;
+    const go = (ways) => lab.set({ at: Math.min(Math.max(lab.get("at") + ways, 0), last) });
+    lab.param("at", (text) => {
+      const at = text === "" ? -1 : steps.indexOf(Number(text));
+      return at < 0 ? undefined : at;
+    }, (at) => String(steps[at]));
+    lab.button("Step back", () => go(-1));
+    lab.button("Step on", () => go(1));
+    playButton(lab, "Play", (first) => {
+      const at = lab.get("at");
+      if (at === last && !first) return false;
+      return lab.set({ at: at === last ? 0 : at + 1 });
+    }, 800);
     lab.choice("head", "Head", heads.map((name, i) => [i, name]));
     lab.resetButton();
 
-    const pattern = () => lab.get("patterns")[lab.get("at")][lab.get("head")];
-    let inspected = null;
+    const patterns = () => lab.get("patterns")[lab.get("at")];
+    let inspected = null; // head, row, column
     const read = () => {
-      if (!inspected) return write(lab.readout, HINT);
-      const [i, j] = inspected;
-      const from = `${tokens[i]} (${i + 1}) looks at ${tokens[j]} (${j + 1})`;
-      return write(lab.readout, `${from} with weight ${pattern()[i][j].toFixed(3)}`);
+      if (!inspected) return lab.say(HINT);
+      const [h, i, j] = inspected;
+      const from = `${heads[h]}: ${tokens[i]} (${i + 1}) looks at ${tokens[j]} (${j + 1})`;
+      return lab.say(`${from} with weight ${patterns()[h][i][j].toFixed(3)}`);
     };
+    const pictures = heads.map((name, h) => {
+      const picture = pattern((i, j) => {
+        inspected = [h, i, j];
+        picture.frame(i, j, j);
+        read();
+      }, { rows: true, pointerdown: () => lab.set({ head: h }) });
+      const told = make("p", { class: "al-told" }, "");
+      const title = make("p", { class: "al-stage-title" }, name);
+      return { picture, told, title, element: make("div", {}, title, picture.element, told) };
+    });
+    const curves = chart(lab);
+    lab.stage("The training", "drag the line").show(curves.root, legend(
+      ...names.slice(0, 2).map((name, k) => [k ? "query" : "bar", k ? `${name} (dashed)` : name])));
+    lab.stage("What each head looks at", "a row for each word")
+      .show(make("div", { class: "al-heads" }, ...pictures.map(({ element }) => element)));
 
-    const weights = grid({
-      label: "Attention weights",
-      corner: "q \\ k",
-      rows: tokens,
-      columns: tokens,
+    const weights = lab.table("Attention weights", "of the chosen head", {
+      corner: "q \\ k", rows: tokens, columns: tokens,
       inspect: (i, j) => {
-        inspected = [i, j];
+        inspected = [lab.get("head"), i, j];
         read();
       },
     });
-    lab.stage("Weights α", "of the head, at this step").show(weights.element);
-    const table = grid({ label: "Scores", corner: "head", rows: heads, columns: names });
-    lab.stage("Scores of all heads", "at this step").show(table.element);
+    weights.table.classList.add("al-compact");
+    const table = lab.table("Scores", "of all heads, at this step", { corner: "head", rows: heads, columns: names });
+
+    const above = (at) => names.map((name) => [name,
+      heads.flatMap((head, h) => (scores[name][at][h] > FORMED ? [`${head} (${scores[name][at][h].toFixed(2)})`] : []))])
+      .filter(([, found]) => found.length);
+    const formed = steps.findIndex((_, at) => above(at).length);
+    const said = (at) => above(at).map(([name, found]) => `${name} of ${found.join(" and ")}`).join("; ");
 
     return lab.start(() => {
-      const at = lab.get("at");
-      weights.update(pattern(), { tone: byWeight, text: two });
-      const scores = lab.get("scores");
-      const lines = heads.map((_, i) => names.map((name) => scores[name][at][i]));
-      table.update(lines, { tone: byWeight });
-      table.choose(lab.get("head"));
-      write(lab.summary, `After ${steps[at]} steps, the loss is ${format(lab.get("losses")[at])}.`);
+      const [at, head] = [lab.get("at"), lab.get("head")];
+      curves.update();
+      pictures.forEach(({ picture, told, title }, h) => {
+        picture.update(patterns()[h], ...picture.at());
+        const own = names.map((name) => `${name} ${scores[name][at][h].toFixed(2)}`).join(", ");
+        write(told, own);
+        put(picture.element, { "aria-label": `${heads[h]} at step ${steps[at]}: ${own}` });
+        title.classList.toggle("al-chosen", h === head);
+      });
+      weights.update(patterns()[head], { tone: byWeight, text: two });
+      table.update(heads.map((_, i) => names.map((name) => scores[name][at][i])), { tone: byWeight });
+      table.choose(head);
+      const loss = `After ${steps[at]} steps, the loss is ${format(lab.get("losses")[at])}.`;
+      const who = names.length ? ` Above one half: ${said(at) || "no score of any head"}.` : "";
+      write(lab.summary, loss + who);
+      if (formed > 0) {
+        const solved = at === formed - 1;
+        lab.task.classList.toggle("al-done", solved);
+        write(lab.task, solved
+          ? `Done: the next step shown is ${steps[formed]}, with ${said(formed)}. On the way, the ` +
+            `loss falls to ${format(lab.get("losses")[formed])}.`
+          : "Which is the last step shown at which no score is above one half yet?");
+      }
       read();
     });
   },

@@ -15,6 +15,7 @@ class TrainingLab(base.Lab):
         tokens: a name for each token, t of them.
         steps: the training steps that are kept, n of them.
         losses: the loss at each of them.
+        curve: the whole loss curve as (step, loss) pairs, unless it is only these.
         patterns: weights (n, heads, t, t), from 0 to 1; the heads of all blocks in
             a row.
         heads: a name for each head.
@@ -22,7 +23,7 @@ class TrainingLab(base.Lab):
         at: index of the step that is shown.
         head: index of the head that is shown.
 
-    All but ``scores``, ``at`` and ``head`` are required.
+    All but ``curve``, ``scores``, ``at`` and ``head`` are required.
 
     Raises:
         TypeError: one that is required is missing or empty.
@@ -42,6 +43,7 @@ class TrainingLab(base.Lab):
     losses = traitlets.List(traitlets.Float(), help="loss at each step").tag(
         sync=True, lab=True
     )
+    curve = traitlets.List(help="(step, loss) pairs").tag(sync=True, lab=True)
     heads = traitlets.List(traitlets.Unicode(), help="a name for each head").tag(
         sync=True, lab=True
     )
@@ -60,6 +62,20 @@ class TrainingLab(base.Lab):
                 "some steps of a training run and pass them as patterns."
             )
         super().__init__(**values)
+
+    @traitlets.default("curve")
+    def _default_curve(self):
+        return [list(pair) for pair in zip(self.steps, self.losses, strict=True)]
+
+    @traitlets.validate("curve")
+    def _check_curve(self, proposal):
+        pairs = [list(pair) for pair in proposal.value]
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise traitlets.TraitError(
+                "curve must hold (step, loss) pairs, such as list(zip(steps, losses)), "
+                f"but got {proposal.value[:3]!r}."
+            )
+        return pairs
 
     @traitlets.validate("patterns")
     def _check_patterns(self, proposal):

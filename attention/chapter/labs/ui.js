@@ -1,8 +1,7 @@
 // What the labs share on screen: controls, grids of numbers, and lines that are announced.
 import { format } from "./core.js";
 
-export const make = (tag, attributes = {}, ...children) => {
-  const element = document.createElement(tag);
+const dress = (element, attributes, children) => {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value !== null && value !== false) {
@@ -11,6 +10,13 @@ export const make = (tag, attributes = {}, ...children) => {
   }
   element.append(...children);
   return element;
+};
+export const make = (tag, attributes = {}, ...children) =>
+  dress(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const put = (element, attributes) => {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
 };
 
 // Writes only what changed: a redraw of large grids has to fit into one frame.
@@ -169,6 +175,54 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape 
     link: (...taking) => lines.forEach((line, i) => flag(line, "al-linked", taking.includes(i))),
     flagCells: (name, test) =>
       cells.forEach((line, i) => line.forEach((cell, j) => flag(cell, name, test(i, j)))),
+  };
+};
+
+// ---- patterns ----
+
+// One head's weights as a square of cells. Pointing at a cell, or moving to it with the arrow
+// keys, is heard by `inspect(i, j)`; with `rows`, the keys lead from row to row, too.
+export const pattern = (inspect, { rows = false, ...more } = {}) => {
+  const [cells, frame] = [svg("g"), svg("rect", { class: "al-frame" })];
+  const look = { class: "al-pattern", role: "img", tabindex: 0, viewBox: "0 0 100 100", ...more };
+  const element = svg("svg", look, cells, frame);
+  let [side, row, column] = [1, 0, 0];
+  const at = (i, j) => {
+    if (rows) [row, column] = [i, j];
+    inspect(i, j);
+  };
+  element.addEventListener("focus", () => at(row, column));
+  element.addEventListener("keydown", (event) => {
+    const next = step(event, row, column, side, side);
+    if (!next || (!rows && next[0] !== row)) return;
+    event.preventDefault();
+    column = Math.min(next[1], next[0]);
+    at(next[0], column);
+  });
+  const point = (event) => {
+    const box = element.getBoundingClientRect();
+    const cell = (x, size) => clamp(Math.floor((side * x) / size), 0, side - 1);
+    at(cell(event.clientY - box.top, box.height), cell(event.clientX - box.left, box.width));
+  };
+  element.addEventListener("pointermove", point);
+  element.addEventListener("pointerdown", point);
+  return {
+    element,
+    at: () => [row, column],
+    // Frames a row up to its own token, or one cell of it.
+    frame(i, from, to) {
+      const [size, gap] = [100 / side, Math.min(0.6, 8 / side)];
+      const wide = (to - from + 1) * size - gap;
+      put(frame, { x: from * size, y: i * size, width: wide, height: size - gap });
+    },
+    update(weights, i, j) {
+      [side, row, column] = [weights.length, i, j];
+      const [size, gap] = [100 / side, Math.min(0.6, 8 / side)];
+      cells.replaceChildren(...weights.flatMap((line, a) =>
+        line.slice(0, a + 1).map((weight, b) =>
+          svg("rect", { x: b * size, y: a * size, width: size - gap, height: size - gap,
+            style: `--tone:${(100 * weight).toFixed(1)}%` }))));
+    },
   };
 };
 

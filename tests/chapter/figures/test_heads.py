@@ -61,7 +61,7 @@ def test_circuit_looks_one_back_then_for_the_same():
     ax = heads.circuit(["A", "B", "C"])
     found = cells(ax)
     assert [cell.text for cell in found] == [
-        "A", "B", "C", "A", "A", "B, after A", "C, after B", "A", "next: B"
+        "A", "B", "C", "A", "A", "B\nafter A", "C\nafter B", "A", "next: B"
     ]  # fmt: skip
     middles = [cell.x + cell.width / 2 for cell in found]
     joined = [(start[0], end[0]) for start, end, _ in arrows(ax)]

@@ -76,13 +76,9 @@ def scale_numbers(lab):
 def dropout_numbers(lab):
     weights = torch.tensor(lab.weights, dtype=torch.float64)
     dropped, mean = lab.compute()
-    kept = lab.kept() if lab.training else torch.ones_like(weights)
     return {
         "Weights α": with_column(weights, weights.sum(dim=-1)),
-        "Kept (1) or dropped (0)": [
-            [str(int(x)) for x in row] for row in kept.tolist()
-        ],
-        "After dropout": with_column(dropped, dropped.sum(dim=-1)),
+        "The last draw": with_column(dropped, dropped.sum(dim=-1)),
         "Mean over the draws": with_column(mean, mean.sum(dim=-1)),
     }
 
@@ -152,7 +148,7 @@ def training_lab(**state):
         steps=STEPS,
         losses=[2.5, 1.25, 0.125],
         heads=["block 1, head 1", "block 2, head 1"],
-        scores={"induction": torch.rand(3, 2, generator=draws).tolist()},
+        scores={"induction": [[0.1, 0.2], [0.3, 0.4], [0.2, 0.9]]},
         patterns=patterns.softmax(dim=-1).tolist(),
         **state,
     )
@@ -233,6 +229,12 @@ def drawn(lab):
         return drawn_heads(lab)
     if isinstance(lab, labs.HeadSplitLab):
         return drawn_entries(lab)
+    if isinstance(lab, labs.DropoutLab):
+        weights = torch.tensor(lab.weights, dtype=torch.float64)
+        dropped, mean = lab.compute()
+        shown = {"Weights α": weights, "The last draw": dropped}
+        shown["Mean over the draws"] = mean
+        return {title: (values, values) for title, values in shown.items()}
     return {}
 
 
@@ -326,12 +328,18 @@ CONTROLS = [
     ("ScaleLab", "select", "Divide by", {"divisor": (2, "full")}),
     ("ScaleLab", "number", "another d", {"other": 9}),
     ("ScaleLab", "button", "New draws", {"seed": 2}),
-    ("DropoutLab", "select", "Mask", {"source": (2, "draw")}),
-    ("DropoutLab", "select", "Mask", {"source": (1, "b")}),
     ("DropoutLab", "range", "p", {"p": float}),
-    ("DropoutLab", "button", "Draw again", {"draw": 2, "source": "draw"}),
-    ("DropoutLab", "range", "Mean over", {"draws": int}),
+    ("DropoutLab", "button", "Draw once", {"draws": 101}),
+    ("DropoutLab", "button", "Draw 100", {"draws": 200}),
+    ("DropoutLab", "button", "New draws", {"seed": 2}),
     ("DropoutLab", "checkbox", "train(), not eval()", {"training": False}),
+    ("DropoutLab", "button", "Forget to divide", {"bug": "undivided"}),
+    (
+        "DropoutLab",
+        "button",
+        "Left on in eval()",
+        {"bug": "left on", "training": False},
+    ),
     ("HeadSplitLab", "radio", "3. scores", {"step": 3}),
     *[
         ("HeadSplitLab", "radio", label, {"step": step})
@@ -346,7 +354,7 @@ CONTROLS = [
     ("MultiHeadLab", "range", "d_out of one head", {"d_head": int}),
     ("MultiHeadLab", "select", "Token", {"token": (2, 2)}),
     ("MultiHeadLab", "button", "head 1", {"silenced": [1]}),
-    ("TrainingLab", "range", "Training step", {"at": STEPS.index}),
+    ("TrainingLab", "button", "Step on", {"at": 1}),
     ("TrainingLab", "select", "Head", {"head": (1, 1)}),
 ]
 

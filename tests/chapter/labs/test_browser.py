@@ -86,20 +86,6 @@ def test_width_that_heads_do_not_divide_falls_back_to_one_head(lab_on_page):
     check(root, lab)
 
 
-def test_presets_are_left_and_entered_with_p(lab_on_page):
-    root, lab, _ = lab_on_page("DropoutLab")
-    slider = find(root, "range", "p")
-    slider.focus()
-    slider.press("ArrowLeft")
-    lab.p = 0.45
-    assert lab.source == "draw"
-    check(root, lab)
-    root.get_by_role("combobox", name="Mask").select_option(index=1)
-    lab.p = 0.5
-    lab.source = "b"
-    check(root, lab)
-
-
 # ---- editing, reading, moving ----
 
 

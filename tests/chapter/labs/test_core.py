@@ -129,12 +129,17 @@ def dropout_case(g):
     t, p = pick(g, 1, 12), pick(g, 0, 18) / 20
     weights = torch.softmax(torch.randn(t, t, generator=g, dtype=F64), dim=-1)
     seed, count = pick(g, 1, 100_000), pick(g, 1, 9)
-    kept = [draws.kept(t, t, p, seed + n) for n in range(count)]
-    dropped = [weights * one / (1 - p) for one in kept]
+    kept = torch.stack([draws.kept(t, t, p, seed + n) for n in range(count)])
+    dropped = weights * kept / (1 - p)
+    # The layer itself, on ones: what stays is 1 / (1 - p), and no other number.
+    layer = torch.nn.functional.dropout(torch.ones(99, dtype=F64), p).unique()
+    assert set(layer.tolist()) <= {0.0, torch.tensor(1 / (1 - p), dtype=F64).item()}
+    counts = kept.cumsum(dim=0)
     return [
         case("drawKept", kept[0], t, t, p, seed),
+        case("countKept", counts, t, t, p, seed, count),
         case("dropout", dropped[0], weights, kept[0], p),
-        case("meanDropout", torch.stack(dropped).mean(dim=0), weights, p, seed, count),
+        case("meanDropout", dropped.mean(dim=0), weights, counts[-1], count, p),
     ]
 
 

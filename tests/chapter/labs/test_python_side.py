@@ -28,7 +28,6 @@ from attention.chapter.labs import (
     MultiHeadLab,
     ScaleLab,
     compose,
-    dropout,
 )
 from attention.chapter.labs.stored import STATE, VIEW, steady_ids
 
@@ -103,24 +102,38 @@ def test_a_future_token_moves_no_earlier_output():
     assert (moved[3:] > 1e-3).all()
 
 
-@pytest.mark.parametrize("which", ["a", "b"])
-def test_dropout_presets_are_the_published_masks(which):
-    ones = [
-        ["2." if bit == "1" else "0." for bit in row] for row in dropout.PRESETS[which]
-    ]
-    assert ones == PRINTED[f"dropout_ones@{which}"]
-    assert (
-        printed(DropoutLab(source=which).compute()[0])
-        == PRINTED[f"dropout_weights@{which}"]
-    )
-
-
 def test_dropout_mean_comes_back_to_the_weights():
     lab = DropoutLab(draws=1000)
     weights = torch.tensor(lab.weights, dtype=torch.float64)
     assert (lab.compute()[1] - weights).abs().max() < 0.1
     lab.training = False
     assert torch.equal(lab.compute()[0], weights)
+
+
+def test_dropout_bugs_do_what_they_are_called():
+    lab = DropoutLab(draws=1000, bug="undivided", p=0.25)
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, mean = lab.compute()
+    assert set((dropped / weights).nan_to_num().unique().tolist()) == {0.0, 1.0}
+    assert (mean - 0.75 * weights).abs().max() < 0.05
+    left = DropoutLab(bug="left on", training=False)
+    assert not torch.equal(left.compute()[0], weights)
+    assert torch.equal(left.compute()[0], DropoutLab().compute()[0])
+    # PyTorch's function is left on like this unless it is told.
+    assert (torch.nn.functional.dropout(torch.ones(99), 0.5) == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "multiplied by 2.0000"),
+        ({"bug": "undivided"}, "goes to 0.5000 times"),
+        ({"bug": "left on", "training": False}, "left on in eval"),
+        ({"training": False}, "nothing is dropped"),
+    ],
+)
+def test_dropout_figure_says_what_is_shown(given, words):
+    assert words in DropoutLab(**given).fallback()
 
 
 def test_head_split_lab_shows_the_reference():
@@ -199,8 +212,9 @@ def test_scale_lab_spreads_by_the_root():
         (lambda: ScaleLab(divisor="d"), TraitError, "'root'"),
         (lambda: ScaleLab(seed=0), TraitError, "from 1 to 1000"),
         (lambda: DropoutLab(p=1.0), TraitError, "from 0 to 0.9"),
-        (lambda: DropoutLab(source="c"), TraitError, "'draw'"),
-        (lambda: DropoutLab(source="a", p=0.1), TraitError, "Pass source='draw'"),
+        (lambda: DropoutLab(bug="leak"), TraitError, "'left on'"),
+        (lambda: DropoutLab(seed=1001), TraitError, "from 1 to 1000"),
+        (lambda: DropoutLab(key=6), TraitError, "from 0 to 5"),
         (lambda: DropoutLab(weights=torch.ones(2, 3)), TraitError, "square"),
         (lambda: DropoutLab(draws=0), TraitError, "from 1 to 1000"),
         (lambda: HeadSplitLab(num_heads=3), TraitError, "must divide d_out"),
@@ -237,13 +251,6 @@ def test_state_is_read_set_and_observed():
     assert len(lab.inputs) == 6
     lab.inputs = torch.zeros(6, 3)
     assert lab.inputs[5] == [0.0, 0.0, 0.0]
-
-
-def test_preset_follows_what_it_depends_on():
-    lab = DropoutLab()
-    assert lab.source == "a"
-    lab.p = 0.2
-    assert lab.source == "draw"
 
 
 # ---- what a cell puts out ----

@@ -191,7 +191,7 @@ def test_a_head_goes_off_and_the_words_change(visit, gpt_site, serving, width):
     check(root, lab())
 
     # A head's weights by keyboard, from the largest of the row that looks.
-    root.locator(".tg-picture").nth(3).focus()
+    root.locator(".al-pattern").nth(3).focus()
     page.keyboard.press("ArrowLeft")
     weight = lab().compute()[0][1, 1, -1, 2]
     words = f"starts (9) looks at starts (3) with weight {weight:.4f}"
