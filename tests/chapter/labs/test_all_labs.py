@@ -180,7 +180,8 @@ def moves(hand):
         changed = {}
         for control in controls(root):
             kind = control.get_attribute("data-kind")
-            if changed.get(kind) or not control.is_visible():
+            start = control.text_content() == "Reset"
+            if changed.get(kind) or start or not control.is_visible():
                 continue
             before = ask(root, STATE)
             hand(page, control, kind)
@@ -346,6 +347,29 @@ def test_lab(visit, pages, serving, name, way):
     assert way == "file" or one.left == []
 
 
+FAULTS = {
+    "12 px": ".attn-lab .al-title { font-size: 0.7rem }",
+    "text 200 %": ".attn-lab .al-title { font-size: 14px }",
+    "light": ".attn-lab .al-summary { color: #999 }",
+    "targets": ".attn-lab .al-button { zoom: 0.3 }",
+    "390 px": ".attn-lab .al-controls { width: 900px }",
+    "zoom 200 %": ".attn-lab .al-button { margin: -20px !important }",
+    "together": ".attn-lab .al-stages { margin: 1200px 0 !important }",
+    "forced colors": ".attn-lab .al-curve { stroke: Canvas !important }",
+    "still": "@keyframes x { to { opacity: 0 } } form { animation: x 9s }",
+}
+
+
+@pytest.mark.parametrize("way", FAULTS)
+def test_a_planted_fault_is_noticed(visit, pages, serving, way):
+    options, check = WAYS[way]
+    page = visit(**options).open(f"{serving(pages)}/ScaleLab.html")
+    page.locator(".attn-lab").wait_for()
+    page.add_style_tag(content=FAULTS[way])
+    with pytest.raises(AssertionError):
+        check(page.locator(".attn-lab"), page)
+
+
 @pytest.mark.parametrize("way", ["no scripts"])
 @pytest.mark.parametrize("name", LABS)
 def test_static(visit, pages, serving, name, way):
@@ -371,7 +395,7 @@ class Table:
 
     def pytest_runtest_logreport(self, report):
         name, _, way = report.nodeid.partition("[")[2].rstrip("]").partition("-")
-        if report.when == "call" or report.outcome != "passed":
+        if name in LABS and (report.when == "call" or report.outcome != "passed"):
             self.found.setdefault(way, {})[name] = report.outcome
 
     def show(self):
