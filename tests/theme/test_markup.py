@@ -226,7 +226,9 @@ def test_words_in_formulas_are_words_on_all_pages(soups):
         source = formula["alttext"]
         named = re.findall(r"\\(?:mathrm|text|operatorname)\{([^{}\\]+)\}", source)
         for word in named + re.findall(r"[_^]\{([A-Za-z]{2,})\}", source):
-            parts = [part.get_text() for part in formula.find_all(["mi", "mtext"])]
+            parts = [
+                part.get_text() for part in formula.find_all(["mi", "mo", "mtext"])
+            ]
             assert word in parts, f"{source}: {parts}"
             words += 1
     assert words > 5
@@ -386,7 +388,8 @@ def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
     data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
     page = (
-        '<head><meta name="viewport" content="x"><link rel="stylesheet" href="a.css">'
+        '<html lang="en"><head><meta name="viewport" content="x">'
+        '<link rel="stylesheet" href="a.css">'
         f"{data}<script src='x'></script></head><body>"
         f"<script>document.write(`<b>`);</script>{data}</body>"
     )
