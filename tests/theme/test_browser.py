@@ -86,15 +86,12 @@ def test_contents_follow_and_bars_open(browser, address):
             assert button.get_attribute("aria-expanded") == "false"
             button.focus()
             visit.page.keyboard.press("Enter")
-            visit.page.wait_for_timeout(600)
             assert button.get_attribute("aria-expanded") == "true"
-            assert entry.is_visible()
-            inside = "(which) => !!document.activeElement.closest("
-            inside += "`.bd-sidebar-${which}`)"
-            assert visit.page.evaluate(inside, which)
+            entry.wait_for(state="visible")
+            inside = "document.activeElement.closest('.bd-sidebar-%s')"
+            visit.page.wait_for_function(inside % which)
             visit.page.keyboard.press("Escape")
-            visit.page.wait_for_timeout(600)
-            assert not entry.is_visible()
+            entry.wait_for(state="hidden")
             assert button.get_attribute("aria-expanded") == "false"
             assert button.evaluate("(e) => e === document.activeElement")
         assert visit.errors == []
