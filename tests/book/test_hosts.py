@@ -172,6 +172,11 @@ class Seen:
         self.cells = visit.page.evaluate(LOOK)
 
 
+# Not yet seen to pass in Notebook: README says so. Once it does, the mark goes.
+HOSTS = [
+    "JupyterLab",
+    pytest.param("Notebook", marks=pytest.mark.xfail(reason="not yet seen to pass")),
+]
 # What README's table says "yes" to, in its order.
 FEATURES = {}
 
@@ -248,20 +253,20 @@ def check_page(browser, address, own_errors, host, name):
             visit.page.screenshot(path=f"{os.environ['HOSTS_SHOTS']}/{host}-{name}.png")
 
 
-@pytest.mark.parametrize("host", live.HOSTS)
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_small_page_works(browser, address, own_errors, host):
     check_page(browser, address, own_errors, host, SMALL)
 
 
 @pytest.mark.hosts
 @pytest.mark.parametrize("name", [name for name in PAGES if name != SMALL])
-@pytest.mark.parametrize("host", live.HOSTS)
+@pytest.mark.parametrize("host", HOSTS)
 def test_every_page_works(browser, address, own_errors, host, name):
     check_page(browser, address, own_errors, host, name)
 
 
 @pytest.mark.hosts
-@pytest.mark.parametrize("host", live.HOSTS)
+@pytest.mark.parametrize("host", HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])
     with live.opened(browser, address, host, "06_averaging.ipynb") as visit:
@@ -277,7 +282,7 @@ def test_readme_says_what_is_tried_here():
     lines = re.search(r"^\| \| JupyterLab .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
     head, _, *rows = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
     assert [title.split()[0] for title in head[1:3]] == list(live.HOSTS)
-    expected = [[title, "yes", "yes", "not tried"] for title in FEATURES]
-    stored = "Stored figures are drawn before a cell has run"
-    expected.append([stored, "once trusted", "once trusted", "not tried"])
+    expected = [[title, "yes", "not yet", "not tried"] for title in FEATURES]
+    stored = "Stored figures are drawn before a cell has run, untrusted"
+    expected.append([stored, "no", "no", "not tried"])
     assert rows == expected
