@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError, ThemeError
 
-from tests.book.pages import toc_entries
+from tests.book.pages import ROOT, toc_entries
 from tests.theme.conftest import site_pages
 
 from lean_site import (  # isort: skip
@@ -119,14 +120,20 @@ def test_unused_files_are_not_published(site):
 
 def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
-    assert len(sheets["bootstrap.css"]) < 60_000, "most of Bootstrap is not used here"
-    assert "Licensed under MIT" in sheets["bootstrap.css"]
+    # Since pydata-sphinx-theme 0.16, Bootstrap is in the theme's own sheet.
+    own = "bootstrap.css" in sheets
+    bootstrap = sheets["bootstrap.css" if own else "pydata-sphinx-theme.css"]
+    assert len(bootstrap) < (60_000 if own else 110_000), "most of it is not used here"
+    assert "Licensed under MIT" in bootstrap
     assert "Font Awesome Free" in sheets["icons.css"]
     page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
-    for name, sheet in (("navbar-brand", "bootstrap"), ("bd-header", "pydata")):
+    for name, sheet in (
+        ("navbar-brand", "bootstrap" if own else "pydata"),
+        ("bd-header", "pydata"),
+    ):
         assert re.search(rf'class="[^"]*{name}', page)
         assert any(f".{name}" in css for n, css in sheets.items() if sheet in n)
-    assert ".accordion-item" not in sheets["bootstrap.css"]
+    assert ".accordion-item" not in bootstrap
 
 
 def test_variables_that_nothing_asks_for_are_dropped():
@@ -219,7 +226,9 @@ def test_words_in_formulas_are_words_on_all_pages(soups):
         source = formula["alttext"]
         named = re.findall(r"\\(?:mathrm|text|operatorname)\{([^{}\\]+)\}", source)
         for word in named + re.findall(r"[_^]\{([A-Za-z]{2,})\}", source):
-            parts = [part.get_text() for part in formula.find_all(["mi", "mtext"])]
+            parts = [
+                part.get_text() for part in formula.find_all(["mi", "mo", "mtext"])
+            ]
             assert word in parts, f"{source}: {parts}"
             words += 1
     assert words > 5
@@ -268,6 +277,33 @@ def test_two_ways_in_a_paragraph_are_seen():
     )
     paragraph = BeautifulSoup(text, "html.parser").p
     assert ways_of_writing(paragraph) == {"d_k": ["code", "formula", "plain"]}
+
+
+def test_headings_and_links_to_them_have_names(soups):
+    headings = 0
+    for page in BOOK_PAGES:
+        for link in soups[page].select("article a.headerlink"):
+            heading = link.parent
+            if not re.fullmatch("h[1-6]", heading.name):
+                continue
+            named = soups[page].find(id=heading["aria-labelledby"])
+            assert "#" not in named.get_text(), "the sign of the link is not its title"
+            assert named.parent is heading
+            assert link["aria-label"] == "# link to this section"
+            headings += 1
+    assert headings > 200
+
+
+def test_the_foot_says_edition_licenses_and_checks(soups):
+    version = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+    for page in BOOK_PAGES:
+        foot = soups[page].select_one("footer.bd-footer-content")
+        text = " ".join(foot.get_text(" ").split())
+        for words in (f"edition {version}", "CC BY 4.0", "Apache 2.0"):
+            assert words in text, page
+        link = foot.find("a", string="How this book is checked")
+        assert link["href"].endswith("checks.html")
+        assert len(soups[page].select("footer.bd-footer-content")) == 1
 
 
 def test_no_line_begins_with_a_full_stop(soups):
@@ -352,7 +388,8 @@ def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
     data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
     page = (
-        '<head><meta name="viewport" content="x"><link rel="stylesheet" href="a.css">'
+        '<html lang="en"><head><meta name="viewport" content="x">'
+        '<link rel="stylesheet" href="a.css">'
         f"{data}<script src='x'></script></head><body>"
         f"<script>document.write(`<b>`);</script>{data}</body>"
     )
