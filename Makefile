@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test mutants budget measure repository pdf slides citation experiments bench clean
+.PHONY: help setup book serve check notebooks execute test hosts mutants budget measure repository pdf slides citation experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,18 +75,28 @@ $(OTHER)/.ready:
 	@touch $@
 else ifdef MODELS
 # The package's layers inside models of two libraries, built from a config: no download.
-test: $(READY)
-	$(BIN)/python -m pip install -q -c constraints.txt torch torchvision transformers timm
-	$(BIN)/python -c "import timm, transformers" # a skip must not look like a pass
-	$(BIN)/python -m pytest -rs --timeout=300 tests/package/test_real_models.py
+# In an environment of its own, since they bring a PyTorch for themselves if they must.
+test: .venv-models/.ready
+	.venv-models/bin/python -m pytest -rs --timeout=300 -m package \
+		tests/package/test_real_models.py tests/package/test_small_gpt.py
+
+.venv-models/.ready: constraints.txt
+	$(PYTHON) -m venv .venv-models
+	.venv-models/bin/python -m pip install -q -c constraints.txt \
+		torch torchvision transformers timm pytest pytest-timeout
+	.venv-models/bin/python -c "import timm, transformers" # a skip is no pass
+	@touch $@
 else
 test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1, MODELS=1)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget" \
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget and not hosts" \
 		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
 endif
 
 budget: $(READY) ## hold every page against site_budget.json, in a browser
 	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/theme
+
+hosts: $(READY) ## open every page in JupyterLab and Notebook, in a browser
+	$(BIN)/python -m pytest -rs -m hosts tests/book
 
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)

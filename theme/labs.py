@@ -1,9 +1,10 @@
 """Sphinx extension: the labs work on the built page, with no kernel and no CDN.
 
 MyST-NB would load require.js and a widget manager from two other hosts. Instead, a page
-with labs gets one script and one style sheet of the site's own, made from the files in
-attention/chapter/labs. The state that the notebook stores stays in the page, without
-the copies of the labs' code. Without JavaScript, each lab's static figure is shown.
+gets scripts and style sheets of the site's own, made from the files in
+attention/chapter/labs: what all labs share, and the labs that it shows. The state that
+the notebook stores stays in the page, without the copies of the labs' code. Without
+JavaScript, each lab's static figure is shown.
 
 Neither PyTorch nor the package is imported.
 """
@@ -40,7 +41,8 @@ def assets():
     """Give the files that the site serves, as a mapping of name to text."""
     compose = _compose()
     loader = Path(__file__).with_name("labs_loader.js").read_text(encoding="utf-8")
-    return {"labs.js": compose.classic(loader), "labs.css": compose.all_styles()}
+    styles = {path.name: path.read_text("utf-8") for path in compose.sheets()}
+    return compose.classic(loader) | styles
 
 
 def lab_states(stored):
@@ -105,8 +107,11 @@ def _add_to_page(app, pagename, templatename, context, doctree):
     # A "</script>" within the state must not end the element that holds it.
     state = json.dumps(data["labs"], sort_keys=True).replace("</", "<\\/")
     context["body"] += f'<script type="{STATE_TYPE}">{state}</script>'
-    app.add_js_file("labs.js", loading_method="defer")
-    app.add_css_file("labs.css")
+    compose, shown = _compose(), {m["lab"] for m in data["labs"]["state"].values()}
+    for name in compose.files_for(shown):
+        app.add_js_file(name, loading_method="defer")
+    for path in compose.sheets(shown):
+        app.add_css_file(path.name)
 
 
 class KeepStaticFigure(SphinxPostTransform):

@@ -1,5 +1,8 @@
 // Shows the labs of a static page from the state that its notebook stored: no kernel.
-// Set behind the labs' own code, in one classic script, so that it runs from file:// too.
+// Classic scripts, so that it runs from file:// too. It stands in the first of them, and
+// starts when those of the page's labs are there.
+
+const { labs } = labParts;
 
 const STATE = "application/vnd.jupyter.widget-state+json";
 const VIEW = "application/vnd.jupyter.widget-view+json";

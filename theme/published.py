@@ -2,10 +2,10 @@
 
 A cell whose metadata names published values (`shows`) gets a line below its output that
 opens: what the value is, who printed it, which digits, whether ours equal them, and
-which other cells show it. The digits themselves are marked; a click on one opens the
-line at its value. The line is plain markup, so it works without scripts; for keyboards
-and screen readers it is one stop a cell, since a button at each number would drown the
-numbers.
+which other cells show it, and the lab that can be set to it. The digits themselves are
+marked; a click on one opens the line at its value. The line is plain markup, so it
+works without scripts; for keyboards and screen readers it is one stop a cell, since a
+button at each number would drown the numbers.
 
 It stands outside of the cell's output: what is in there, the page printed itself.
 """
@@ -21,6 +21,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+import lab_states  # noqa: E402
 
 from tools import printed_values as data  # noqa: E402
 
@@ -77,7 +79,7 @@ def _digits(entry):
     return f"{text} and {rest} more" if rest > 0 else text
 
 
-def _entry(value_id, text, others, table):
+def _entry(value_id, text, others, table, lab):
     _, sentence = verdict(text, value_id)
     entries = data.published(value_id)
     printed = "; or ".join(
@@ -94,11 +96,18 @@ def _entry(value_id, text, others, table):
         f"{html.escape(entries[0]['how'].rstrip('.'))}. "
         f"<strong>{sentence}</strong>{also}</p>"
         f"<p>Printed by {printed}. "
-        f'<a href="{table}#{anchor}">In the table of all values</a></p></li>'
+        f'<a href="{table}#{anchor}">In the table of all values</a>{_see(lab)}</p></li>'
     )
 
 
-def line(values, text, others, table):
+def _see(lab):
+    if not lab:
+        return ""
+    link, name = lab
+    return f' · <a href="{html.escape(link)}">Set the {name} to it</a>'
+
+
+def line(values, text, others, table, labs=None):
     """Write the line below a cell's output, closed.
 
     Args:
@@ -106,13 +115,17 @@ def line(values, text, others, table):
         text: what it printed.
         others: for each id, name and link of the other cells that show it.
         table: the address of the page with all values.
+        labs: for each id that a lab shows, the address of that state and its name.
 
     Returns:
         HTML.
     """
     words = list(dict.fromkeys(verdict(text, value)[0] for value in values))
     count = "Published value" if len(values) == 1 else f"{len(values)} published values"
-    entries = "".join(_entry(v, text, others.get(v, []), table) for v in values)
+    labs = labs or {}
+    entries = "".join(
+        _entry(v, text, others.get(v, []), table, labs.get(v)) for v in values
+    )
     return (
         f'<details class="published"><summary>{count}: {_join(words)}</summary>'
         f"<ul>{entries}</ul></details>"
@@ -189,7 +202,9 @@ class LineBelow(SphinxPostTransform):
             )
             others = {value: self._others(name, value) for value in values}
             table = self._link(TABLE)
-            cell += nodes.raw("", line(values, text, others, table), format="html")
+            labs = {value: self._lab(value) for value in values}
+            told = line(values, text, others, table, labs)
+            cell += nodes.raw("", told, format="html")
 
     def _others(self, own, value):
         here = self.env.docname
@@ -199,6 +214,13 @@ class LineBelow(SphinxPostTransform):
             for name, values in metadata.get("published", {}).items()
             if value in values and (page, name) != (here, own)
         ]
+
+    def _lab(self, value):
+        state = lab_states.state_of(value)
+        if not state or state[0] not in self.env.found_docs:
+            return None
+        page, anchor, name = state
+        return f"{self._link(page)}#{anchor}", name
 
     def _link(self, page):
         return self.app.builder.get_relative_uri(self.env.docname, page)

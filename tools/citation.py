@@ -70,9 +70,9 @@ def _name(author):
     return f"{author['family-names']}, {author['given-names']}"
 
 
-def written(page):
+def written(page, root=ROOT):
     """Return the page with the entry in its place."""
-    text, places = PLACE.subn(lambda _: f"```bibtex\n{bibtex()}\n```\n", page)
+    text, places = PLACE.subn(lambda _: f"```bibtex\n{bibtex(root)}\n```\n", page)
     if places != 1:
         raise ValueError("the page has not one block of bibtex")
     return text

@@ -16,6 +16,7 @@ to the originals, and the cut files have names of their own (NOTICE).
 import json
 import sys
 from pathlib import Path
+from string import ascii_letters
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
@@ -23,18 +24,32 @@ from fontTools.varLib.instancer import instantiateVariableFont
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIC = ROOT / "theme" / "static" / "fonts"
+
 # What each face holds, for the test that every page is set in it.
 HELD = ROOT / "tests" / "theme" / "letters.json"
+# ASCII, and what the pages use or are likely to: all pages carry each further one.
 LETTERS = (
     "".join(map(chr, range(0x20, 0x7F)))
-    + "\u00a0¡§©«°±²³·»¿×÷ÄÖÜßäöüàáâçèéêëíîïñóôõøúūœ‑–—‘’“”•…′″→←↑↓↗≈≠≤≥−√∞∈·⋅"
+    + "\u00a0§©°±·×ÄÖÜßäöüáçèéëíñóŁ‑–—‘’“”…′→←≈≤≥−√"
 )
-GREEK = "αβγδεζηθικλμνξοπρστυφχψωΔΘΛΣΦΨΩ"
-CODE = LETTERS + GREEK + "ᵀ⁰¹⁻₀₁₂│─┌┐└┘├┤┬┴┼█▁▂▃▄▅▆▇✓✗⟶⇒"
-MATHS = LETTERS + GREEK + "ϵϕ∑∏∂∇∥‖|⌊⌋⌈⌉⟨⟩⊤⋯⋮⋱∘⊙⊕∼∝∀∃ℝℕ𝔼ℓ⁡⁢⏟^~¯ˆ√←↦⇒⇔≪≫⊂∪∩"
-ITALICS = "".join(
-    chr(c) for c in [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6FC, 0x1D71C)]
-)
+GREEK = "αβγδεθλμνπρστφψωΔΣΦΩ"
+CODE = LETTERS + GREEK + "ᵀ⁻₀₁₂│─┌┐└┘├┤┬┴┼█▁▂▃▄▅▆▇✓✗∞≠"
+MATHS = LETTERS + GREEK + "∑∏∂∇∞≠∈∼∝⋯⊤⊙‖⟨⟩⇒ℝ⁡⁢⏟"
+
+
+def italic(letter):
+    """Give a letter as formulas show it where it stands alone: h as ℎ, α as 𝛼."""
+    if letter == "h":
+        return "ℎ"
+    for first, start in (("A", 0x1D434), ("a", 0x1D44E), ("α", 0x1D6FC)):
+        place = ord(letter) - ord(first)
+        if 0 <= place < (25 if first == "α" else 26):
+            return chr(start + place)
+    return letter
+
+
+# As browsers set a letter that stands alone: in the italics of mathematics.
+ITALICS = "".join(map(italic, ascii_letters + GREEK[: GREEK.index("Δ")]))
 FONTS = {  # name -> (where the original lies, its characters, range of weights)
     "text": ("**/source-serif-4-latin-wght-normal.woff2", LETTERS, (400, 700)),
     "text-italic": ("**/source-serif-4-latin-wght-italic.woff2", LETTERS, (400, 400)),

@@ -8,6 +8,8 @@ Writes `repository.url` and `html.baseurl` in _config.yml: launch buttons, canon
 links and the site map follow. Every page with cells gets a first cell that installs
 the package where it is missing, as on Colab; unset, the cell goes. Both halves of a
 page are changed, and nothing is executed: where the package is, the cell does nothing.
+What is found elsewhere follows, too: pyproject.toml (the index shows its addresses),
+CITATION.cff with the entry for BibTeX, and README's badges.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
+from tools import citation
 from tools.notebooks import fold, paired_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +40,31 @@ if not find_spec("attention") or not find_spec("attention.checker"):
 ```
 
 """
+URLS = """[project.urls]
+Homepage = "{site}"
+Repository = "{url}"
+Issues = "{url}/issues"
+Changelog = "{url}/blob/main/CHANGELOG.md"
+
+"""
+CITED = """repository-code: "{url}"
+url: "{site}"
+"""
+CI = "{url}/actions/workflows/ci.yml"
+LAUNCH = (
+    "https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/book/index.ipynb"
+)
+BADGES = (
+    f"[![CI]({CI}/badge.svg)]({CI}) "
+    f"[![Run it on Binder](https://mybinder.org/badge_logo.svg)]({LAUNCH}) "
+    "[Read the book]({site})\n\n"
+)
+# File: what it says of the address, and the line that this comes before.
+TOLD = {
+    "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
+    "CITATION.cff": (CITED, r"^abstract: "),
+    "README.md": (BADGES, r"(?<=\n\n)"),
+}
 # The cell as it stands in a page, for any address.
 STANDING = re.compile(re.escape(CELL.format(url="URL")).replace("URL", '[^"]*'))
 
@@ -116,6 +144,31 @@ def _install_cell(url):
     return cell
 
 
+def told(text, name, url, site):
+    """Let a file say the repository's address, or say nothing of it.
+
+    Args:
+        text: the text of the file.
+        name: its name, one of TOLD.
+        url: the repository; empty takes the words out.
+        site: where the book is published.
+
+    Returns:
+        The changed text.
+    """
+    words, before = TOLD[name]
+    any_address = re.sub(r"\\\{\w+\\\}", r'[^"\\s]*', re.escape(words))
+    text = re.sub(any_address, "", text)
+    if not url:
+        return text
+    _, owner, project = parse_url(url)
+    words = words.format(url=url, site=site, owner=owner, name=project)
+    place = re.search(before, text, re.MULTILINE)
+    if place is None:
+        raise ValueError(f"{name} has no place for the address: {before}")
+    return text[: place.start()] + words + text[place.start() :]
+
+
 def pages_site(owner, name):
     """Give the address at which GitHub Pages publishes a repository."""
     host = f"{owner.lower()}.github.io"
@@ -127,6 +180,14 @@ def apply(root, url, site):
     config = root / "_config.yml"
     text = set_key(config.read_text(encoding="utf-8"), "repository", "url", url)
     changed = _write(config, set_key(text, "html", "baseurl", site))
+    for name in TOLD:
+        if (root / name).exists():
+            text = (root / name).read_text(encoding="utf-8")
+            changed += _write(root / name, told(text, name, url, site))
+    if (root / "CITATION.cff").exists():
+        page = root / "book" / citation.PAGE.name
+        text = citation.written(page.read_text(encoding="utf-8"), root)
+        changed += _write(page, text)
     for page in paired_pages(root / "book"):
         text = with_install_cell(page.read_text(encoding="utf-8"), url)
         if _write(page, text):

@@ -14,11 +14,6 @@ from tests.book.claims import Cell
 from tests.book.pages import is_figure, pages
 
 NAMES = claims.names()
-# Their figure cells still write digits into captions. Take a page out once its
-# captions are computed.
-WRITTEN_CAPTIONS = {
-    "04_causal_attention", "05_multi_head_attention",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -35,9 +30,6 @@ def test_numbers_of_captions_are_computed(page):
         if is_figure(cell)
         for text in written_digits(cell.source)
     }
-    if page.name in WRITTEN_CAPTIONS:
-        assert written, f"{page.name} is done: take it out of WRITTEN_CAPTIONS"
-        return
     assert not written, "put the tensor's number into an f-string, or say # fact: why"
 
 

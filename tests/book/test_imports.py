@@ -115,3 +115,14 @@ def test_a_module_is_brought_by_its_namesake_or_by_another():
     assert is_brought_by("yaml", {"pyyaml"})
     assert not is_brought_by("torch", {"pyyaml"})
     assert not is_brought_by("yaml", {"torch"})
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests/package").glob("*.py")), ids=lambda p: p.stem
+)
+def test_the_package_s_tests_need_little_more_than_the_package(path):
+    """`make test TORCH=…` installs no more, and a file that does not load stops all."""
+    modules = everything_imported([path.read_text(encoding="utf-8")])
+    tops = {name.partition(".")[0] for name in modules}
+    here = {name for name in tops if local_file(name) or (ROOT / name).is_dir()}
+    assert tops - here - sys.stdlib_module_names <= {"torch", "pytest", "numpy"}

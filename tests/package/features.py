@@ -24,7 +24,7 @@ from tests.package.public import CAUSAL, LAYERS, arguments, build, tokens
 
 CONTEXT = 6
 FEATURES = {}
-NEEDS = {"ONNX": ("onnxscript", "onnxruntime")}
+NEEDS = {"ONNX": ("onnxscript", "onnxruntime"), "safetensors": ("safetensors",)}
 
 
 def feature(title):

@@ -1,12 +1,14 @@
 """The table of the page "The package" says what comes out when each cell is tried."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.book.pages import BOOK
 from tests.package import features
 from tests.package.public import LAYERS
 
 pytestmark = pytest.mark.package
+BOOK = Path(__file__).resolve().parents[2] / "book"
 PAGE = (BOOK / "api.md").read_text(encoding="utf-8")
 
 

@@ -1,14 +1,14 @@
 """What the page "The package" tells a reader to type runs, and prints what it says."""
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from tests.book.pages import BOOK
-
 pytestmark = pytest.mark.package
+BOOK = Path(__file__).resolve().parents[2] / "book"
 PAGE = (BOOK / "api.md").read_text(encoding="utf-8")
 
 

@@ -101,6 +101,22 @@ def test_formulas_have_a_size(entry, browser, address):
             assert height > 6, source
 
 
+def test_displayed_formulas_have_room_below(browser, address):
+    below = """() => [...document.querySelectorAll(".math-block")].map((block) => {
+      const shown = block.querySelector("math").getBoundingClientRect();
+      return block.nextElementSibling.getBoundingClientRect().top - shown.bottom;
+    })"""
+    seen = []
+    for page in ("03_trainable_self_attention", "summary", "notation"):
+        for width in (1280, 390):
+            url = f"{address}/book/{page}.html"
+            with visiting(browser, url, width=width) as visit:
+                visit.load(settle=0)
+                seen += visit.page.evaluate(below)
+    assert len(seen) >= 6
+    assert min(seen) >= 16, seen
+
+
 def test_cut_code_is_reached_by_keyboard(browser, address):
     with visiting(browser, f"{address}/{PAGE}", width=390) as visit:
         visit.load()

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tomllib
 
 import nbformat
 import pytest
@@ -179,6 +180,48 @@ def test_repository_and_pages_are_in_step(soup):
         assert text == repository.with_install_cell(text, url), f"run the tool: {name}"
         hosts = [link for link in buttons(soup(f"book/{name}")) if "://" in link]
         assert len(hosts) == (2 if url else 0), hosts
+
+
+TOLD = ("pyproject.toml", "CITATION.cff", "README.md")
+
+
+def test_what_is_found_elsewhere_says_the_address(tmp_path):
+    """The index, the citation and README; and nothing of it once it is taken back."""
+    (tmp_path / "book").mkdir()
+    for name in ("_config.yml", "book/teaching.md", *TOLD):
+        shutil.copy(ROOT / name, tmp_path / name)
+    repository.apply(tmp_path, "", "")
+    files = [tmp_path / name for name in ("book/teaching.md", *TOLD)]
+    before = [file.read_text("utf-8") for file in files]
+    assert not any("some-org" in text for text in before)
+    for url in (FORK, URL):  # a second address takes the place of the first
+        repository.apply(tmp_path, url, "https://book.example")
+    teaching, project, cited, readme = [file.read_text("utf-8") for file in files]
+    assert "Forker" not in teaching + project + cited + readme
+    assert tomllib.loads(project)["project"]["urls"] == {
+        "Homepage": "https://book.example",
+        "Repository": URL,
+        "Issues": f"{URL}/issues",
+        "Changelog": f"{URL}/blob/main/CHANGELOG.md",
+    }
+    assert yaml.safe_load(cited)["repository-code"] == URL
+    assert yaml.safe_load(cited)["url"] == "https://book.example"
+    assert "url     = {https://book.example}" in teaching
+    title, _, badges, *_ = readme.splitlines()
+    assert title == "# Coding attention"
+    assert f"[![CI]({URL}/actions/workflows/ci.yml/badge.svg)]" in badges
+    assert "/v2/gh/some-org/some-name/main?urlpath=lab/tree/book/index.ipynb" in badges
+    assert badges.endswith("[Read the book](https://book.example)")
+    repository.apply(tmp_path, "", "")
+    assert [file.read_text("utf-8") for file in files] == before
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_files_are_in_step_with_the_configuration(name):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    url, site = config["repository"]["url"], config["html"]["baseurl"]
+    text = (ROOT / name).read_text("utf-8")
+    assert repository.told(text, name, url, site) == text, "run: make repository"
 
 
 def test_install_cell_comes_changes_and_goes():

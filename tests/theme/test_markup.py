@@ -129,6 +129,26 @@ def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     assert ".accordion-item" not in sheets["bootstrap.css"]
 
 
+def test_variables_that_nothing_asks_for_are_dropped():
+    sheets = {
+        "a": "p{--used:1px;--by:2px;--dropped:var(--by);--last:3px}",
+        "b": "p{margin:var(--used);--own:4px}",
+        "c": """.x{--picture:url("data:image/svg+xml;utf8,{}");color:red}""",
+    }
+    lean = styles.without_unused_variables(sheets, {"--own"})
+    assert lean["a"] == "p{--used:1px;}"
+    assert lean["b"] == sheets["b"], "a script or a page names it"
+    assert lean["c"] == ".x{color:red}"
+    asks = {"d": "i{background:var(--picture)}"}
+    kept = styles.without_unused_variables(sheets | asks, ())
+    assert kept["c"] == sheets["c"]
+
+
+def test_comments_are_left_out_of_scripts_and_nothing_else():
+    script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
+    assert change.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+
+
 def test_entry_and_missing_page(site):
     entry = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
     target = entry.find("a")["href"]
@@ -167,7 +187,8 @@ def test_an_unknown_inline_script_stops_the_build():
         ("togglebutton.js", '<button class="dropdown-toggle">', False),
         ("togglebutton.js", '<div class="admonition dropdown">', True),
         ("togglebutton.js", '<div class="toggle">', True),
-        ("doctools.js", "", True),
+        ("doctools.js", "", False),
+        ("site.js", "", True),
     ],
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
@@ -189,6 +210,64 @@ def test_words_in_formulas_are_words():
     assert 'alttext="d_{out}"' in maths.to_mathml("d_{out}")
     product = maths.to_mathml("d_k x y")
     assert [*re.findall(r"<mi>(\w+)</mi>", product)] == ["d", "k", "x", "y"]
+
+
+def test_words_in_formulas_are_words_on_all_pages(soups):
+    formulas = [m for page in BOOK_PAGES for m in soups[page].find_all("math")]
+    words = 0
+    for formula in formulas:
+        source = formula["alttext"]
+        named = re.findall(r"\\(?:mathrm|text|operatorname)\{([^{}\\]+)\}", source)
+        for word in named + re.findall(r"[_^]\{([A-Za-z]{2,})\}", source):
+            parts = [part.get_text() for part in formula.find_all(["mi", "mtext"])]
+            assert word in parts, f"{source}: {parts}"
+            words += 1
+    assert words > 5
+
+
+SYMBOLS = ("d_k", "d_v", "d_in", "d_out", "d_head", "W_query", "W_key", "W_value")
+
+
+def ways_of_writing(paragraph):
+    """Tell how a paragraph writes each symbol: as code, as a formula, as plain text."""
+    found = {}
+    text = {
+        "code": [c.get_text() for c in paragraph.select("code")],
+        "formula": [
+            re.sub(r"[{}]", "", m["alttext"]) for m in paragraph.select("math")
+        ],
+        "plain": [
+            str(part)
+            for part in paragraph.find_all(string=True)
+            if not part.find_parents(["code", "math"])
+        ],
+    }
+    for way, parts in text.items():
+        for name in SYMBOLS:
+            if any(re.search(rf"(?<!\w){name}(?!\w)", part) for part in parts):
+                found.setdefault(name, []).append(way)
+    return found
+
+
+@pytest.mark.parametrize("page", BOOK_PAGES)
+def test_a_paragraph_writes_a_symbol_in_one_way(page, soups):
+    article = soups[page].select_one("article")
+    # The tables of names are about their ways of being written.
+    for paragraph in article.select("p, li > p") if article else ():
+        if paragraph.find_parent("table") or paragraph.find_parent(
+            class_="cell_output"
+        ):
+            continue
+        for name, ways in ways_of_writing(paragraph).items():
+            assert len(ways) == 1, f"{name} as {ways} in: {paragraph.get_text()}"
+
+
+def test_two_ways_in_a_paragraph_are_seen():
+    text = (
+        "<p>The width <code>d_k</code>, or <math alttext='d_{k}'></math>, or d_k.</p>"
+    )
+    paragraph = BeautifulSoup(text, "html.parser").p
+    assert ways_of_writing(paragraph) == {"d_k": ["code", "formula", "plain"]}
 
 
 def test_no_line_begins_with_a_full_stop(soups):

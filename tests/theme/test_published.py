@@ -6,6 +6,7 @@ from tests.book.pages import pages
 from tools import printed_values as data
 from tools.measure.visit import axe_source, visiting
 
+import lab_states  # isort: skip
 import published  # isort: skip
 
 SHOWING = [
@@ -113,3 +114,87 @@ def test_the_line_opens_without_scripts(browser, site):
         assert not line.locator("li").is_visible()
         line.locator("summary").click()
         assert line.locator("li").is_visible()
+
+
+# The numbers that a lab's tables show, row by row; what is edited stands in fields.
+ROWS = """(cell) => [...document.querySelectorAll(`#${cell} .attn-lab tr`)].map((row) =>
+  [...row.querySelectorAll("td")].map((c) => (c.querySelector("input") ?? c).value
+    ?? c.textContent))"""
+IN_LABS = sorted({value for *_, values in SHOWING for value in values})
+IN_LABS = [value for value in IN_LABS if lab_states.state_of(value)]
+
+
+def rows_of(values):
+    """Give the innermost lists of digits of a reference entry."""
+    if isinstance(values, str):
+        return [[values]]
+    if all(isinstance(value, str) for value in values):
+        return [values]
+    return [row for value in values for row in rows_of(value)]
+
+
+def is_shown(table, row):
+    """Tell whether a row of digits stands in one row of the tables, in one piece."""
+    wanted = [float(digits) for digits in row]
+    for line in table:
+        found = [_number(text) for text in line]
+        for start in range(len(found) - len(wanted) + 1):
+            pairs = zip(found[start : start + len(wanted)], wanted, strict=True)
+            if all(x is not None and (x == y or abs(x - y) < 5.1e-5) for x, y in pairs):
+                return True
+    return False
+
+
+def _number(text):
+    try:
+        return float(text.strip().replace("\u2212", "-").replace("∞", "inf"))
+    except ValueError:
+        return None
+
+
+def test_digits_in_a_table_are_found_and_others_are_not():
+    table = [["a", "0.1000", "0.2000", "1.0000"], ["−∞", "0.5000"]]
+    assert is_shown(table, ["0.1", "0.2000"])
+    assert is_shown(table, ["-inf", "0.5"])
+    assert not is_shown(table, ["0.2000", "0.1000"])
+    assert not is_shown(table, ["0.1001", "0.2000"])
+
+
+@pytest.mark.browser
+def test_a_link_sets_the_lab_to_what_was_published(browser, address):
+    assert len(IN_LABS) > 18
+    tables = {}
+    for value in IN_LABS:
+        page, anchor, _ = lab_states.state_of(value)
+        if anchor not in tables:
+            with visiting(browser, f"{address}/{page}.html#{anchor}") as visit:
+                visit.load()
+                tables[anchor] = visit.page.evaluate(ROWS, anchor.partition("?")[0])
+        for entry in data.published(value):
+            for row in rows_of(entry["values"]):
+                assert is_shown(tables[anchor], row), f"{value}: {anchor} lacks {row}"
+
+
+@pytest.mark.browser
+def test_the_way_from_a_number_to_the_lab(browser, address):
+    """On the page itself: the lab, which stood elsewhere, shows the number."""
+    with visiting(browser, f"{address}/book/04_causal_attention.html") as visit:
+        visit.load()
+        page = visit.page
+        name = next(n for _, n, v in SHOWING if "causal_weights_zeroed" in v)
+        digits = f"#{name} .published-number[data-value=causal_weights_zeroed]"
+        page.locator(digits).first.click()
+        page.locator(f"#{name} .published li.asked a", has_text="mask lab").click()
+        page.wait_for_timeout(600)
+        assert page.locator("#lab-mask .attn-lab").evaluate(
+            "(lab) => lab.getBoundingClientRect().top < innerHeight"
+        )
+        table = page.evaluate(ROWS, "lab-mask")
+        row = data.published("causal_weights_zeroed")[0]["values"][2]
+        assert is_shown(table, row)
+        assert visit.errors == []
+
+
+def test_every_state_is_of_a_value_that_a_cell_shows():
+    named = [value for *_, values in lab_states.STATES for value in values]
+    assert sorted(named) == IN_LABS

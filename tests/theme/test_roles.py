@@ -8,6 +8,7 @@ from docutils import nodes
 
 from tests.book.pages import toc_entries
 from tests.theme.conftest import ROOT
+from tools import fonts
 
 import roles  # isort: skip
 from lean_site import contents  # isort: skip
@@ -109,6 +110,9 @@ def test_fonts_hold_what_pages_show(site, soup):
             note = formula.find("annotation").get_text()
             shown = set(formula.get_text().removesuffix(note))
             _lacks(missing, "maths", shown, held["maths"])
+            alone = {m.get_text() for m in formula.select("mi:not([mathvariant])")}
+            alone = {fonts.italic(letter) for letter in alone if len(letter) == 1}
+            _lacks(missing, "maths", alone, held["maths"])
         for code in article.select("pre, code"):
             _lacks(missing, "code", set(code.get_text()), held["code"])
     assert {k: sorted(v) for k, v in missing.items()} == {}

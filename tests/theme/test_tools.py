@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.book.pages import ROOT, toc_entries
-from tools import links, pdf
+from tools import links, pdf, social_card
 from tools.measure import plain
 from tools.measure.server import serving
 
@@ -91,6 +91,23 @@ def test_workflow_runs_what_exists(path):
         assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_a_release_is_published_without_a_password_and_only_if_an_owner_says_so():
+    path = ROOT / ".github" / "workflows" / "release.yml"
+    text = path.read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert jobs["build"]["if"] == "vars.PUBLISH == 'true'"
+    assert jobs["build"]["permissions"] == {"contents": "read"}
+    # Skipped with the job that it needs; what builds may not publish.
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["environment"] == "pypi"
+    upload = jobs["publish"]["steps"][-1]
+    assert upload["uses"].startswith("pypa/gh-action-pypi-publish@")
+    assert upload["with"] == {"attestations": True}
+    assert "secrets" not in text
+    assert "`PUBLISH`" in (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+
+
 def test_plain_book_drops_only_what_makes_the_site_lean():
     given = (ROOT / "_config.yml").read_text(encoding="utf-8")
     config, bare = yaml.safe_load(given), yaml.safe_load(plain.plain_config(given))
@@ -121,3 +138,18 @@ def test_other_files_are_readable():
     assert f'__version__ = "{citation["version"]}"' in source
     for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         assert yaml.safe_load(form.read_text(encoding="utf-8"))
+
+
+def test_the_card_shows_the_weights_of_the_first_page():
+    torch = pytest.importorskip("torch")
+    for text in social_card.SENTENCES:
+        words = text.split()
+        x = torch.tensor([social_card.MEANING[w] for w in words], dtype=torch.float64)
+        shares = torch.softmax(x[words.index("bank")] @ x.T, dim=0)
+        assert social_card.weights(words) == pytest.approx(shares.tolist())
+        found = social_card.context(words, social_card.weights(words))
+        assert found == pytest.approx((shares @ x).tolist())
+        for share in shares:
+            assert f">{share:.2f}</text>" in social_card.sentence(text, 100)
+    drawn = (social_card.STATIC / "social-card.svg").read_text(encoding="utf-8")
+    assert drawn == social_card.card(), "run python -m tools.social_card"

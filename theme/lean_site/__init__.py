@@ -10,6 +10,7 @@ what the pages ask for. One module for each concern; each says what it replaces:
     styles    of those style sheets, only the rules that can apply to a page
     repair    markup of the theme that fails accessibility checks
     contents  the side bar, with the numbers of pages and sections
+    footer    the foot: edition, licenses, how the book is checked
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere

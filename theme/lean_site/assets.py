@@ -1,9 +1,11 @@
 """Scripts and style sheets: only what the page needs, and none that blocks it.
 
-Replaces: Font Awesome and Thebe (loaded on every page, never used); style sheets and
-scripts of extensions on pages that do not use them; scripts that hold up the first
-paint; inline scripts, which a strict policy forbids. One inline script stays: it sets
-the color theme before anything is painted.
+Replaces: Font Awesome and Thebe (loaded on every page, never used); the theme's own
+scripts with Bootstrap's and those of the copy buttons, of which the pages use a tenth
+(scripts/frame.js and scripts/copy.js do that); style sheets and scripts of extensions
+on pages that do not use them; scripts that hold up the first paint; inline scripts,
+which a strict policy forbids. One inline script stays: it sets the color theme before
+anything is painted.
 """
 
 import json
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from sphinx.errors import ThemeError
 
-from lean_site.change import replace
+from lean_site.change import bare, replace
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -26,9 +28,13 @@ NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
     # Sphinx's own search (see find.py), and the highlights that it leaves behind.
     "sphinx_highlight.js", "searchtools.js", "language_data.js",
+    # What frame.js and copy.js do.
+    "bootstrap.js", "pydata-sphinx-theme.js", "sphinx-book-theme.js", "doctools.js",
+    "documentation_options.js", "clipboard.min.js", "copybutton.js",
+    "copybutton_funcs.js", "copybutton.css",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = ["open_search", "published", "place", "offline"]
+ON_EVERY_PAGE = ["frame", "copy", "open_search", "published", "place", "offline"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {
@@ -36,9 +42,6 @@ NEEDED_FOR = {
     "togglebutton.css": FOLDED,
     "sphinx-design.min.css": r'class="[^"]*\bsd-',
     "design-tabs.js": r'class="[^"]*\bsd-tab',
-    "copybutton.js": r'class="highlight"',
-    "copybutton.css": r'class="highlight"',
-    "clipboard.min.js": r'class="highlight"',
 }
 # Inline scripts that set a constant; `site.js` sets those that are needed.
 CONSTANTS = (
@@ -67,9 +70,6 @@ def change(text, app):
     ]
     head = re.sub(SCRIPT, _keep_data, head, flags=re.DOTALL)
     body = re.sub(SCRIPT, _keep_data, body, flags=re.DOTALL)
-    # What the theme runs last is run first by its other scripts' expectations:
-    # Bootstrap must be there when they start.
-    scripts.sort(key=lambda tag: "scripts/bootstrap.js" not in tag)
     head += f"    <script>{THEME_SCRIPT}</script>\n" + "".join(scripts)
     return head + mark + body
 
@@ -157,7 +157,9 @@ def site_script(config):
         here / "site.js",
         *(here / "scripts" / f"{name}.js" for name in ON_EVERY_PAGE),
     ]
-    return "\n".join([*lines, *(file.read_text(encoding="utf-8") for file in own)])
+    return "\n".join(
+        [*lines, *(bare(file.read_text(encoding="utf-8")) for file in own)]
+    )
 
 
 def _write(app, *_):
@@ -172,8 +174,10 @@ def _drop_unused(app, error):
     if not error and app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         shutil.rmtree(folder / "vendor", ignore_errors=True)
-        for name in NEVER:
-            (folder / name).unlink(missing_ok=True)
+        for file in folder.rglob("*"):
+            # With them the maps from what was packed to its sources.
+            if file.name in NEVER or file.suffix == ".map":
+                file.unlink()
 
 
 def setup(app):

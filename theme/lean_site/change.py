@@ -28,3 +28,8 @@ def replace(text, what, pattern, replacement, required=True):
             f"has probably changed: adapt the pattern {pattern!r}, or drop the change."
         )
     return changed
+
+
+def bare(script):
+    """Leave out the lines of a script that are comments."""
+    return re.sub(r"^ *//.*\n", "", script, flags=re.MULTILINE)

@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from lean_site import sections
-from lean_site.change import replace
+from lean_site.change import bare, replace
 
 HERE = Path(__file__).parent / "scripts"
 # What someone is likely to look for first: the chapter, not its exercises.
@@ -89,7 +89,9 @@ def change(text):
     """Take the theme's search field out, and let its buttons open ours."""
     text = replace(
         text, "search field of the theme",
-        r'<div class="search-button__wrapper">.*?</form></div>\s*</div>', "",
+        # Up to pydata-sphinx-theme 0.15, and since.
+        r'<div class="search-button__wrapper">.*?</form></div>\s*</div>'
+        r'|<dialog id="pst-search-dialog">.*?</dialog>', "",
     )  # fmt: skip
     return replace(
         text, "search button", r"\bsearch-button__button\b", "open-search",
@@ -118,7 +120,7 @@ def _write(app, error):
     files = {
         "search-data.js": f"globalThis.bookIndex = {data};\n",
         "search.js": "".join(
-            (HERE / name).read_text(encoding="utf-8")
+            bare((HERE / name).read_text(encoding="utf-8"))
             for name in ("minisearch.js", "search.js")
         ),
     }

@@ -3,6 +3,7 @@
 Replaces: most of Bootstrap's style sheet and of MyST-NB's, which styles what no
 page holds. A selector goes when it asks for a class whose name occurs nowhere in the
 pages or in the scripts. That keeps too much rather than too little: any word counts.
+Then go the variables that nothing asks for, most of both themes' colors.
 """
 
 import hashlib
@@ -13,9 +14,13 @@ from pathlib import Path
 
 import tinycss2
 
-NAME = re.compile(r"-?[A-Za-z_][\w-]*")
+NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]*")
 LICENSE = re.compile("^!|licen[cs]e", re.IGNORECASE)
 GROUPS = {"media", "supports"}
+VARIABLE = re.compile(r"--[\w-]+")
+SET = re.compile(
+    r"""(?<=[{;])\s*(--[\w-]+)\s*:((?:"[^"]*"|'[^']*'|[^;{}"'])*)(?:;|(?=}))"""
+)
 
 
 def words(files):
@@ -67,6 +72,33 @@ def _classes(selector):
     return {t.value for dot, t in pairs if dot == "." and t.type == "ident"}
 
 
+def without_unused_variables(sheets, others):
+    """Drop the variables that no rule, page or script asks for.
+
+    Args:
+        sheets: the style sheets, as a mapping of anything to text.
+        others: the variables that pages and scripts name.
+
+    Returns:
+        The same mapping with shorter texts. What only a dropped variable asked for is
+        dropped, too.
+    """
+    while (lean := _asked_for(sheets, others)) != sheets:
+        sheets = lean
+    return sheets
+
+
+def _asked_for(sheets, others):
+    asked = set(others)
+    for text in sheets.values():
+        asked.update(VARIABLE.findall(SET.sub(r"\2", text)))
+
+    def kept(match):
+        return match[0] if match[1] in asked else ""
+
+    return {key: SET.sub(kept, text) for key, text in sheets.items()}
+
+
 def _write(app, error):
     if error is not None or app.builder.name != "html":
         return
@@ -75,12 +107,15 @@ def _write(app, error):
     known = words([*site.rglob("*.html"), *scripts])
     memory = Path(app.doctreedir) / "styles.json"
     before = json.loads(memory.read_text("utf-8")) if memory.exists() else {}
-    now = {}
+    now, sheets = {}, {}
     for sheet in (site / "_static").rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         key = _question(text, known)
         now[key] = before[key] if key in before else lean(text, known)
-        sheet.write_text(now[key], encoding="utf-8")
+        sheets[sheet] = now[key]
+    named = {word for word in known if word.startswith("--")}
+    for sheet, text in without_unused_variables(sheets, named).items():
+        sheet.write_text(text, encoding="utf-8")
     memory.write_text(json.dumps(now), encoding="utf-8")
 
 

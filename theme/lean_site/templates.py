@@ -6,7 +6,16 @@ the place of the template engine.
 
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
-from lean_site import assets, contents, describe, find, icons, policy, repair
+from lean_site import (
+    assets,
+    contents,
+    describe,
+    find,
+    footer,
+    icons,
+    policy,
+    repair,
+)
 
 
 class Templates(BuiltinTemplateLoader):
@@ -25,6 +34,7 @@ class Templates(BuiltinTemplateLoader):
         text = assets.change(text, self.app)
         text = repair.change(text)
         text = contents.change(text, self.app, context)
+        text = footer.change(text, self.app, context)
         text = icons.change(text, self.app)
         text = describe.change(text, self.app, context)
         return policy.change(text)

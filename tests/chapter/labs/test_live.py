@@ -1,20 +1,13 @@
 """The same cell in a live JupyterLab: from the front end to the kernel and back."""
 
-import json
 import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from tests.chapter.labs.conftest import Visit
+from tests import live
 from tests.chapter.labs.on_screen import (
     CONTROLS,
     MAKE,
@@ -24,13 +17,10 @@ from tests.chapter.labs.on_screen import (
     wait_until_shown,
     with_keyboard,
 )
+from tests.live import LONG
 
-# The time limits are those of a machine that has much else to do: nothing here takes
-# longer for them.
-LONG = 600_000  # milliseconds
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
-ROOT = Path(__file__).resolve().parents[3]
 # Lab, the control that is moved on screen, and what the kernel then sets.
 ROUND_TRIPS = [
     ("MaskLab", ("checkbox", "Divide rows by their sum"), {"part": "tril"}),
@@ -63,85 +53,29 @@ CELLS = {
     for name, moved, by_kernel in ROUND_TRIPS
 }
 SOURCES = [source for sources in CELLS.values() for source in sources]
-# What could lie over the notebook, or come in later: news, and cells on demand only.
-SETTINGS = {
-    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-    "notebook-extension/tracker": {"windowingMode": "none"},
-}
-# A cell that is run before its notebook has a kernel may ask which one to take, in a
-# dialog that covers everything (read in JupyterLab's source; the dialog that once
-# stopped a run was not seen). Until there is a kernel that answers, nothing is run.
-KERNEL_ANSWERS = """async () => {
-  await jupyterapp.restored;
-  const notebook = jupyterapp.shell.currentWidget;
-  await notebook.context.ready;
-  await notebook.sessionContext.ready;
-  await notebook.sessionContext.session.kernel.info;
-  return notebook.sessionContext.session.kernel.connectionStatus;
-}"""
 
 
 @pytest.fixture(scope="module")
 def jupyterlab(tmp_path_factory):
-    """The address of a JupyterLab with a notebook of all cells, in a clean home."""
-    pytest.importorskip("jupyterlab")
+    """The address of a Jupyter with a notebook of all cells."""
     folder = tmp_path_factory.mktemp("live")
     cells = [nbformat.v4.new_code_cell(source) for source in SOURCES]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, folder / "labs.ipynb")
-    for name, values in SETTINGS.items():
-        file = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(values), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}",
-        "--ip=127.0.0.1", "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
-        "--LabApp.extension_manager=readonly", "--LabApp.news_url=None",
-        # A busy machine takes its time; a kernel that is late is not dead.
-        "--MappingKernelManager.kernel_info_timeout=600",
-        "--KernelManager.autorestart=False", "--allow-root",
-    ]  # fmt: skip
-    # Its own home: the reader's settings and layouts stay as they are.
-    env = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-    env |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
-    address = f"http://127.0.0.1:{port}"
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
-        try:
-            _wait_for(address + "/api", folder / "log")
-            yield address + "/lab/tree/labs.ipynb"
-        finally:
-            server.terminate()  # ends its kernels, too
-            server.wait(timeout=60)
-
-
-def _wait_for(address, log):
-    for _ in range(2400):
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.25)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+    with live.jupyter(folder) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def page(browser, jupyterlab):
     """The notebook in JupyterLab, once its kernel has answered."""
-    visit = Visit(browser, viewport={"width": 1300, "height": 1400})
-    visit.page.set_default_timeout(LONG)
-    page = visit.open(jupyterlab)
-    page.locator(".jp-Notebook .jp-CodeCell").nth(len(SOURCES) - 1).wait_for()
-    page.wait_for_function("() => window.jupyterapp")
-    assert page.evaluate(KERNEL_ANSWERS) == "connected"
-    yield page
-    visit.context.close()
+    size = {"width": 1300, "height": 1400}
+    with live.opened(
+        browser, jupyterlab, "JupyterLab", "labs.ipynb", viewport=size
+    ) as visit:
+        visit.page.locator(".jp-Notebook .jp-CodeCell").nth(len(SOURCES) - 1).wait_for()
+        yield visit.page
 
 
 @pytest.fixture

@@ -28,30 +28,61 @@ def soup(lab_site, name):
     return BeautifulSoup(html, "html.parser")
 
 
+def scripts_of(page):
+    """Name the labs' scripts that a page loads, in order."""
+    names = [Path(s["src"].partition("?")[0]).name for s in page.select("script[src]")]
+    return [name for name in names if name.startswith("labs")]
+
+
 def test_site_serves_the_packages_files(lab_site):
-    script = (lab_site / "_static/labs.js").read_text(encoding="utf-8")
-    styles = (lab_site / "_static/labs.css").read_text(encoding="utf-8")
     loader = (ROOT / "theme/labs_loader.js").read_text(encoding="utf-8")
-    assert script == compose.classic(loader)
-    assert styles == compose.all_styles()
+    files = compose.classic(loader)
+    for name, text in files.items():
+        assert (lab_site / "_static" / name).read_text(encoding="utf-8") == text
     for path in (ROOT / "attention/chapter/labs").glob("*.css"):
-        assert path.read_text(encoding="utf-8") in styles, path.name
-    # Every line of every file is in it, but for imports, exports and blank ends.
+        served = (lab_site / "_static" / path.name).read_text(encoding="utf-8")
+        assert served == path.read_text(encoding="utf-8")
+    # Every line of every file is in it, but for imports, exports, comments and blank
+    # ends.
+    script = "".join(files.values())
     for path in [*(ROOT / "attention/chapter/labs").glob("*.js")]:
         body = path.read_text(encoding="utf-8").split("} from ")[-1]
         for line in body.splitlines()[1:]:
             bare = line.removeprefix("export default ").removeprefix("export ")
-            assert bare in script, f"{path.name}: {line}"
+            assert bare in script or bare.lstrip()[:2] == "//", f"{path.name}: {line}"
 
 
 def test_only_pages_with_labs_load_them(lab_site):
     for name, count in (("one", 3), ("two", 3), ("big", 1), ("plain", 0)):
         page = soup(lab_site, name)
-        scripts = [s for s in page.select("script[src]") if "labs.js" in s["src"]]
         sheets = [s for s in page.select("link[href]") if "labs.css" in s["href"]]
-        assert len(scripts) == len(sheets) == (1 if count else 0)
+        assert bool(scripts_of(page)) == len(sheets) == (1 if count else 0)
         assert len(page.select(f'script[type="{VIEW}"]')) == count
         assert len(page.select(".attn-static")) == count
+
+
+def test_a_page_loads_its_own_labs_and_no_others(lab_site):
+    for name in ("one", "two", "big"):
+        page = soup(lab_site, name)
+        stored = json.loads(page.select_one(f'script[type="{STATE}"]').string)["state"]
+        shown = {compose.scripts()[model["lab"]] for model in stored.values()}
+        loaded = scripts_of(page)
+        assert loaded[0] == "labs.js"
+        assert {f"labs-{script}" for script in shown} == set(loaded) - {
+            "labs.js",
+            "labs-draw.js",
+        }
+
+
+def test_what_labs_draw_with_is_loaded_for_those_that_draw():
+    assert compose.files_for(["BankLab", "BankLab"]) == ["labs.js", "labs-bank.js"]
+    assert compose.files_for(["ScaleLab", "BankLab"]) == [
+        "labs.js", "labs-draw.js", "labs-bank.js", "labs-scale.js",
+    ]  # fmt: skip
+    for name, script in compose.scripts().items():
+        text = (ROOT / "attention/chapter/labs" / script).read_text(encoding="utf-8")
+        draws = '"./draw.js"' in text or '"./d3.js"' in text
+        assert ("labs-draw.js" in compose.files_for([name])) == draws, script
 
 
 def test_no_widget_manager_and_no_cdn(lab_site):
@@ -108,13 +139,13 @@ def test_building_needs_no_pytorch():
 
 
 def test_a_page_with_three_labs_adds_at_most_60_kb(lab_site):
-    script = (lab_site / "_static/labs.js").read_bytes()
-    styles = (lab_site / "_static/labs.css").read_bytes()
     page = soup(lab_site, "two")
     state = page.select_one(f'script[type="{STATE}"]').string.encode()
     figures = "".join(str(f) for f in page.select(".attn-static")).encode()
-    parts = [len(gzip.compress(part)) for part in (script, styles, state, figures)]
-    print("gzipped: script, styles, state, static figures:", parts)
+    files = [*scripts_of(page), *(path.name for path in compose.sheets())]
+    served = [(lab_site / "_static" / name).read_bytes() for name in files]
+    parts = [len(gzip.compress(part)) for part in (*served, state, figures)]
+    print("gzipped: scripts and styles, state, static figures:", parts)
     # d3 is 10 kB of it.
     assert sum(parts) <= 60_000
 
@@ -134,4 +165,4 @@ def test_a_page_written_again_keeps_its_labs(lab_site):
     assert "0 added, 0 changed, 0 removed" in result.stdout
     again = soup(lab_site, "big")
     assert again.select_one(f'script[type="{STATE}"]').string == before
-    assert again.select('script[src*="labs.js"]')
+    assert "labs.js" in scripts_of(again)

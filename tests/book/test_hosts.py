@@ -1,0 +1,273 @@
+"""Every page in JupyterLab and in Notebook, in a browser: README's table of hosts.
+
+A small page is opened in every run; all of them by `make hosts`. Cells are run, labs
+moved and links followed; what is seen must be what the notebook asks for.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from tests import live
+from tests.book.pages import BOOK, ROOT, pages
+from tests.book.test_links import LINK
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
+
+PAGES = {page.name: page for page in pages()}
+SMALL = "index"
+EMPTY, TRUSTED = "empty.ipynb", "trusted.ipynb"
+# Each code cell as it is on screen.
+LOOK = """() => jupyterapp.shell.currentWidget.content.widgets
+  .filter(cell => cell.model.type === 'code').map(cell => ({
+    name: cell.model.getMetadata('name'),
+    ran: cell.model.executionCount !== null,
+    errors: cell.model.outputs.toJSON().filter(o => o.output_type === 'error').length,
+    folded: cell.inputHidden,
+    closed: cell.outputHidden,
+    drawings: cell.node.querySelectorAll('.attention-figure svg').length,
+    captions: cell.node.querySelectorAll('figcaption').length,
+    labs: cell.node.querySelectorAll('.attn-lab').length,
+  }))"""
+RUN = "() => jupyterapp.commands.execute('notebook:run-all-cells')"
+PROSE = """() => [...document.querySelectorAll('.jp-RenderedMarkdown')]
+  .map(cell => cell.textContent).join('\\n')"""
+MATHS = """() => document.querySelectorAll(
+  '.jp-RenderedMarkdown mjx-container, .jp-RenderedMarkdown .MathJax').length"""
+# Follow a link within the page; tell whether its target has come into view.
+FOLLOW = """async link => {
+  const id = decodeURIComponent(link.hash.slice(1));
+  const target = document.querySelector(`[id="${id}"], [data-jupyter-id="${id}"]`);
+  if (!target) return false;
+  const panel = target.closest('.jp-WindowedPanel-outer');
+  link.click();
+  for (let frame = 0; frame < 600; frame++) {
+    const [at, from] = [target.getBoundingClientRect(), panel.getBoundingClientRect()];
+    if (at.top >= from.top - 5 && at.top <= from.bottom) return true;
+    await new Promise(requestAnimationFrame);
+  }
+  return false;
+}"""
+# All that a lab shows, apart from where its controls stand.
+SHOWN = """lab => lab.textContent + [...lab.querySelectorAll('*')]
+  .map(part => (part.getAttribute('style') ?? '') + (part.getAttribute('d') ?? '')
+    + (part.getAttribute('class') ?? '') + (part.getAttribute('aria-label') ?? ''))"""
+CHANGED = f"([lab, before]) => ({SHOWN})(lab) !== before"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A Jupyter that serves all pages, an empty one, and one that is trusted."""
+    folder = tmp_path_factory.mktemp("hosts")
+    for name in PAGES:
+        shutil.copy(BOOK / f"{name}.ipynb", folder)
+    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    empty.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(empty, folder / EMPTY)
+    shutil.copy(BOOK / "06_averaging.ipynb", folder / TRUSTED)
+    with live.jupyter(folder) as address:
+        command = [sys.executable, "-m", "jupyter", "trust", TRUSTED]
+        home = {"HOME": str(folder / ".home"), "PATH": ""}
+        subprocess.run(command, cwd=folder, env=home, check=True, capture_output=True)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def own_errors(browser, address):
+    """What each host complains about by itself: an empty notebook, run."""
+    found = {}
+    for host in live.HOSTS:
+        with live.opened(browser, address, host, EMPTY) as visit:
+            assert visit.page.evaluate(RUN)
+            found[host] = set(visit.failures)
+    return found
+
+
+def names_where(cells, wanted):
+    return [cell["name"] for cell in cells if wanted(cell)]
+
+
+def tagged(page, tag):
+    return [
+        c.metadata.name for c in page.code_cells if tag in c.metadata.get("tags", [])
+    ]
+
+
+def stored(page, what):
+    """How often each cell's stored outputs have something, by its name."""
+    return {
+        cell.metadata.name: sum(
+            what(mime, text)
+            for output in cell.outputs
+            for mime, text in output.get("data", {}).items()
+        )
+        for cell in page.code_cells
+    }
+
+
+def drawings(mime, text):
+    return text.count("<svg") if mime == "text/html" else 0
+
+
+def widgets(mime, text):
+    return mime == "application/vnd.jupyter.widget-view+json"
+
+
+def figures_of(page):
+    """The number of drawings of each cell that is no lab, by the stored outputs."""
+    labs = stored(page, widgets)
+    return {n: k for n, k in stored(page, drawings).items() if k and not labs[n]}
+
+
+def drawn_in(cells):
+    return {c["name"]: c["drawings"] for c in cells if c["drawings"]}
+
+
+def links_within(page):
+    text = "\n".join(page.prose)
+    return [link for link in LINK.findall(text) if link.startswith("#")]
+
+
+def move(page, lab):
+    """Move the first control that has a state, as a reader would; the lab answers."""
+    lab.scroll_into_view_if_needed()
+    before = lab.evaluate(SHOWN)
+    states = (
+        "select, input[type=range], input[type=radio]:not(:checked), [type=checkbox]"
+    )
+    control = lab.locator(f":is({states}, button):enabled:visible").first
+    control.focus()
+    tag, kind = control.evaluate("e => [e.localName, e.type]")
+    arrow = tag == "select" or kind == "range"
+    page.keyboard.press("ArrowDown" if arrow else "Space")
+    if arrow:  # it stood at its end
+        page.keyboard.press("ArrowUp") if lab.evaluate(SHOWN) == before else None
+    page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
+
+
+class Seen:
+    """A page in a host: as it was opened, and once its cells have run."""
+
+    def __init__(self, visit, host, name):
+        self.visit, self.host, self.page = visit, host, PAGES[name]
+        self.opened = visit.page.evaluate(LOOK)
+        self.ran = visit.page.evaluate(RUN)
+        labs = sum(stored(self.page, widgets).values())
+        if labs:
+            visit.page.locator(".attn-lab").nth(labs - 1).wait_for()
+        self.cells = visit.page.evaluate(LOOK)
+
+
+# What README's table says "yes" to, in its order.
+FEATURES = {}
+
+
+def feature(title):
+    def keep(function):
+        FEATURES[title] = function
+        return function
+
+    return keep
+
+
+@feature("All cells run to the end")
+def to_the_end(seen):
+    assert seen.ran
+    assert names_where(seen.cells, lambda cell: not cell["ran"]) == []
+    meant = tagged(seen.page, "raises-exception")
+    assert names_where(seen.cells, lambda cell: cell["errors"]) == meant
+
+
+@feature("Folded cells, and answers to be predicted, are folded")
+def folded(seen):
+    inputs = names_where(seen.opened, lambda cell: cell["folded"])
+    assert inputs == tagged(seen.page, "hide-input")
+    outputs = names_where(seen.opened, lambda cell: cell["closed"])
+    assert outputs == tagged(seen.page, "hide-output")
+
+
+@feature("Figures are drawn")
+def drawn(seen):
+    assert drawn_in(seen.cells) == figures_of(seen.page)
+
+
+@feature("Labs answer the keyboard")
+def moved(seen):
+    found = {cell["name"]: cell["labs"] for cell in seen.cells}
+    assert found == stored(seen.page, widgets)
+    for lab in seen.visit.page.locator(".attn-lab").all():
+        move(seen.visit.page, lab)
+
+
+@feature("Formulas are set, and no markup is left")
+def set_text(seen):
+    text = seen.visit.page.evaluate(PROSE)
+    assert not re.search(r":::|\{[a-z:]+\}`|\$", text)
+    formulas = seen.visit.page.evaluate(MATHS)
+    assert bool(formulas) == ("$" in "".join(seen.page.prose))
+
+
+@feature("Links within a page lead to their place")
+def linked(seen):
+    for link in links_within(seen.page):
+        anchors = seen.visit.page.locator(f'.jp-RenderedMarkdown a[href$="{link}"]')
+        assert anchors.first.evaluate(FOLLOW), f"{link} leads nowhere"
+
+
+@feature("No error in the console but the host's own")
+def silent(seen):  # last: of all that was done
+    assert set(seen.visit.failures) <= seen.own_errors
+    assert not seen.visit.page.locator(".jp-Dialog").count()
+
+
+def check_page(browser, address, own_errors, host, name):
+    with live.opened(browser, address, host, f"{name}.ipynb") as visit:
+        seen = Seen(visit, host, name)
+        seen.own_errors = own_errors[host]
+        for title, check in FEATURES.items():
+            try:
+                check(seen)
+            except Exception as error:
+                error.add_note(f"{name} in {host}: {title}")
+                raise
+        if os.environ.get("HOSTS_SHOTS"):
+            visit.page.screenshot(path=f"{os.environ['HOSTS_SHOTS']}/{host}-{name}.png")
+
+
+@pytest.mark.parametrize("host", live.HOSTS)
+def test_a_small_page_works(browser, address, own_errors, host):
+    check_page(browser, address, own_errors, host, SMALL)
+
+
+@pytest.mark.hosts
+@pytest.mark.parametrize("name", [name for name in PAGES if name != SMALL])
+@pytest.mark.parametrize("host", live.HOSTS)
+def test_every_page_works(browser, address, own_errors, host, name):
+    check_page(browser, address, own_errors, host, name)
+
+
+@pytest.mark.parametrize("host", live.HOSTS)
+def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
+    expected = figures_of(PAGES["06_averaging"])
+    with live.opened(browser, address, host, "06_averaging.ipynb") as visit:
+        cells = visit.page.evaluate(LOOK)
+        assert drawn_in(cells) == {}
+        assert names_where(cells, lambda c: c["captions"]) == list(expected)
+    with live.opened(browser, address, host, TRUSTED) as visit:
+        assert drawn_in(visit.page.evaluate(LOOK)) == expected
+
+
+def test_readme_says_what_is_tried_here():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.search(r"^\| \| JupyterLab .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
+    head, _, *rows = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
+    assert [title.split()[0] for title in head[1:3]] == list(live.HOSTS)
+    expected = [[title, "yes", "yes", "not tried"] for title in FEATURES]
+    stored = "Stored figures are drawn before a cell has run"
+    expected.append([stored, "once trusted", "once trusted", "not tried"])
+    assert rows == expected

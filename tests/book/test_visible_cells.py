@@ -1,0 +1,80 @@
+"""A reader who types only the cells that are not folded gets to the end of a page."""
+
+import builtins
+import symtable
+
+import nbformat
+import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+
+from tests.book.pages import pages
+
+FOLDED = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+GIVEN = {*dir(builtins), "display", "get_ipython", "__name__"}  # before the first cell
+
+
+def visible(cells):
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    return [cell for cell in code if not FOLDED & {*cell.metadata.get("tags", [])}]
+
+
+def names(source):
+    """The global names that a cell reads, and those that it defines."""
+    python = TransformerManager().transform_cell(source)
+    top = symtable.symtable(python, "cell", "exec")
+    tables, read = [top], set()
+    for table in tables:
+        tables += table.get_children()
+        read |= {
+            one.get_name()
+            for one in table.get_symbols()
+            if one.is_referenced() and (one.is_global() or table is top)
+        }
+    return read, {
+        one.get_name()
+        for one in top.get_symbols()
+        if one.is_assigned() or one.is_imported()
+    }
+
+
+def missing(cells):
+    """What visible cells read and no visible cell up to them defines, by cell."""
+    known, found = set(GIVEN), {}
+    for cell in visible(cells):
+        read, defined = names(cell.source)
+        known |= defined
+        if read - known:
+            found[cell.metadata.name] = read - known
+    return found
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_no_visible_cell_needs_a_folded_one(page):
+    assert missing(page.source.cells) == {}
+
+
+def test_what_stands_in_a_folded_cell_is_missed():
+    sources = {
+        "imports": "import torch\nfrom attention import validate as check",
+        "function": "def twice(x):\n    check(x)\n    return torch.cat([x, x])",
+        "use": "[twice(row) for row in range(3)]",
+    }
+    cells = [
+        nbformat.v4.new_code_cell(source, metadata={"name": name})
+        for name, source in sources.items()
+    ]
+    assert missing(cells) == {}
+    cells[0].metadata.tags = ["hide-input"]
+    assert missing(cells) == {"function": {"check", "torch"}}
+
+
+@pytest.mark.hosts  # every page once more: a minute of a processor
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_the_visible_cells_run_alone(page, tmp_path):
+    from nbclient import NotebookClient
+
+    notebook = nbformat.from_dict(page.source)
+    notebook.cells = visible(notebook.cells)
+    where = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=600, resources=where).execute()
+    assert all(cell.execution_count for cell in notebook.cells)

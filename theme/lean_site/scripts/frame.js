@@ -1,0 +1,162 @@
+// What stands around a page: side bars, color theme, contents, menus, the way back up.
+// It does what the theme's scripts do here, without Bootstrap's (36 kB gzipped in all).
+(() => {
+  const root = document.documentElement;
+  const stored = (store, key, value) => {
+    try {
+      if (value !== undefined) store.setItem(key, value);
+      return store.getItem(key);
+    } catch {
+      return null; // storage is off: nothing is remembered
+    }
+  };
+
+  // The color theme: of the system, or the one that was chosen here.
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const setTheme = (mode) => {
+    const theme = mode === "auto" ? (prefersDark.matches ? "dark" : "light") : mode;
+    Object.assign(root.dataset, { mode, theme });
+    document.querySelectorAll(".dropdown-menu").forEach((menu) => {
+      menu.classList.toggle("dropdown-menu-dark", theme === "dark");
+    });
+  };
+  setTheme(root.dataset.mode || "auto");
+  prefersDark.addEventListener("change", () => setTheme(root.dataset.mode));
+  document.querySelectorAll(".theme-switch-button").forEach((button) => {
+    button.addEventListener("click", () => {
+      // The first step away from "auto" is one that shows.
+      const modes = prefersDark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+      const next = modes[(modes.indexOf(root.dataset.mode) + 1) % 3];
+      stored(localStorage, "mode", next);
+      setTheme(next);
+    });
+  });
+
+  // The side bars: on a wide screen they fold away, on a narrow one they lie over the page.
+  for (const which of ["primary", "secondary"]) {
+    const button = document.querySelector(`.${which}-toggle`);
+    const bar = document.querySelector(`.bd-sidebar-${which}`);
+    if (!button || !bar) continue;
+    const box = document.getElementById(`pst-${which}-sidebar-checkbox`);
+    const modal = document.getElementById(`pst-${which}-sidebar-modal`); // of newer themes
+    const isOpen = () => (modal ? modal.open : box.checked);
+    const set = (open) => {
+      if (open === isOpen()) return;
+      if (box) box.checked = open;
+      if (modal && open) modal.showModal();
+      if (modal && !open) modal.close();
+      // On a wide screen the mark folds the bar away; what is hidden takes no focus.
+      if (open) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
+      else button.focus();
+    };
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      set(!isOpen());
+    });
+    bar.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !isOpen()) return;
+      event.preventDefault();
+      set(false);
+    });
+    box?.addEventListener("change", () => box.checked || button.focus());
+    if (modal) holdInModal(modal, bar);
+  }
+
+  // A newer theme's bar is moved into its dialog as long as that is open.
+  function holdInModal(modal, bar) {
+    const place = document.createComment("the side bar's place");
+    bar.before(place);
+    const show = modal.showModal.bind(modal);
+    modal.showModal = () => {
+      modal.append(bar);
+      show();
+    };
+    modal.addEventListener("close", () => place.after(bar));
+    modal.addEventListener("click", ({ target }) => target === modal && modal.close());
+  }
+
+  // The list of pages stays where it was, and begins at this page.
+  const bar = document.querySelector(".bd-sidebar-primary");
+  const here = bar?.querySelector(".bd-docs-nav .current.active");
+  if (here) {
+    const last = parseInt(stored(sessionStorage, "sidebar-scroll-top"), 10);
+    const below = here.getBoundingClientRect().top - bar.getBoundingClientRect().top;
+    if (last >= 0) bar.scrollTop = last;
+    else if (below > innerHeight / 2) bar.scrollTop = below - bar.clientHeight / 4;
+    addEventListener("pagehide", () => stored(sessionStorage, "sidebar-scroll-top", bar.scrollTop));
+  }
+
+  // The page's own contents follow the reader.
+  const links = [...document.querySelectorAll(".bd-toc-nav a[href^='#']")].map((link) => ({
+    link,
+    section: document.getElementById(decodeURIComponent(link.hash.slice(1))),
+  })).filter(({ section }) => section);
+  let current = null;
+  const follow = () => {
+    const passed = links.filter(({ section }) => (
+      section.getBoundingClientRect().top < innerHeight * 0.4));
+    const atEnd = innerHeight + scrollY >= root.scrollHeight - 2;
+    const now = (atEnd ? links : passed).at(-1)?.link ?? null;
+    if (now === current) return;
+    for (const [link, on] of [[current, false], [now, true]]) {
+      link?.classList.toggle("active", on);
+      link?.toggleAttribute("aria-current", on);
+      if (on) link?.setAttribute("aria-current", "location");
+    }
+    current = now;
+    // In its own box only: the page itself must not move.
+    const box = now?.closest(".bd-sidebar-secondary");
+    if (!box) return;
+    const line = now.getBoundingClientRect();
+    const frame = box.getBoundingClientRect();
+    if (line.bottom > frame.bottom) box.scrollTop += line.bottom - frame.bottom + 40;
+    if (line.top < frame.top) box.scrollTop -= frame.top - line.top + 40;
+  };
+
+  // The way back up is offered to those who turn back.
+  const up = document.getElementById("pst-back-to-top");
+  up?.addEventListener("click", () => scrollTo(0, 0));
+  let before = 0;
+  let asked = false;
+  const moved = () => {
+    asked = false;
+    follow();
+    document.body.classList.toggle("scrolled", scrollY > 0);
+    if (up) up.style.display = scrollY < before && scrollY > innerHeight / 2 ? "block" : "none";
+    before = scrollY;
+  };
+  addEventListener("scroll", () => {
+    if (!asked) requestAnimationFrame(moved);
+    asked = true;
+  }, { passive: true });
+  requestAnimationFrame(moved);
+
+  // Menus: open on a click, closed by Escape, by another click, by leaving.
+  document.querySelectorAll("[data-bs-toggle='dropdown']").forEach((button) => {
+    const menu = button.parentElement.querySelector(".dropdown-menu");
+    const show = (open) => {
+      menu.classList.toggle("show", open);
+      button.setAttribute("aria-expanded", open);
+    };
+    button.addEventListener("click", () => show(!menu.classList.contains("show")));
+    button.parentElement.addEventListener("keydown", ({ key }) => {
+      const items = [...menu.querySelectorAll("a, button")];
+      const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+      if (key === "Escape") button.focus();
+      if (key === "Escape" || step) show(key !== "Escape");
+      if (step) items.at((items.indexOf(document.activeElement) + step) % items.length).focus();
+    });
+    document.addEventListener("click", ({ target }) => {
+      if (!button.parentElement.contains(target)) show(false);
+    });
+    button.parentElement.addEventListener("focusout", ({ relatedTarget }) => {
+      if (relatedTarget && !button.parentElement.contains(relatedTarget)) show(false);
+    });
+  });
+
+  if (/^(Mac|iPhone)/.test(navigator.platform)) {
+    document.querySelectorAll(".search-button__kbd-shortcut kbd:first-child").forEach((key) => {
+      key.textContent = "⌘";
+    });
+  }
+})();
