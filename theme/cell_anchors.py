@@ -2,10 +2,12 @@
 
 A cell's `name` stands in its metadata. MyST resolves a link such as `[shown](#name)`
 within a page, or `[shown](page.ipynb#name)` from another one, and warns when no cell of
-that name exists.
+that name exists. A link to a lab may go on with a state, `#name?trait=value`: the
+browser gets it as it is.
 """
 
 from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 
 
@@ -25,6 +27,18 @@ class CellAnchors(SphinxTransform):
                 cell["names"].append(name)
                 self.document.note_explicit_target(cell)
                 anchors[name] = (cell.line, name, name)
+        self._keep_states()
+
+    def _keep_states(self):
+        for node in list(self.document.findall(pending_xref)):
+            if "?" in (node.get("reftargetid") or ""):
+                page = node["reftarget"].rpartition("/")[2]  # all pages share a folder
+                uri = f"{page}.html#{node['reftargetid']}"
+                link = nodes.reference("", "", *node.children, refuri=uri)
+                node.replace_self(link)
+        for node in self.document.findall(nodes.reference):
+            if "?" in node.get("refuri", "") and node.get("id_link"):
+                del node["id_link"]  # nothing is left for MyST to resolve
 
 
 def setup(app):

@@ -49,7 +49,8 @@ def read_source(page):
     return notebook
 
 
-LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)\)")
+# A link to a lab may go on with a state: #name?trait=value.
+LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)(?:\?[^)\s]*)?\)")
 
 
 def slug(heading):

@@ -21,7 +21,7 @@ MEANING = {
 }  # fmt: skip
 SENTENCES = ["the river bank flooded", "the bank approved the loan"]
 TITLE = "Coding attention"
-PROMISE = ["Build the attention inside GPT", "in small steps, with every", "number checked."]  # fmt: skip
+PROMISE = "Build the attention inside GPT|in small steps, with every|number checked."
 INK, PAPER, BLUE, WARM, PALE = "#16324f", "#fefdfb", "#3f93c4", "#a34a00", "#4b5d6e"
 WIDEST, LEFT, RIGHT = 44, 610, 1150  # a line of weight one; where the sentences stand
 
@@ -92,7 +92,10 @@ def card():
     mark = (STATIC / "logo-light.svg").read_text(encoding="utf-8")
     mark = mark.replace("<svg ", '<svg x="56" y="64" ', 1)
     mark = mark.replace('width="64" height="64"', 'width="96" height="96"')
-    lines = [written(line, 64, 360 + 44 * i, 32, INK) for i, line in enumerate(PROMISE)]
+    lines = [
+        written(line, 64, 360 + 44 * i, 32, INK)
+        for i, line in enumerate(PROMISE.split("|"))
+    ]
     return "\n".join([
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 630" width="1200" '
         'height="630" font-family="attention-text, Georgia, serif">',

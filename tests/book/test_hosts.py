@@ -133,20 +133,24 @@ def links_within(page):
     return [link for link in LINK.findall(text) if link.startswith("#")]
 
 
+MOVABLE = (
+    "select, input[type=range], input[type=radio]:not(:checked), [type=checkbox], "
+    "button[aria-pressed=false], svg [role=button]"
+)
+
+
 def move(page, lab):
     """Move the first control that has a state, as a reader would; the lab answers."""
     lab.scroll_into_view_if_needed()
     before = lab.evaluate(SHOWN)
-    states = (
-        "select, input[type=range], input[type=radio]:not(:checked), [type=checkbox]"
-    )
-    control = lab.locator(f":is({states}, button):enabled:visible").first
+    control = lab.locator(f":is({MOVABLE}):visible").first
     control.focus()
-    tag, kind = control.evaluate("e => [e.localName, e.type]")
-    arrow = tag == "select" or kind == "range"
-    page.keyboard.press("ArrowDown" if arrow else "Space")
-    if arrow:  # it stood at its end
-        page.keyboard.press("ArrowUp") if lab.evaluate(SHOWN) == before else None
+    if control.evaluate("e => e.matches('select, [type=range], svg *')"):
+        page.keyboard.press("ArrowDown")
+        if lab.evaluate(SHOWN) == before:  # it stood at its end
+            page.keyboard.press("ArrowUp")
+    else:
+        page.keyboard.press("Space")
     page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
 
 
@@ -251,6 +255,7 @@ def test_every_page_works(browser, address, own_errors, host, name):
     check_page(browser, address, own_errors, host, name)
 
 
+@pytest.mark.hosts
 @pytest.mark.parametrize("host", live.HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])

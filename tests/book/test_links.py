@@ -2,9 +2,11 @@
 
 import re
 from functools import cache
+from urllib.parse import parse_qsl
 
 import pytest
 
+from attention.chapter import labs
 from tests.book.pages import BOOK, ROOT, pages, slug, toc_entries
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -48,6 +50,8 @@ def test_internal_link_resolves(path, link):
         # A paired page is opened as its notebook, on the site and in Jupyter alike.
         suffix = ".ipynb" if target.stem in PAGES else ".md"
         assert not file or target.suffix == suffix, f"{link}: link the {suffix}"
+    anchor, _, state = anchor.partition("?")
+    assert not state or anchor.startswith("lab-"), f"{link}: only a lab has a state"
     if anchor:
         assert anchor in anchors(target), f"{path.name} links {link}: no such anchor"
 
@@ -59,10 +63,30 @@ def test_links_to_a_cell_or_a_heading_are_followed_in_jupyter_too(name):
         links = LINK.findall(cell.source) if cell.cell_type == "markdown" else []
         for link in links:
             file, _, anchor = link.partition("#")
+            anchor = anchor.partition("?")[0]
             target = PAGES.get(file.removesuffix(".ipynb") if file else name)
             if anchor and "://" not in link and target is not None:
                 found = [f'<a id="{anchor}"></a>' in text for text in target.prose]
                 assert found.count(True) == 1, f"{name}: {link}"
+
+
+STATES = [(path, link) for path, link in INTERNAL if "?" in link]
+
+
+def test_a_link_to_an_experiment_sets_what_its_lab_has():
+    """What a lab does not know, it leaves out without a word: here it is an error."""
+    assert STATES
+    for path, link in STATES:
+        file, _, anchor = link.partition("#")
+        name, _, query = anchor.partition("?")
+        page = PAGES[(path.parent / file).stem if file else path.stem]
+        cell = next(c for c in page.code_cells if c.metadata.name == name)
+        make = getattr(labs, re.search(r"(\w+Lab)\(", cell.source)[1])
+        for trait, value in parse_qsl(query, strict_parsing=True):
+            assert trait in make.public(), (
+                f"{path.name}: {make.__name__} has no {trait}"
+            )
+            assert value, link
 
 
 def test_contents_and_pages_agree():

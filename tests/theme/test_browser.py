@@ -37,6 +37,69 @@ def test_theme_is_set_before_the_first_paint(browser, address):
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def test_all_but_labs_works_without_scripts(browser, address):
+    url = f"{address}/book/04_causal_attention.html"
+    color = "(e) => getComputedStyle(e).color"
+    with visiting(browser, url, width=390, java_script_enabled=False) as visit:
+        visit.page.goto(url)
+        code = visit.page.locator("#inputs pre").first
+        keyword, plain = code.locator(".kn").first, code.locator(".n").first
+        assert keyword.evaluate(color) != plain.evaluate(color)
+        # What would do nothing is not there; the lists of a phone's menu are.
+        for gone in (".theme-switch-button", ".sidebar-toggle.btn", ".open-search"):
+            for button in visit.page.locator(gone).all():
+                assert not button.is_visible(), gone
+        entry = visit.page.locator(".bd-sidebar-primary a", has_text="Notation")
+        assert entry.is_visible()
+        entry.click()
+        visit.page.wait_for_url("**/notation.html")
+        visit.page.goto(url)
+        assert visit.page.locator("#lab-mask .attn-static").is_visible()
+        folded = visit.page.locator("#averages-agree details")
+        assert not folded.locator("pre").is_visible()
+        folded.locator("summary").click()
+        assert folded.locator("pre").is_visible()
+
+
+def test_contents_follow_and_bars_open(browser, address):
+    url = f"{address}/book/04_causal_attention.html"
+    where = """() => [...document.querySelectorAll(".page-toc a")].filter(
+      (a) => a.classList.contains("active") && a.getAttribute("aria-current"))
+      .map((a) => a.textContent)"""
+    with visiting(browser, url) as visit:
+        visit.load()
+        for heading in ("the-class-3-5-3", "summary", "why-hide-the-future"):
+            visit.page.evaluate(
+                "(id) => document.getElementById(id).scrollIntoView("
+                "{behavior: 'instant'})",
+                heading,
+            )
+            visit.page.wait_for_timeout(200)
+            title = visit.page.locator(f"#{heading} > h2 > span").inner_text()
+            assert visit.page.evaluate(where) == [title]
+        assert visit.errors == []
+    with visiting(browser, url, width=390) as visit:
+        visit.load()
+        for which, bar in (("primary", "Literature"), ("secondary", "Summary")):
+            button = visit.page.locator(f".{which}-toggle")
+            entry = visit.page.locator(f".bd-sidebar-{which} a", has_text=bar).last
+            assert button.get_attribute("aria-expanded") == "false"
+            button.focus()
+            visit.page.keyboard.press("Enter")
+            visit.page.wait_for_timeout(600)
+            assert button.get_attribute("aria-expanded") == "true"
+            assert entry.is_visible()
+            inside = "(which) => !!document.activeElement.closest("
+            inside += "`.bd-sidebar-${which}`)"
+            assert visit.page.evaluate(inside, which)
+            visit.page.keyboard.press("Escape")
+            visit.page.wait_for_timeout(600)
+            assert not entry.is_visible()
+            assert button.get_attribute("aria-expanded") == "false"
+            assert button.evaluate("(e) => e === document.activeElement")
+        assert visit.errors == []
+
+
 def test_policy_blocks_what_it_must(browser, address):
     attempts = """async () => {
       const result = {};

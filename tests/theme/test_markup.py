@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError, ThemeError
 
-from tests.book.pages import toc_entries
+from tests.book.pages import ROOT, toc_entries
 from tests.theme.conftest import site_pages
 
 from lean_site import (  # isort: skip
@@ -268,6 +269,33 @@ def test_two_ways_in_a_paragraph_are_seen():
     )
     paragraph = BeautifulSoup(text, "html.parser").p
     assert ways_of_writing(paragraph) == {"d_k": ["code", "formula", "plain"]}
+
+
+def test_headings_and_links_to_them_have_names(soups):
+    headings = 0
+    for page in BOOK_PAGES:
+        for link in soups[page].select("article a.headerlink"):
+            heading = link.parent
+            if not re.fullmatch("h[1-6]", heading.name):
+                continue
+            named = soups[page].find(id=heading["aria-labelledby"])
+            assert "#" not in named.get_text(), "the sign of the link is not its title"
+            assert named.parent is heading
+            assert link["aria-label"] == "# link to this section"
+            headings += 1
+    assert headings > 200
+
+
+def test_the_foot_says_edition_licenses_and_checks(soups):
+    version = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+    for page in BOOK_PAGES:
+        foot = soups[page].select_one("footer.bd-footer-content")
+        text = " ".join(foot.get_text(" ").split())
+        for words in (f"edition {version}", "CC BY 4.0", "Apache 2.0"):
+            assert words in text, page
+        link = foot.find("a", string="How this book is checked")
+        assert link["href"].endswith("checks.html")
+        assert len(soups[page].select("footer.bd-footer-content")) == 1
 
 
 def test_no_line_begins_with_a_full_stop(soups):

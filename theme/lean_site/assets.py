@@ -61,6 +61,9 @@ def change(text, app):
     """Rewrite the page's head, and take the inline scripts out of its body."""
     head, mark, body = text.partition("</head>")
     head = _drop_duplicates(head)
+    # Without scripts nothing else sets it, and all colors hang on it.
+    if "data-theme=" not in head.partition("<head>")[0]:
+        head = replace(head, "root", r"<html ", '<html data-theme="light" ')
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
     body = _written_buttons(body)

@@ -37,6 +37,33 @@ REPAIRS = [
         False,
     ),
     (
+        "button of the side bar, named by its mechanism",
+        r'title="Toggle primary sidebar"',
+        'title="List of pages"',
+        True,
+    ),
+    (
+        "button of the page's contents, named by its mechanism",
+        r'title="Toggle secondary sidebar"',
+        'title="Contents of this page"',
+        False,
+    ),
+    (
+        "button of the color theme that does not say what it is for",
+        r'title="light/dark" aria-label="light/dark"',
+        'title="Color theme" aria-label="Color theme"',
+        False,
+    ),
+    (
+        "heading whose name ends in the sign of its link",
+        r'<(h[1-6])>((?:(?!</?h[1-6]).)*?)<a class="headerlink" href="#([^"]*)" '
+        r'title="[^"]*">#</a>',
+        r'<\1 aria-labelledby="\3--title"><span id="\3--title">\2</span>'
+        r'<a class="headerlink" href="#\3" title="Link to this section" '
+        r'aria-label="# link to this section">#</a>',
+        False,
+    ),
+    (
         "link to another window that can reach back",
         r'<a href="(https?:[^"]*)" target="_blank"\s+class="btn',
         r'<a href="\1" target="_blank" rel="noopener" class="btn',

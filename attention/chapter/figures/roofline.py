@@ -61,7 +61,7 @@ def roofline(peak, bandwidth, groups):
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(plain)
-    ax.xaxis.set_major_locator(LogLocator(base=16))
+    ax.xaxis.set_major_locator(LogLocator(base=8))
     ax.set_xlabel("FLOPs for each byte moved", fontsize=SMALL)
     ax.set_ylabel("GFLOPs a second, at most", fontsize=SMALL)
     ax.legend(

@@ -210,20 +210,20 @@ export const slice = (a, ...lead) =>
     at(a, ...lead, i, j)
   );
 
-// Every step of splitting (b, t, d_out) into heads and joining them again.
-export const splitSteps = (batch, tokens, width, heads) => {
+// Every step of splitting (b, t, d_out) into heads and joining them again. `straight` is
+// the bug: one view to (b, h, t, d_head), and no transpose on the way to the heads.
+export const splitSteps = (batch, tokens, width, heads, straight = false) => {
   const head = width / heads;
   const count = batch * tokens * width;
   const start = tensor(Array.from({ length: count }, (_, i) => i), [batch, tokens, width]);
-  const viewed = view(start, [batch, tokens, heads, head]);
-  const split = swapAxes(viewed, 1, 2); // (b, t, h, d_head) -> (b, h, t, d_head)
+  const viewed = view(start, [batch, ...(straight ? [heads, tokens] : [tokens, heads]), head]);
+  const split = straight ? viewed : swapAxes(viewed, 1, 2); // (b, h, t, d_head)
   const blocks = filled(batch, heads, (b, h) => slice(split, b, h));
   const flat = blocks.flat().flatMap((x) => matmul(x, transpose(x)).flat());
   const scores = tensor(flat, [batch, heads, tokens, tokens]);
   const back = swapAxes(split, 1, 2); // (b, h, t, d_head) -> (b, t, h, d_head)
   const joined = view(contiguous(back), [batch, tokens, width]);
-  const straight = view(start, [batch, heads, tokens, head]);
-  return { start, viewed, split, scores, back, joined, straight };
+  return { start, viewed, split, scores, back, joined };
 };
 
 // x (t, d_in) times the transpose of a Linear's weight (d_out, d_in).
@@ -269,6 +269,17 @@ export const stackHeads = (heads) => ({
   key: heads.flatMap((head) => head.key),
   value: heads.flatMap((head) => head.value),
 });
+// What each head adds to a row of out_proj's output, through the columns of the weight that
+// meet its part of the context; and the sum of those that are on, with the bias.
+export const headSums = (context, weight, bias, heads, off = []) => {
+  const head = context.length / heads;
+  const part = (row, h) => row.slice(h * head, (h + 1) * head);
+  const added = Array.from({ length: heads }, (_, h) =>
+    weight.map((row) => dot(part(row, h), part(context, h)))
+  );
+  const kept = added.filter((_, h) => !off.includes(h));
+  return { added, output: bias.map((b, k) => b + sum(kept.map((one) => one[k]))) };
+};
 
 // ---- numbers in words ----
 

@@ -1,12 +1,11 @@
-// Where every entry of arange goes when heads are split and joined.
-import { isContiguous, slice, splitSteps } from "./core.js";
-import { Lab, grid, make, write } from "./ui.js";
+// Where every entry goes when heads are split and joined: cells that move step by step.
+import { dot, isContiguous, slice, splitSteps } from "./core.js";
+import { Lab, byShare, grid, make, write } from "./ui.js";
+import { playButton } from "./draw.js";
 
-const TRAITS = ["batch", "num_tokens", "d_out", "num_heads", "step"];
+const TRAITS = ["batch", "num_tokens", "d_out", "num_heads", "step", "straight"];
 const WIDTHS = [2, 4, 6, 8, 12];
-// Light tints of the Okabe-Ito colors, one for each token.
-const TINTS = ["#fde3b0", "#cdeaf9", "#b5e5d5", "#fbf6b8", "#f6d9e8", "#d5d9f5"];
-const HINT = "Point at an entry, or move to it with the arrow keys, to read where it comes from.";
+const HINT = "Point at a cell, or move to it with the arrow keys, and follow its entry.";
 const STEPS = [
   ["start", "0. x", "x"],
   ["viewed", "1. view", "x.view(b, t, h, d_head)"],
@@ -15,6 +14,7 @@ const STEPS = [
   ["back", "4. transpose back", ".transpose(1, 2)"],
   ["joined", "5. join", ".contiguous().view(b, t, d_out)"],
 ];
+const STRAIGHT = { viewed: "x.view(b, h, t, d_head)", split: "no transpose: it" };
 const AXES = {
   start: ["batch", "token"],
   viewed: ["batch", "token", "head"],
@@ -22,8 +22,11 @@ const AXES = {
   scores: ["batch", "head", "query"],
   back: ["batch", "token", "head"],
   joined: ["batch", "token"],
-  straight: ["batch", "head", "row"],
 };
+
+// Written out: the site leaves out styles whose class it finds nowhere.
+const TOKENS = ["hs-token-0", "hs-token-1", "hs-token-2", "hs-token-3", "hs-token-4", "hs-token-5"];
+const HEADS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
 
 // Every index of the axes before the last two.
 const leads = (shape) =>
@@ -31,11 +34,37 @@ const leads = (shape) =>
     (found, size) => found.flatMap((lead) => Array.from({ length: size }, (_, i) => [...lead, i])),
     [[]]
   );
+const list = (words) => words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+const unique = (items) => [...new Set(items)];
+const range = (count) => Array.from({ length: count }, (_, i) => i);
+
+// Lets every cell start where its entry was. `cells` maps an entry to its cell.
+const places = (cells, root) => {
+  const home = root.getBoundingClientRect();
+  return new Map([...cells].map(([x, cell]) => {
+    const box = cell.getBoundingClientRect();
+    return [x, [box.left - home.left, box.top - home.top]];
+  }));
+};
+const glide = (cells, before, root) => {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const [x, [left, top]] of places(cells, root)) {
+    const [a, b] = before.get(x) || [left, top];
+    if (a === left && b === top) continue;
+    const from = { transform: `translate(${a - left}px, ${b - top}px)` };
+    cells.get(x).animate([from, { transform: "none" }], { duration: 700, easing: "ease-in-out" });
+  }
+};
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Head-split lab", TRAITS);
-    lab.radios("step", "Step", STEPS.map(([, name], i) => [i, name]));
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Head-split lab", TRAITS);
+    lab.root.classList.add("al-split");
+    lab.presets("Split by", [
+      ["view, then transpose", { straight: false }],
+      ["Bug: one straight view", { straight: true }],
+    ], {});
+    lab.among("straight", [[true, "1"], [false, "0"]]);
     lab.choice("batch", "b", [[1, "1"], [2, "2"]]);
     lab.slider("num_tokens", "t", { min: 1, max: 6 });
     lab.choice("d_out", "d_out", WIDTHS.map((d) => [d, String(d)]), (d) =>
@@ -43,84 +72,166 @@ export default {
       d % lab.get("num_heads") ? { num_heads: 1, d_out: d } : { d_out: d }
     );
     const divisors = () =>
-      Array.from({ length: lab.get("d_out") }, (_, i) => i + 1)
+      range(lab.get("d_out")).map((i) => i + 1)
         .filter((h) => lab.get("d_out") % h === 0)
         .map((h) => [h, String(h)]);
     lab.choice("num_heads", "h", divisors);
+    lab.between("num_heads", 1, 12, true); // the address may give both at once
     lab.resetButton();
-    const right = lab.stage("");
-    right.element.classList.add("al-wide");
-    const wrong = lab.stage("One view straight to (b, h, t, d_head)", "mixes tokens up");
-    wrong.element.classList.add("al-wide");
+    const stage = lab.stage("");
+    stage.element.classList.add("al-wide");
+    const steps = lab.radios("step", "Step", STEPS.map(([, name], i) => [i, name]));
+    const play = playButton(lab, "Play", (first) => {
+      const next = lab.get("step") + 1;
+      lab.set({ step: next < STEPS.length ? next : first ? 0 : STEPS.length - 1 });
+      return next < STEPS.length - 1 || Boolean(first && next >= STEPS.length);
+    }, 1400);
+    steps.append(play);
+    lab.stages.before(steps);
 
+    let all = null;
+    let cells = new Map();
+    let followed = null; // an entry, or what reads a score
+    let drawn = "";
     const tokenOf = (x) => Math.floor(x / lab.get("d_out")) % lab.get("num_tokens");
     const origin = (x) => {
-      const [d, t] = [lab.get("d_out"), lab.get("num_tokens")];
-      return `entry ${x} is feature ${x % d} of token ${tokenOf(x)} of batch ${Math.floor(x / (d * t))}`;
+      const d = lab.get("d_out");
+      const sequence = lab.get("batch") > 1 ? ` of batch ${Math.floor(x / (d * lab.get("num_tokens")))}` : "";
+      return `entry ${x} is feature ${x % d} of token ${tokenOf(x)}${sequence}`;
     };
-    let drawn = "";
-    let inspected = null;
-    const read = () => write(lab.readout, inspected ? inspected() : HINT);
+    const read = () => {
+      for (const [x, cell] of cells) cell.classList.toggle("al-followed", x === followed);
+      if (typeof followed === "number") {
+        const cell = cells.get(followed);
+        return lab.say(`${cell.dataset.at}: ${origin(followed)}`);
+      }
+      return lab.say(followed ? followed() : HINT);
+    };
+    const follow = (what) => {
+      followed = what;
+      read();
+    };
 
-    const draw = (name, a) => {
-      const axes = AXES[name];
+    // One block of entries, a row for each index of the last axis but one.
+    const entries = (axes, lead, values, heads, numbered) => {
+      const row = axes[lead.length];
+      const where = (i, j) => `[${[...lead, i, j].join(", ")}]`;
+      const title = lead.map((i, k) => `${axes[k]} ${i}`).join(", ");
+      const options = {
+        corner: row,
+        rows: values.map((_, i) => `${row} ${i}`),
+        columns: values[0].map((_, j) => String(j)),
+        inspect: (i, j) => follow(values[i][j]),
+      };
+      const part = grid({ ...options, label: `${title}, drawn`, shape: "heat" });
+      part.update(values, { text: (x, i, j) => `${where(i, j)}: ${origin(x)}` });
+      part.cells.forEach((line, i) => line.forEach((cell, j) => {
+        const x = values[i][j];
+        cell.className = `${TOKENS[tokenOf(x)]} ${HEADS[heads.get(x) % 4]}`;
+        cell.dataset.at = where(i, j);
+        cell.append(String(tokenOf(x)));
+        cells.set(x, cell);
+      }));
+      if (numbered) lab.table(title, "", options).update(values, { text: String });
+      return part.element;
+    };
+    const products = (lead, values, scores) => {
+      const spell = (i, j) =>
+        `scores[${[...lead, i, j].join(", ")}] = ` +
+        `${values[i].map((x, k) => `${x}·${values[j][k]}`).join(" + ")} = ` +
+        `${dot(values[i], values[j])}: row ${i} (token ${tokenOf(values[i][0])}) with row ${j} ` +
+        `(token ${tokenOf(values[j][0])}) of head ${lead[1]}`;
+      const title = `scores: batch ${lead[0]}, head ${lead[1]}`;
+      const options = {
+        corner: "q \\ k",
+        rows: scores.map((_, i) => `query ${i}`),
+        columns: scores.map((_, j) => `key ${j}`),
+        inspect: (i, j) => follow(() => spell(i, j)),
+      };
+      const part = grid({ ...options, label: `${title}, drawn`, shape: "heat" });
+      part.update(scores, { text: String, tone: byShare(scores) });
+      part.table.classList.add("hs-scores");
+      lab.table(title, "", options).update(scores, { text: String });
+      return part.element;
+    };
+    const draw = (name) => {
+      lab.tables.replaceChildren();
+      const before = places(cells, stage.element);
+      cells = new Map();
+      const heads = new Map(leads(all.split.shape).flatMap((lead) =>
+        slice(all.split, ...lead).flat().map((x) => [x, lead[1]])));
+      const scores = name === "scores";
+      const a = scores ? all.split : all[name];
+      const axes = scores || (name === "viewed" && lab.get("straight")) ? AXES.split : AXES[name];
       const blocks = leads(a.shape).map((lead) => {
         const values = slice(a, ...lead);
-        const title = lead.map((i, k) => `${axes[k]} ${i}`).join(", ");
-        const row = axes[lead.length];
-        const sums = name === "scores";
-        const part = grid({
-          label: `${STEPS.find(([step]) => step === name)?.[1] || "straight view"}: ${title}`,
-          corner: row,
-          rows: values.map((_, i) => `${row} ${i}`),
-          columns: values[0].map((_, j) => (sums ? `key ${j}` : String(j))),
-          inspect: (i, j) => {
-            const where = `[${[...lead, i, j].join(", ")}]`;
-            inspected = () =>
-              sums ? `scores${where} = ${values[i][j]}: head ${lead[1]}, query ${i} with key ${j}`
-                : `${where}: ${origin(values[i][j])}`;
-            read();
-          },
-        });
-        part.update(values, { text: (x) => String(x) });
-        part.cells.forEach((line, i) =>
-          line.forEach((cell, j) => {
-            if (sums) return;
-            const token = tokenOf(values[i][j]);
-            cell.style.background = TINTS[token];
-            cell.append(make("small", {}, ` t${token}`));
-          })
-        );
-        return make("div", { class: "al-block" }, make("p", {}, title), part.element);
+        const parts = [entries(axes, lead, values, heads, !scores)];
+        if (scores) parts.push(products(lead, values, slice(all.scores, ...lead)));
+        // One sequence needs no name.
+        const title = lead.map((i, k) => `${axes[k]} ${i}`).slice(lab.get("batch") > 1 ? 0 : 1);
+        return make("div", { class: `hs-block ${axes[1] === "head" ? HEADS[lead[1] % 4] : ""}` },
+          make("p", {}, title.join(", ") || "x"), make("div", { class: "hs-row" }, ...parts));
       });
-      return make("div", { class: "al-blocks" }, ...blocks);
+      stage.show(make("div", { class: "hs-blocks" }, ...blocks));
+      glide(cells, before, stage.element);
+    };
+
+    // Which tokens the rows of each head hold, of the first sequence.
+    const rowsOf = (a, lead) => slice(a, 0, ...lead).map((row) => unique(row.map(tokenOf)));
+    const mixed = () => range(lab.get("num_heads"))
+      .map((head) => [head, rowsOf(all.split, [head]).flat()])
+      .filter(([, tokens]) => tokens.some((token, i) => token !== i));
+    const WORDS = [
+      "Each row is one token, with the features of all heads side by side.",
+      "Each token's row is cut into one part for each head. No entry changed its place in memory.",
+      "Each head has a block of its own, with a row for every token.",
+      "In its own block, each head multiplies every row with every row.",
+      "Back to one block for each token, with a row for each head.",
+      "The parts of each token are side by side again: every entry is back at its place.",
+    ];
+    const verdict = (wrong) => {
+      const [step, t] = [lab.get("step"), lab.get("num_tokens")];
+      if (!lab.get("straight") || step === 0) return WORDS[step];
+      if (!wrong.length) {
+        return `With ${lab.get("num_heads") === 1 ? "one head" : "one token"}, the straight view happens to be right.`;
+      }
+      if (step < 4) {
+        const some = wrong.slice(0, 2).map(([head, tokens]) => `head ${head} holds the tokens ${list(tokens)}`);
+        const rest = wrong.length > 2 ? ", and so on" : "";
+        return `Mixed up: row by row, ${some.join("; ")}${rest}. Each head should hold the tokens ${list(range(t))}.`;
+      }
+      if (step === 4) return "The transpose back brings the wrong rows together.";
+      const rows = rowsOf(all.joined, []);
+      const i = rows.findIndex((tokens, at) => tokens.some((token) => token !== at));
+      const later = rows[i].some((token) => token > i) ? ` Token ${Math.max(...rows[i])} comes later: the future leaks.` : "";
+      return `Mixed up: the row of token ${i} now holds entries of the tokens ${list(rows[i])}.${later}`;
     };
 
     return lab.start(() => {
       const [b, t, d, h] = ["batch", "num_tokens", "d_out", "num_heads"].map((x) => lab.get(x));
-      const all = splitSteps(b, t, d, h);
-      const [name, title, code] = STEPS[lab.get("step")];
+      if (d % h) return lab.set({ num_heads: 1 });
+      const straight = lab.get("straight");
+      all = splitSteps(b, t, d, h, straight);
+      const [name, , code] = STEPS[lab.get("step")];
       const now = all[name];
-      const key = [b, t, d, h, lab.get("step")].join();
+      const key = [b, t, d, h, lab.get("step"), straight].join();
       if (key !== drawn) {
-        drawn = key;
-        inspected = null;
-        write(right.heading, title);
-        write(right.note, code);
-        right.show(draw(name, now));
-        wrong.show(draw("straight", all.straight));
+        if (typeof followed !== "number" || followed >= b * t * d) followed = null;
+        write(stage.heading, (straight && STRAIGHT[name]) || code);
+        draw(name);
       }
-      const mixed = leads(all.straight.shape).filter(([batch, head]) =>
-        slice(all.straight, batch, head).some((row, i) => row.some((x) => tokenOf(x) !== i))
-      ).length;
-      const list = (x) => `(${x.join(", ")})`;
-      write(
-        lab.summary,
-        `Shape ${list(now.shape)}, stride ${list(now.strides)}, ` +
-          `${isContiguous(now) ? "contiguous" : "not contiguous"}. The straight view ` +
-          (mixed ? `mixes tokens in ${mixed} of ${b * h} heads.` : "happens to be right here.")
-      );
-      read();
+      drawn = key;
+      const wrong = mixed();
+      const paren = (x) => `(${x.join(", ")})`;
+      write(stage.note, `gives the shape ${paren(now.shape)}, stride ${paren(now.strides)}, ` +
+        `${isContiguous(now) ? "contiguous" : "not contiguous"}`);
+      write(lab.summary, verdict(wrong));
+      const solved = straight && !wrong.length;
+      lab.task.classList.toggle("al-done", solved);
+      write(lab.task, solved
+        ? `Done: with ${h === 1 ? "one head, nothing has to be kept apart" : "one token, nothing can be mixed up"}.`
+        : "Can you find sizes at which the straight view happens to be right?");
+      return read();
     });
   },
 };

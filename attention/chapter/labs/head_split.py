@@ -19,8 +19,9 @@ STEPS = (
 class HeadSplitLab(base.Lab):
     """``arange`` through view, transpose, scores, transpose back and join.
 
-    Section 3.6.2. Every entry carries its token and feature, so that one sees which
-    entries one ``view`` straight to (b, h, t, d_head) would mix up.
+    Section 3.6.2. Every entry carries the color of its token and the mark of its head,
+    and moves from step to step, so that one sees which entries one ``view`` straight to
+    (b, h, t, d_head) mixes up.
 
     Traits:
         batch: b, 1 or 2.
@@ -28,6 +29,7 @@ class HeadSplitLab(base.Lab):
         d_out: 2, 4, 6, 8 or 12.
         num_heads: h, which divides d_out.
         step: 0 x, 1 view, 2 transpose, 3 scores, 4 transpose back, 5 join.
+        straight: whether one view to (b, h, t, d_head) replaces steps 1 and 2: a bug.
 
     Raises:
         traitlets.TraitError: a value does not fit; the message says why.
@@ -35,13 +37,14 @@ class HeadSplitLab(base.Lab):
 
     script = "head_split.js"
     title = "Head-split lab"
-    shown = ("batch", "num_tokens", "d_out", "num_heads", "step")
+    shown = ("batch", "num_tokens", "d_out", "num_heads", "step", "straight")
 
     batch = traitlets.Int(2, help="b").tag(sync=True, lab=True)
     num_tokens = traitlets.Int(3, help="t").tag(sync=True, lab=True)
     d_out = traitlets.Int(4, help="width").tag(sync=True, lab=True)
     num_heads = traitlets.Int(2, help="h").tag(sync=True, lab=True)
     step = traitlets.Int(2, help="which step").tag(sync=True, lab=True)
+    straight = traitlets.Bool(False, help="one view").tag(sync=True, lab=True)
 
     @traitlets.validate("batch")
     def _check_batch(self, proposal):
@@ -77,12 +80,14 @@ class HeadSplitLab(base.Lab):
         """Compute every step with PyTorch, as int64 tensors.
 
         Returns:
-            A dict of the steps by name, and "straight", one view to (b, h, t, d_head).
+            A dict of the steps by name.
         """
         b, t, d, h = self.batch, self.num_tokens, self.d_out, self.num_heads
         x = torch.arange(b * t * d).view(b, t, d)
         viewed = x.view(b, t, h, d // h)  # (b, t, d_out) -> (b, t, h, d_head)
         split = viewed.transpose(1, 2)  # (b, t, h, d_head) -> (b, h, t, d_head)
+        if self.straight:
+            viewed = split = x.view(b, h, t, d // h)
         back = split.transpose(1, 2)  # (b, h, t, d_head) -> (b, t, h, d_head)
         return {
             "x": x,
@@ -91,19 +96,20 @@ class HeadSplitLab(base.Lab):
             "scores": split @ split.transpose(2, 3),  # (b, h, t, t)
             "transpose back": back,
             "join": back.contiguous().view(b, t, d),
-            "straight": x.view(b, h, t, d // h),
         }
 
     def fallback(self):
         """Give the right split and the one that mixes tokens as tables."""
-        found = self.compute()
+        x = self.compute()["x"]
         t, width = self.num_tokens, self.d_out // self.num_heads
+        right = x.view(self.batch, t, self.num_heads, width).transpose(1, 2)
+        straight = x.view(right.shape)
         parts = []
-        for name, caption in (
-            ("transpose", "view, then transpose: each head has all tokens"),
-            ("straight", "one view straight to (b, h, t, d_head): tokens mixed up"),
+        for split, caption in (
+            (right, "view, then transpose: each head has all tokens"),
+            (straight, "one view straight to (b, h, t, d_head): tokens mixed up"),
         ):
-            lines = found[name].flatten(0, 2).tolist()
+            lines = split.flatten(0, 2).tolist()
             labels = [
                 f"batch {b}, head {h}, row {i}"
                 for b in range(self.batch)
@@ -114,8 +120,8 @@ class HeadSplitLab(base.Lab):
             parts.append(base.table(caption, "where", range(width), labels, tagged))
         count = self.batch * t * self.d_out
         caption = (
-            f"The entries 0 to {count - 1} of x, {tuple(found['x'].shape)}, split into "
-            f"{self.num_heads} heads: shape {tuple(found['transpose'].shape)}."
+            f"The entries 0 to {count - 1} of x, {tuple(x.shape)}, split into "
+            f"{self.num_heads} heads: shape {tuple(right.shape)}."
         )
         return base.static(self.title, caption, *parts)
 

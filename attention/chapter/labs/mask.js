@@ -1,8 +1,8 @@
 // Which scores are hidden, with what, and when; and who notices a changed token.
 import {
-  attention, format, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
+  attention, format, largestDifference, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
 } from "./core.js";
-import { Lab, byWeight, features, write } from "./ui.js";
+import { Lab, byWeight, features, make, write } from "./ui.js";
 
 const TRAITS = [
   "inputs", "tokens", "part", "diagonal", "fill", "place", "renormalized", "hidden_row",
@@ -57,15 +57,20 @@ export default {
     ]);
     lab.choice("nudged", "Change token", orNone);
     lab.slider("nudge", "by", { min: -2, max: 2, step: 0.1, show: (x) => x.toFixed(1) });
+    lab.choices = make("div", { class: "al-controls" });
+    const first = lab.controls;
+    lab.controls = lab.choices;
     lab.choice("part", "Hide", [["triu", "triu: from the diagonal up"], ["tril", "tril: from the diagonal down"]]);
     lab.slider("diagonal", "Diagonal", { min: -t, max: t });
     lab.choice("fill", "Fill with", ["-inf", "0", "-1e9"].map((name) => [name, name]));
     lab.choice("place", "When", [["before", "before softmax"], ["after", "after softmax"]]);
     lab.toggle("renormalized", "Divide rows by their sum");
     lab.choice("hidden_row", "Hide all of row", orNone);
+    lab.controls = first;
     lab.resetButton();
 
     let now = compute(lab);
+    const wanted = now.weights;
     const width = lab.get("W_value")[0].length;
     const spell = {
       hide: (i, j) => `${tokens[i]} → ${tokens[j]}: ${now.hidden[i][j] ? "hidden" : "seen"}`,
@@ -96,12 +101,14 @@ export default {
     };
     const square = { corner: "q \\ k", rows: tokens, columns: tokens };
     const heat = lab.drawn("heat", "Weights α", "striped: hidden", { ...square, inspect: inspect("weights") });
-    const bars = lab.drawn("bars", "How far each output moves", "", {
-      corner: "token", rows: tokens, columns: ["moves"], inspect: (i) => inspect("context")(i, width),
+    const bars = lab.drawn("bars", "Outputs that move", "and sums of rows", {
+      corner: "token", rows: tokens, columns: ["moves", "sum"],
+      inspect: (i, j) => (j ? inspect("weights")(i, t) : inspect("context")(i, width)),
     });
-    const sums = lab.drawn("bars", "Sum of each row", "full: 1 or more", {
-      corner: "token", rows: tokens, columns: ["sum"], inspect: (i) => inspect("weights")(i, t),
-    });
+    bars.table.classList.add("al-named");
+    // Above the drawing what is pressed first, below it every single choice: on a phone, too,
+    // each is close to what it moves.
+    lab.stages.after(lab.choices);
     const grids = {};
     const add = (name, title, note, columns, corner = "q \\ k") => {
       grids[name] = lab.table(title, note, { corner, rows: tokens, columns, inspect: inspect(name) });
@@ -118,7 +125,6 @@ export default {
       now = compute(lab);
       const word = (x) => (x ? "True" : "False");
       heat.update(now.weights, { tone: byWeight });
-      sums.update(now.sums.map((x) => [x]), { tone: byWeight });
       grids.hide.update(now.hidden, { text: word });
       grids.seen.update(map(now.hidden, (x) => !x), { text: word });
       grids.scores.update(now.scores);
@@ -137,9 +143,11 @@ export default {
       const nudged = lab.get("nudged");
       const moves = (i) => !(now.moved[i] < 1e-12);
       const most = Math.max(...now.moved.filter(Number.isFinite), 1e-12);
-      bars.update(now.moved.map((x) => [x]), { tone: (x) => (x === x ? x / most : 1) });
+      bars.update(now.moved.map((x, i) => [x, now.sums[i]]), {
+        tone: (x, i, j) => (j ? byWeight(x) : x === x ? x / most : 1),
+      });
       // In color: an output before the changed token, which may not know of it, or nan.
-      bars.flagCells("al-alarm", (i) => nudged >= 0 && moves(i) && (i < nudged || now.moved[i] !== now.moved[i]));
+      bars.flagCells("al-alarm", (i, j) => !j && nudged >= 0 && moves(i) && (i < nudged || now.moved[i] !== now.moved[i]));
       grids.context.flagCells("al-alarm", (i, j) => j === width && nudged >= 0 && moves(i));
 
       const off = now.sums.filter((x) => !(Math.abs(x - 1) < 1e-9)).length;
@@ -158,6 +166,11 @@ export default {
         `${moving.join(", ") || "no output"}: ` +
         (past.length ? `the future leaks into ${past.join(", ")}.` : "no earlier token.");
       write(lab.summary, total + weighty + nan + who);
+      const solved = lab.get("place") === "after" && largestDifference(now.weights, wanted) < 1e-9;
+      lab.task.classList.toggle("al-done", solved);
+      write(lab.task, solved
+        ? "Done: zeros after softmax, and each row divided by its sum, give the weights of the start."
+        : "Can you get the weights of the start with a mask after softmax?");
       read();
     });
   },

@@ -1,12 +1,43 @@
-// The wrapper and the split class with the same weights, side by side.
+// All heads side by side, and the way of one token through them: weights, contexts, out_proj.
 import {
-  causalHead, format, largestDifference, spellDot, spellSoftmax, splitAttention, stackHeads,
-  wrapper,
+  causalHead, format, headSums, largestDifference, short, spellDot, spellSoftmax,
+  splitAttention, stackHeads, sum, wrapper,
 } from "./core.js";
-import { Lab, byWeight, grid, make, write } from "./ui.js";
+import { Lab, byShare, byWeight, features, grid, make, write } from "./ui.js";
 
-const TRAITS = ["inputs", "tokens", "num_heads", "d_head", "head", "heads"];
-const HINT = "Point at a number, or move to it with the arrow keys, to read its sum.";
+const TRAITS = [
+  "inputs", "tokens", "num_heads", "d_head", "token", "silenced", "heads", "out_proj",
+];
+const MOST = 4;
+const HINT = "Point at a square or a bar, or move to it with the arrow keys, to read its sum.";
+// Written out: the site leaves out styles whose class it finds nowhere.
+const COLORS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
+
+const compute = (lab) => {
+  const [h, d, i] = ["num_heads", "d_head", "token"].map((name) => lab.get(name));
+  const inputs = lab.get("inputs");
+  const heads = lab.get("heads")[d].slice(0, h);
+  const first = wrapper(inputs, heads);
+  const root = Math.sqrt(h * d); // as nn.Linear draws: within 1 / √d_in
+  const rows = lab.get("out_proj").slice(0, h * d);
+  const weight = rows.map((row) => row.slice(0, h * d).map((x) => x / root));
+  const bias = rows.map((row) => row.at(-1) / root);
+  const off = lab.get("silenced").filter((head) => head < h);
+  return {
+    parts: heads.map((head) => causalHead(inputs, head)),
+    first,
+    second: splitAttention(inputs, stackHeads(heads), h),
+    weight, bias, off,
+    ...headSums(first[i], weight, bias, h, off),
+  };
+};
+const size = (row) => Math.sqrt(sum(row.map((x) => x * x)));
+
+// From -1 to 1, as a share of the largest.
+const signed = (values) => {
+  const share = byShare(values);
+  return (x) => Math.sign(x) * share(x);
+};
 
 const widths = (d_in, t, h, d) => [
   ["argument d_out", d, h * d],
@@ -17,101 +48,177 @@ const widths = (d_in, t, h, d) => [
   ["output", `(b, ${t}, ${h * d})`, `(b, ${t}, ${h * d})`],
   ["weights in all", 3 * h * d * d_in, `${3 * h * d * d_in} + out_proj ${h * d * (h * d + 1)}`],
 ];
+const widthTable = (...sizes) => {
+  const line = ([name, ...cells]) =>
+    make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((x) => make("td", {}, String(x))));
+  const head = ["wrapper", "split"].map((name) => make("th", { scope: "col" }, name));
+  return make("div", { class: "al-scroll", role: "group", tabindex: "0", "aria-label": "Every width" },
+    make("table", { "aria-label": "Every width" },
+      make("thead", {}, make("tr", {}, make("td", { class: "al-empty" }), ...head)),
+      make("tbody", {}, ...widths(...sizes).map(line))));
+};
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "Multi-head lab", TRAITS);
-    lab.slider("num_heads", "num_heads", {
-      min: 1,
-      max: 4,
-      change: (h) => ({ head: Math.min(lab.get("head"), h - 1), num_heads: h }),
-    });
-    lab.slider("d_head", "d_out of one head", { min: 1, max: 4 });
-    const indices = () =>
-      Array.from({ length: lab.get("num_heads") }, (_, i) => [i, `head ${i}`]);
-    lab.choice("head", "Show weights of", indices);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "Multi-head lab", TRAITS);
+    lab.root.classList.add("al-multi");
+    const tokens = lab.get("tokens");
+    const names = Array.from({ length: MOST }, (_, head) => `head ${head}`);
+    const switches = names.map((name, head) => make("button", {
+      type: "button", class: `al-button ${COLORS[head]}`,
+      click: () => {
+        const off = lab.get("silenced");
+        const next = off.includes(head) ? off.filter((one) => one !== head) : [...off, head].sort();
+        lab.set({ silenced: next });
+      },
+    }, name));
+    lab.param("silenced", (text) => {
+      const off = text.split(",").map(Number);
+      const good = off.every((head) => Number.isInteger(head) && head >= 0 && head < MOST);
+      return good ? [...new Set(off)].sort() : undefined;
+    }, (off) => off.join());
+    lab.choice("token", "Token", tokens.map((token, i) => [i, token]));
+    if (Object.keys(lab.get("heads")).length > 1) { // not the heads of one layer that was given
+      lab.slider("num_heads", "num_heads", { min: 1, max: MOST });
+      lab.slider("d_head", "d_out of one head", { min: 1, max: 4 });
+    }
     lab.resetButton();
 
-    const stages = {
-      widths: lab.stage("Every width"),
-      weights: lab.stage("Weights α"),
-      first: lab.stage("MultiHeadAttentionWrapper"),
-      second: lab.stage("MultiHeadAttention", "(no out_proj)"),
-    };
-    const tokens = lab.get("tokens");
-    const grids = {};
     let now = null;
-    let size = "";
+    let shape = "";
     let inspected = null;
-    const spell = (name, i, j) => {
-      if (name === "weights") {
-        return `head ${lab.get("head")}, ${tokens[i]} → ${tokens[j]}: ` +
-          spellSoftmax(now.shown.scores[i], j);
-      }
-      const d = lab.get("d_head");
-      const part = now.parts[Math.floor(j / d)];
-      const column = part.values.map((row) => row[j % d]);
-      return `${tokens[i]}, head ${Math.floor(j / d)}, feature ${(j % d) + 1}: ` +
-        spellDot(part.weights[i], column);
+    const spell = {
+      weights: (head) => (i, j) =>
+        `head ${head}, ${tokens[i]} → ${tokens[j]}: ${spellSoftmax(now.parts[head].scores[i], j)}`,
+      context: (i, j) => {
+        const d = lab.get("d_head");
+        const part = now.parts[Math.floor(j / d)];
+        return `${tokens[i]}, head ${Math.floor(j / d)}, feature ${(j % d) + 1}: ` +
+          spellDot(part.weights[i], part.values.map((row) => row[j % d]));
+      },
+      out: (k, head) => {
+        const [h, d] = [lab.get("num_heads"), lab.get("d_head")];
+        if (head === h) return `bias of feature ${k + 1}: ${format(now.bias[k])}`;
+        const kept = names.slice(0, h).map((_, one) => one).filter((one) => !now.off.includes(one));
+        if (head > h) {
+          const parts = [...kept.map((one) => short(now.added[one][k])), short(now.bias[k])];
+          return `feature ${k + 1} of the output: ${parts.join(" + ")} = ${format(now.output[k])}`;
+        }
+        const [from, to] = [head * d, (head + 1) * d];
+        const gone = now.off.includes(head) ? "; it is off" : "";
+        return `head ${head} adds to feature ${k + 1}: ` +
+          spellDot(now.first[lab.get("token")].slice(from, to), now.weight[k].slice(from, to)) + gone;
+      },
     };
-    const read = () => write(lab.readout, inspected ? spell(...inspected) : HINT);
-    const add = (name, columns, corner) => {
-      grids[name] = grid({
-        label: stages[name].heading.textContent,
-        corner,
-        rows: tokens,
-        columns,
-        inspect: (i, j) => {
-          inspected = [name, i, j];
-          read();
-        },
-      });
-      stages[name].show(grids[name].element);
+    const read = () => lab.say(inspected ? inspected() : HINT);
+    const inspect = (how) => (i, j) => {
+      inspected = () => how(i, j);
+      read();
     };
+    const heats = lab.stage("1. Weights α of each head");
+    heats.element.classList.add("al-wide");
+    // Where each is switched, what it adds is close by.
+    lab.summary.before(heats.element, make("div", { class: "al-presets", role: "group", "aria-label": "Heads that are on" },
+      make("span", {}, "On:"), ...switches));
+    const stages = {
+      bars: lab.stage(""),
+      context: lab.stage("3. Contexts z"),
+      out: lab.stage("4. out_proj adds them up"),
+    };
+    let grids = {};
     const build = (h, d) => {
       inspected = null;
-      const columns = Array.from({ length: h * d }, (_, j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
-      add("weights", tokens, "q \\ k");
-      add("first", columns, "token");
-      add("second", columns, "token");
-      const line = ([name, a, b]) =>
-        make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, String(a)), make("td", {}, String(b)));
-      const head = ["", "wrapper", "split"].map((name) => make(name ? "th" : "td", name ? { scope: "col" } : { class: "al-empty" }, name));
-      const table = make(
-        "table",
-        { "aria-label": "Every width" },
-        make("thead", {}, make("tr", {}, ...head)),
-        make("tbody", {}, ...widths(lab.get("inputs")[0].length, tokens.length, h, d).map(line))
-      );
-      const scroll = { class: "al-scroll", role: "group", tabindex: "0", "aria-label": "Every width" };
-      stages.widths.show(make("div", scroll, table));
+      lab.tables.replaceChildren();
+      const used = names.slice(0, h);
+      const joined = Array.from({ length: h * d }, (_, j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
+      const drawn = (label, shape, options, colors) => {
+        const part = grid({ label: `${label}, drawn`, shape, ...options });
+        if (shape !== "heat") part.table.classList.add("al-named");
+        part.cells.forEach((line, i) => line.forEach((cell, j) =>
+          cell.classList.add(COLORS[colors(i, j)] || "al-plain")));
+        return part;
+      };
+      const square = { corner: "q \\ k", rows: tokens, columns: tokens, pick: (i) => lab.set({ token: i }) };
+      grids = { heat: [], weights: [] };
+      used.forEach((name, head) => {
+        const options = { ...square, inspect: inspect(spell.weights(head)) };
+        grids.heat.push(drawn(`Weights α of ${name}`, "heat", options, () => head));
+        grids.weights.push(lab.table(`Weights α of ${name}`, "", options));
+      });
+      heats.show(make("div", { class: "mh-heads" }, ...grids.heat.map((part, head) =>
+        make("div", { class: `mh-head ${COLORS[head]}` }, make("p", {}, names[head]), part.element))));
+      grids.bars = drawn("Weights α of the token", "bars", {
+        corner: "token", rows: tokens, columns: used,
+        inspect: (j, head) => inspect(spell.weights(head))(lab.get("token"), j),
+      }, (i, head) => head);
+      grids.context = drawn("Context of the token", "signed", {
+        corner: "feature", rows: joined, columns: ["z"],
+        inspect: (j) => inspect(spell.context)(lab.get("token"), j),
+      }, (j) => Math.floor(j / d));
+      const out = {
+        corner: "feature", rows: features(h * d), columns: [...used, "bias", "out"],
+        inspect: inspect(spell.out),
+      };
+      grids.out = drawn("Output of the token", "signed", out, (i, head) => (head < h ? head : MOST));
+      for (const name of ["bars", "context", "out"]) stages[name].show(grids[name].element);
+      const both = { corner: "token", rows: tokens, columns: joined, inspect: inspect(spell.context) };
+      grids.first = lab.table("MultiHeadAttentionWrapper", "", both);
+      grids.second = lab.table("MultiHeadAttention", "before out_proj", both);
+      grids.adds = lab.table("Output of the token", "what each head adds, the bias, and their sum", out);
+      lab.stage("Every width", "", lab.tables).show(widthTable(lab.get("inputs")[0].length, tokens.length, h, d));
+    };
+    const task = (moved) => {
+      const [h, token] = [lab.get("num_heads"), tokens[lab.get("token")]];
+      const least = moved.indexOf(Math.min(...moved));
+      const solved = h > 1 && now.off.length === 1 && now.off[0] === least;
+      lab.task.classList.toggle("al-done", solved);
+      const others = moved.map((x, head) => `${format(x)} without head ${head}`);
+      write(lab.task, h < 2 ? "" : solved ? `Done: the output of ${token} moves by ${others.join(", ")}.`
+        : `Which head does the output of ${token} miss least? Switch it off.`);
     };
 
     return lab.start(() => {
-      const [h, d] = [lab.get("num_heads"), lab.get("d_head")];
-      const inputs = lab.get("inputs");
-      const heads = lab.get("heads")[d].slice(0, h);
-      const parts = heads.map((head) => causalHead(inputs, head));
-      now = {
-        parts,
-        shown: parts[lab.get("head")],
-        first: wrapper(inputs, heads),
-        second: splitAttention(inputs, stackHeads(heads), h),
-      };
-      if (size !== [h, d].join()) build(h, d);
-      size = [h, d].join();
-      write(stages.weights.note, `of head ${lab.get("head")}`);
-      grids.weights.update(now.shown.weights, { tone: byWeight });
+      const [h, d, i] = ["num_heads", "d_head", "token"].map((name) => lab.get(name));
+      now = compute(lab);
+      if (shape !== [h, d].join()) build(h, d);
+      shape = [h, d].join();
+      switches.forEach((button, head) => {
+        button.hidden = head >= h;
+        button.setAttribute("aria-pressed", String(!now.off.includes(head)));
+      });
+      now.parts.forEach((part, head) => {
+        for (const one of [grids.heat[head], grids.weights[head]]) {
+          one.update(part.weights, { tone: byWeight });
+          one.choose(i);
+        }
+        grids.heat[head].element.parentElement.classList.toggle("al-off", now.off.includes(head));
+      });
+      write(stages.bars.heading, `2. Weights α of ${tokens[i]}`);
+      const off = (head) => now.off.includes(head);
+      grids.bars.update(tokens.map((_, j) => now.parts.map((part) => part.weights[i][j])), { tone: byWeight });
+      grids.bars.flagCells("al-off", (j, head) => off(head));
+      const context = now.first[i].map((x) => [x]);
+      grids.context.update(context, { tone: signed(context) });
+      grids.context.flagCells("al-off", (j) => off(Math.floor(j / d)));
+      const lines = now.output.map((x, k) => [...now.added.map((part) => part[k]), now.bias[k], x]);
+      grids.out.update(lines, { tone: signed(lines) });
+      grids.out.flagCells("al-off", (k, head) => off(head));
       grids.first.update(now.first);
       grids.second.update(now.second);
-      const own = (i, j) => Math.floor(j / d) === lab.get("head");
-      grids.first.flagCells("al-seen", own);
-      grids.second.flagCells("al-seen", own);
-      write(
-        lab.summary,
-        `${h} heads of width ${d}: ${h * d} numbers a token. Largest difference between ` +
-          `both classes: ${format(largestDifference(now.first, now.second))}.`
-      );
+      write(grids.second.stage.note,
+        `before out_proj; largest difference to the wrapper: ${format(largestDifference(now.first, now.second))}`);
+      grids.adds.update(lines);
+      const most = now.parts.map((part, head) => {
+        const row = part.weights[i];
+        return `${tokens[row.indexOf(Math.max(...row))]} in head ${head}`;
+      });
+      const gone = now.off.map((head) => now.added[head]);
+      write(lab.summary, now.off.length
+        ? `Without ${now.off.map((head) => names[head]).join(" and ")}, the output of ${tokens[i]} moves by ` +
+          `${format(size(gone[0].map((_, k) => sum(gone.map((part) => part[k])))))}` +
+          (now.off.length === h ? ": only the bias of out_proj is left." : ".")
+        : `${tokens[i]} looks most at ${most.join(", at ")}.`);
+      task(now.added.map(size));
       read();
     });
   },

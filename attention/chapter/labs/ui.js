@@ -52,12 +52,13 @@ export const step = (event, i, j, rows, columns) => {
 };
 
 // Classes are written out: the site leaves out styles whose class it finds nowhere.
-const SHAPES = { "": null, heat: "al-heat", bars: "al-bars" };
+const SHAPES = { "": null, heat: "al-heat", bars: "al-bars", signed: "al-bars al-signed" };
 
 // A table of numbers with one tab stop; arrow keys move between its cells.
 // `edit(i, j, number)` makes the cells text fields; `inspect(i, j)` hears of hover and
 // focus; `pick(i, j)` hears of a click, Enter or the space bar.
-// The shape "heat" or "bars" draws the numbers as squares or bars that are named by them.
+// The shape "heat", "bars" or "signed" draws the numbers as squares or as bars, from the left
+// or from the middle, that are named by them.
 export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape = "" }) => {
   const cells = rows.map((row) =>
     columns.map((column) => {

@@ -3,6 +3,8 @@
 For tests of the built page and of a live front end alike.
 """
 
+from itertools import product
+
 import torch
 
 from attention.chapter import labs
@@ -81,48 +83,50 @@ def dropout_numbers(lab):
     }
 
 
+SPLIT_STEPS = ["x", "view", "transpose", "scores", "transpose back", "join"]
+SPLIT_AXES = {
+    "x": ["batch", "token"],
+    "view": ["batch", "token", "head"],
+    "transpose": ["batch", "head", "token"],
+    "scores": ["batch", "head", "query"],
+    "transpose back": ["batch", "token", "head"],
+    "join": ["batch", "token"],
+}
+
+
+def split_blocks(lab, name):
+    """Give the blocks of a step, each with its index, by their titles."""
+    axes = SPLIT_AXES["transpose" if lab.straight and name == "view" else name]
+    x = lab.compute()[name]
+    for lead in product(*map(range, x.shape[:-2])):
+        title = ", ".join(f"{a} {i}" for a, i in zip(axes, lead, strict=False))
+        yield ("scores: " if name == "scores" else "") + title, lead, x[lead]
+
+
 def split_numbers(lab):
-    steps = {"x": "0. x", "view": "1. view", "transpose": "2. transpose"}
-    steps |= {"scores": "3. scores", "transpose back": "4. transpose back"}
-    steps |= {"join": "5. join"}
-    name = list(steps)[lab.step]
-    axes = {
-        "x": ["batch", "token"],
-        "view": ["batch", "token", "head"],
-        "transpose": ["batch", "head", "token"],
-        "scores": ["batch", "head", "query"],
-        "transpose back": ["batch", "token", "head"],
-        "join": ["batch", "token"],
-        "straight": ["batch", "head", "row"],
+    return {
+        title: [[str(n) for n in row] for row in block.tolist()]
+        for title, _, block in split_blocks(lab, SPLIT_STEPS[lab.step])
     }
-    shown = {}
-    found = lab.compute()
-    for part, title in ((name, steps[name]), ("straight", "straight view")):
-        x = found[part]
-        tagged = part != "scores"
-        for lead in torch.cartesian_prod(*map(torch.arange, x.shape[:-2])).view(
-            -1, x.dim() - 2
-        ):
-            where = ", ".join(
-                f"{a} {i}" for a, i in zip(axes[part], lead.tolist(), strict=False)
-            )
-            shown[f"{title}: {where}"] = [
-                [
-                    f"{n} t{n // lab.d_out % lab.num_tokens}" if tagged else str(n)
-                    for n in row
-                ]
-                for row in x[tuple(lead)].tolist()
-            ]
-    return shown
 
 
 def multi_head_numbers(lab):
-    first, second, weights = lab.compute()
-    return {
-        "Weights α": texts(weights),
-        "MultiHeadAttentionWrapper": texts(first),
-        "MultiHeadAttention": texts(second),
+    found = lab.compute()
+    shown = {
+        f"Weights α of head {head}": texts(weights)
+        for head, weights in enumerate(found["weights"])
     }
+    return shown | {
+        "MultiHeadAttentionWrapper": texts(found["wrapper"]),
+        "MultiHeadAttention": texts(found["split"]),
+        "Output of the token": texts(added_up(lab)),
+    }
+
+
+def added_up(lab):
+    """Give what each head adds, the bias and the output: one row a feature."""
+    found, bias = lab.compute(), lab.modules()[1].out_proj.bias.detach()
+    return torch.stack((*found["added"], bias, found["output"]), dim=-1)
 
 
 def training_numbers(lab):
@@ -200,38 +204,94 @@ def check(root, lab):
 
 
 def drawn(lab):
-    """Give the matrices that the lab draws as squares or bars, by their titles."""
+    """Give what the lab draws as squares or bars: by title, numbers and shares.
+
+    A share says how dark a square or how long a bar is; numbers may be words.
+    """
     if isinstance(lab, labs.AttentionLab):
         weights = lab.compute()[1]
+        row = weights[lab.query].unsqueeze(-1)
         return {
-            "Weights α of the query": weights[lab.query].unsqueeze(-1),
-            "Weights α of all queries": weights,
+            "Weights α of the query": (row, row),
+            "Weights α of all queries": (weights, weights),
         }
     if isinstance(lab, labs.MaskLab):
-        weights = lab.compute()[1]
-        return {"Weights α": weights, "Sum of each row": weights.sum(-1, keepdim=True)}
+        _, weights, context = lab.compute()
+        moved = (lab.compute(nudged=True)[2] - context).abs().amax(dim=-1)
+        most = moved[moved.isfinite()].max().clamp(min=1e-12)
+        bars = torch.stack((moved, weights.sum(-1)), dim=-1)
+        shares = torch.stack(((moved / most).nan_to_num(1), bars[:, 1]), dim=-1)
+        return {"Weights α": (weights, weights), "Outputs that move": (bars, shares)}
     if isinstance(lab, labs.ScaleLab):
-        return {"Weights α of the first query": lab.compute()["weights"].unsqueeze(-1)}
+        weights = lab.compute()["weights"].unsqueeze(-1)
+        return {"Weights α of the first query": (weights, weights)}
+    if isinstance(lab, labs.MultiHeadLab):
+        return drawn_heads(lab)
+    if isinstance(lab, labs.HeadSplitLab):
+        return drawn_entries(lab)
     if isinstance(lab, labs.DropoutLab):
         weights = torch.tensor(lab.weights, dtype=torch.float64)
         dropped, mean = lab.compute()
-        return {
-            "Weights α": weights,
-            "The last draw": dropped,
-            "Mean over the draws": mean,
-        }
+        shown = {"Weights α": weights, "The last draw": dropped}
+        shown["Mean over the draws"] = mean
+        return {title: (values, values) for title, values in shown.items()}
     return {}
 
 
+def drawn_heads(lab):
+    found = lab.compute()
+    way = found["weights"][:, lab.token].T  # (t, h)
+    shown = {
+        f"Weights α of head {head}": (weights, weights)
+        for head, weights in enumerate(found["weights"])
+    }
+    context, output = found["wrapper"][lab.token].unsqueeze(-1), added_up(lab)
+    return shown | {
+        "Weights α of the token": (way, way),
+        "Context of the token": (context, context / context.abs().max()),
+        "Output of the token": (output, output / output.abs().max()),
+    }
+
+
+def drawn_entries(lab):
+    name = SPLIT_STEPS[lab.step]
+    shown = {}
+    if name == "scores":
+        for title, _, block in split_blocks(lab, name):
+            words = [[str(n) for n in row] for row in block.tolist()]
+            shown[title] = (words, block / block.max().clamp(min=1))
+        name = "transpose"
+    for title, lead, block in split_blocks(lab, name):
+        words = [
+            [f"{[*lead, i, j]}: {origin(lab, x)}" for j, x in enumerate(row)]
+            for i, row in enumerate(block.tolist())
+        ]
+        shown[title] = (words, torch.zeros(block.shape))
+    return shown
+
+
+def origin(lab, x):
+    d = lab.d_out
+    batch = f" of batch {x // (d * lab.num_tokens)}" if lab.batch > 1 else ""
+    return f"entry {x} is feature {x % d} of token {x // d % lab.num_tokens}{batch}"
+
+
 def check_drawn(root, lab):
-    """Require squares and bars to be as dark or long as PyTorch's weights are large."""
+    """Require squares and bars to be as dark or long as PyTorch's numbers are large."""
     found = root.evaluate(READ_DRAWN)
-    for title, values in drawn(lab).items():
+    expected = drawn(lab)
+    if expected:
+        assert set(found) == set(expected), lab
+    for title, (values, shares) in expected.items():
         cells = [cell for row in found[title] for cell in row]
-        assert [name for name, _ in cells] == [text(x) for x in values.flatten()]
-        shares = 100 * values.nan_to_num(0).clamp(0, 1).flatten()
+        words = values if isinstance(values, list) else texts(values)
+        names = [word for row in words for word in row]
+        assert [name for name, _ in cells] == names, f"{lab}: {title}"
+        wanted = (
+            100 * torch.as_tensor(shares).nan_to_num(0, 0, 0).clamp(-1, 1).flatten()
+        )
         tones = torch.tensor([tone for _, tone in cells], dtype=torch.float64)
-        torch.testing.assert_close(tones, shares, atol=0.051, rtol=0)
+        torch.testing.assert_close(tones, wanted.double(), atol=0.051, rtol=0)
 
 
 def wait_until_shown(page, root, lab, seconds=20):
@@ -289,9 +349,11 @@ CONTROLS = [
     ("HeadSplitLab", "range", "t", {"num_tokens": int}),
     ("HeadSplitLab", "select", "d_out", {"d_out": (3, 8)}),
     ("HeadSplitLab", "select", "h", {"num_heads": (2, 4)}),
+    ("HeadSplitLab", "button", "Bug: one straight view", {"straight": True}),
     ("MultiHeadLab", "range", "num_heads", {"num_heads": int}),
     ("MultiHeadLab", "range", "d_out of one head", {"d_head": int}),
-    ("MultiHeadLab", "select", "Show weights of", {"head": (1, 1)}),
+    ("MultiHeadLab", "select", "Token", {"token": (2, 2)}),
+    ("MultiHeadLab", "button", "head 1", {"silenced": [1]}),
     ("TrainingLab", "button", "Step on", {"at": 1}),
     ("TrainingLab", "select", "Head", {"head": (1, 1)}),
 ]

@@ -364,14 +364,87 @@ def test_mask_lab_says_what_goes_wrong(lab_on_page):
 
 
 def test_head_split_lab_says_what_is_mixed(lab_on_page):
-    root, _, _ = lab_on_page("HeadSplitLab")
-    summary = root.locator(".al-summary")
-    assert "Shape (2, 2, 3, 2), stride (12, 2, 4, 1), not contiguous" in (
-        summary.text_content()
+    root, lab, _ = lab_on_page("HeadSplitLab")
+    shape = "gives the shape (2, 2, 3, 2), stride (12, 2, 4, 1), not contiguous"
+    assert shape in root.locator("figcaption").first.text_content()
+    summary, task = root.locator(".al-summary"), root.locator(".al-task")
+    root.get_by_role("button", name="straight view").click()
+    assert summary.text_content() == (
+        "Mixed up: row by row, head 0 holds the tokens 0, 0 and 1; head 1 holds the "
+        "tokens 1, 2 and 2. Each head should hold the tokens 0, 1 and 2."
     )
-    assert "mixes tokens in 4 of 4 heads" in summary.text_content()
+    root.get_by_label("5. join").check()
+    assert summary.text_content() == (
+        "Mixed up: the row of token 0 now holds entries of the tokens 0 and 1. Token 1 "
+        "comes later: the future leaks."
+    )
+    assert "Can you find sizes" in task.text_content()
     root.get_by_role("combobox", name="h", exact=True).select_option("1")
-    assert "happens to be right here" in summary.text_content()
+    assert "happens to be right" in summary.text_content()
+    assert task.text_content().startswith("Done: with one head")
+    root.get_by_role("button", name="view, then").click()
+    assert not root.locator(".al-task.al-done").count()
+    lab.num_heads, lab.step = 1, 5  # the sizes and the step stay
+    check(root, lab)
+
+
+@pytest.mark.parametrize("still", [False, True])
+def test_entries_move_and_keep_their_color(lab_on_page, still):
+    motion = "reduce" if still else "no-preference"
+    root, lab, one = lab_on_page("HeadSplitLab", reduced_motion=motion)
+    root.locator(".hs-block td").nth(3).hover()  # [0, 0, 1, 1] is entry 5
+    assert "entry 5 is feature 1" in root.locator(".al-readout").text_content()
+    colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
+      [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
+    before = root.evaluate(colors)
+    assert len({color for _, color in before}) == len({t for t, _ in before}) == 3
+    root.get_by_label("1. view").check()
+    moving = one.page.evaluate("document.getAnimations().length")
+    assert moving == 0 if still else moving > 10
+    assert root.evaluate(colors) == before
+    # The entry that was pointed at is followed to its new place.
+    assert "[0, 1, 0, 1]: entry 5" in root.locator(".al-readout").text_content()
+    assert root.locator(".al-followed").count() == 1
+    if still:
+        return
+    root.get_by_role("button", name="Play").click()
+    root.get_by_role("radio", name="5. join").and_(root.locator(":checked")).wait_for()
+    lab.step = 5
+    check(root, lab)
+
+
+def test_multi_head_lab_says_what_a_head_adds(lab_on_page):
+    root, lab, _ = lab_on_page("MultiHeadLab")
+    summary, task = root.locator(".al-summary"), root.locator(".al-task")
+    assert (
+        summary.text_content()
+        == "step looks most at journey in head 0, at one in head 1."
+    )
+    sizes = lab.compute()["added"].norm(dim=-1)
+    least = int(sizes.argmin())
+    buttons = [root.get_by_role("button", name=f"head {head}") for head in (0, 1)]
+    buttons[1 - least].click()
+    assert f"moves by {sizes[1 - least]:.4f}." in summary.text_content()
+    assert "miss least?" in task.text_content()
+    buttons[least].click()
+    assert "only the bias of out_proj is left" in summary.text_content()
+    buttons[1 - least].click()
+    assert task.text_content().startswith("Done:")
+    assert buttons[least].get_attribute("aria-pressed") == "false"
+    lab.silenced = [least]
+    check(root, lab)
+    cell = root.get_by_role("grid", name="Output of the token, drawn").locator("td")
+    cell.nth(1).hover()
+    z, weight = lab.compute()["split"][5, 2:], lab.modules()[1].out_proj.weight[0, 2:]
+    terms = " + ".join(f"{short(a)}·{short(b)}" for a, b in zip(z, weight, strict=True))
+    assert (
+        f"head 1 adds to feature 1: {terms} = "
+        in root.locator(".al-readout").text_content()
+    )
+
+
+def short(x):
+    return f"{x:.4f}".rstrip("0").rstrip(".")
 
 
 @pytest.mark.parametrize(
@@ -465,6 +538,10 @@ def test_the_width_is_moved_on_its_curve(lab_on_page, hand):
     check(root, lab)
 
 
+def task_of(root):
+    return root.locator(".al-task").text_content()
+
+
 def test_the_questions_have_answers(lab_on_page):
     root, _, one = lab_on_page("AttentionLab")
     task = root.locator(".al-task")
@@ -473,6 +550,11 @@ def test_the_questions_have_answers(lab_on_page):
     for _ in range(3):
         one.page.keyboard.press("Shift+ArrowDown")
     assert task.text_content().startswith("Done: starts now gets the least weight")
+    root, _, _ = lab_on_page("MaskLab")
+    root.get_by_role("button", name="Zeros after softmax").click()
+    assert not root.locator(".al-task.al-done").count()
+    root.get_by_label("Divide rows by their sum").check()
+    assert task_of(root).startswith("Done: zeros after softmax")
     root, _, _ = lab_on_page("ScaleLab")
     assert not root.locator(".al-task.al-done").count()
     root.get_by_label("Divide by").select_option("√d_k")
@@ -509,63 +591,3 @@ def test_a_link_leads_to_an_experiment(visit, served):
     first.get_by_text("one attends most to").wait_for()
     check(first, MAKE["AttentionLab"](query=4))  # two rows do not fit six tokens
     assert one.errors == []
-
-
-# ---- sizes, forced colors ----
-
-
-@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
-def test_targets_are_large_and_nothing_is_covered_on_a_phone(lab_on_page, name):
-    viewport = {"width": 390, "height": 844}
-    root, _, _ = lab_on_page(name, viewport=viewport, has_touch=True)
-    small = root.locator(".al-handle, td, .al-button, select").evaluate_all(
-        """all => all.filter(e => e.checkVisibility() && !e.matches('.al-numbers td'))
-             .map(e => e.getBoundingClientRect())
-             .filter(box => box.width < 23.9 || box.height < 23.9).length"""
-    )
-    assert small == 0
-    position = "e => getComputedStyle(e).position"
-    assert root.locator(".al-readout").evaluate(position) == "static"
-    if name == "MaskLab":
-        return
-    moved = root.locator(".al-handle").first.bounding_box()
-    other = ".al-bars" if name == "AttentionLab" else '[aria-label^="Softmax of one"]'
-    follows = root.locator(other).first.bounding_box()
-    top = min(moved["y"], follows["y"])
-    assert follows["y"] + follows["height"] - top < 844, "not visible together"
-
-
-@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
-def test_forced_colors_keep_every_mark(lab_on_page, name):
-    root, lab, one = lab_on_page(name, forced_colors="active", color_scheme="dark")
-    check(root, lab)
-    marks = root.locator(
-        ".al-dot, .al-curve, .al-arrow, .al-bin, .al-point"
-    ).evaluate_all(
-        """all => all.filter(e => e.checkVisibility()).map(e => {
-             const style = getComputedStyle(e);
-             return e.tagName !== 'line' && style.fill !== 'none'
-               ? style.fill : style.stroke })"""
-    )
-    page = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert page not in marks
-    bars = root.locator(".al-bars td").evaluate_all(
-        "all => all.map(e => getComputedStyle(e).backgroundImage)"
-    )
-    assert bars
-    assert all(bar.startswith("linear-gradient") for bar in bars)
-
-
-@pytest.mark.parametrize("name", ["AttentionLab", "ScaleLab", "MaskLab"])
-def test_twice_the_size_fits(lab_on_page, name):
-    # A zoom of 200 % halves the pixels that a page has.
-    viewport = {"width": 640, "height": 450}
-    root, lab, one = lab_on_page(name, viewport=viewport, device_scale_factor=2)
-    wide = "document.documentElement.scrollWidth - innerWidth"
-    assert one.page.evaluate(wide) <= 0
-    # Twice the size of text alone: what is drawn grows with it, and fits.
-    one.page.add_style_tag(content="html { font-size: 200% }")
-    assert one.page.evaluate(wide) <= 0
-    size = root.locator(".al-title").evaluate("e => getComputedStyle(e).fontSize")
-    assert size == "28px"
-    check(root, lab)

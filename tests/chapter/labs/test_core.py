@@ -145,18 +145,30 @@ def dropout_case(g):
 
 def heads_case(g):
     h, d, t, d_in = pick(g, 1, 4), pick(g, 1, 4), pick(g, 1, 12), pick(g, 1, 16)
+    off = [head for head in range(h) if pick(g, 0, 2) == 0]
     lab = MultiHeadLab(
-        inputs=numbers(g, t, d_in), num_heads=h, d_head=d, head=pick(g, 0, h - 1)
-    )
-    first, second, weights = lab.compute()
+        inputs=numbers(g, t, d_in), num_heads=h, d_head=d,
+        token=pick(g, 0, t - 1), silenced=off,
+    )  # fmt: skip
+    found, one = lab.compute(), pick(g, 0, h - 1)
+    out_proj = lab.modules()[1].out_proj
     heads = lab.heads[str(d)][:h]
     wide = {name: [row for head in heads for row in head[name]] for name in heads[0]}
     lab.close()
     return [
-        case("wrapper", first, lab.inputs, heads),
-        case("splitAttention", second, lab.inputs, wide, h),
-        case("causalHead", {"weights": weights}, lab.inputs, heads[lab.head]),
+        case("wrapper", found["wrapper"], lab.inputs, heads),
+        case("splitAttention", found["split"], lab.inputs, wide, h),
+        case("causalHead", {"weights": found["weights"][one]}, lab.inputs, heads[one]),
         case("stackHeads", wide, heads),
+        case(
+            "headSums",
+            {name: found[name] for name in ("added", "output")},
+            found["split"][lab.token],
+            out_proj.weight,
+            out_proj.bias,
+            h,
+            off,
+        ),
     ]
 
 
@@ -168,11 +180,12 @@ def split_case(g):
         num_tokens=pick(g, 1, 6),
         d_out=d,
         num_heads=random.choice(h),
+        straight=bool(pick(g, 0, 1)),
     )
     found = lab.compute()
     lab.close()
     names = {"start": "x", "viewed": "view", "split": "transpose", "scores": "scores"}
-    names |= {"back": "transpose back", "joined": "join", "straight": "straight"}
+    names |= {"back": "transpose back", "joined": "join"}
     expected = {}
     for ours, theirs in names.items():
         x = found[theirs]
@@ -182,9 +195,8 @@ def split_case(g):
             expected[ours]["strides"] = list(x.stride())
         if x.is_contiguous() and ours not in ("split", "back"):
             expected[ours]["data"] = x.flatten()
-    return case(
-        "splitSteps", expected, lab.batch, lab.num_tokens, lab.d_out, lab.num_heads
-    )
+    sizes = (lab.batch, lab.num_tokens, lab.d_out, lab.num_heads)
+    return case("splitSteps", expected, *sizes, lab.straight)
 
 
 def measure_case(g):

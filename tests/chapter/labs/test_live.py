@@ -52,6 +52,25 @@ CELLS = {
     ]
     for name, moved, by_kernel in ROUND_TRIPS
 }
+# Labs whose controls are of their own kind: what is pressed, what the kernel then has,
+# and what is on screen once the kernel has set something.
+OWN = {
+    "BankLab": (
+        ["from attention.chapter.labs import BankLab\nlab = BankLab()\nlab",
+         "print(lab.vectors['flooded'])",
+         "lab.vectors = lab.vectors | {'river': [0.5, 0.5]}"],
+        ({"name": re.compile("^flooded: ")}, "ArrowLeft", "[1.9, 0.0]"),
+        {"name": re.compile(r"^river: .*0\.5.*0\.5")},
+    ),
+    "TinyGptLab": (
+        ["from tests.chapter.labs.test_tiny_gpt import lab as make\nlab = make()\nlab",
+         "print(lab.silenced)",
+         "lab.silenced = [1]"],
+        ({"name": "block 1, head 1"}, "Enter", "[0]"),
+        {"name": "block 1, head 2", "pressed": False},
+    ),
+}  # fmt: skip
+CELLS |= {name: cells for name, (cells, _, _) in OWN.items()}
 SOURCES = [source for sources in CELLS.values() for source in sources]
 
 
@@ -154,3 +173,17 @@ def test_every_lab_goes_to_the_kernel_and_back(page, run, name, moved, by_kernel
     wait_until_shown(page, root, lab, seconds=600)
     if os.environ.get("LABS_SHOTS"):
         root.screenshot(path=f"{os.environ['LABS_SHOTS']}/live-{name}.png")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_labs_of_their_own_kind_go_to_the_kernel_and_back(page, run, name):
+    _, (which, key, kernel_has), shown = OWN[name]
+    root = run(name, 0).locator(".attn-lab")
+    root.wait_for()
+    root.get_by_role("button", **which).focus()
+    page.keyboard.press(key)
+    printed = run(name, 1).locator(".jp-OutputArea-output")
+    expect(printed).to_have_text(kernel_has, timeout=LONG)
+    assert root.get_by_role("button", **shown).count() == 0
+    run(name, 2)
+    expect(root.get_by_role("button", **shown)).to_have_count(1, timeout=LONG)

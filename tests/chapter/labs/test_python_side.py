@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from traitlets import TraitError
 
 from attention import (
+    MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttention_v1,
     SelfAttention_v2,
@@ -140,19 +141,37 @@ def test_head_split_lab_shows_the_reference():
     texts = json.loads(re.sub(r"(\d+)", r'"\1"', str(found["transpose"].tolist())))
     assert texts == PRINTED["arange_split_heads"]
     assert torch.equal(found["join"], found["x"])
-    assert not torch.equal(found["straight"], found["transpose"])
+    wrong = HeadSplitLab(straight=True).compute()
+    assert wrong["transpose"].shape == found["transpose"].shape
+    assert not torch.equal(wrong["transpose"], found["transpose"])
+    assert not torch.equal(wrong["join"], wrong["x"])
 
 
 def test_multi_head_lab_gives_both_classes_the_same_weights():
-    first, second, _ = MultiHeadLab().compute()
-    assert printed(first) == PRINTED["multi_head_wrapper"][0]
+    found = MultiHeadLab().compute()
+    assert printed(found["wrapper"]) == PRINTED["multi_head_wrapper"][0]
     # One divides scores, the other queries: equal up to rounding.
-    torch.testing.assert_close(first, second, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found["wrapper"], found["split"], atol=1e-6, rtol=0)
     torch.manual_seed(123)
     wrapper = MultiHeadAttentionWrapper(3, 4, 6, 0.0, 3)
     expected = wrapper(example.inputs().unsqueeze(0))[0]
-    found = MultiHeadLab(num_heads=3, d_head=4).compute()[0]
+    found = MultiHeadLab(num_heads=3, d_head=4).compute()["wrapper"]
     torch.testing.assert_close(found.float(), expected)
+
+
+@pytest.mark.parametrize("h", [1, 2, 4])
+def test_multi_head_lab_shows_a_layer_that_it_is_given(h):
+    torch.manual_seed(h)
+    layer = MultiHeadAttention(5, 8 if h > 1 else 4, 6, 0.0, h)
+    x = torch.randn(6, 5)
+    lab = MultiHeadLab(layer=layer, inputs=x, token=3)
+    output = layer(x.unsqueeze(0))[0, 3].detach()
+    torch.testing.assert_close(lab.compute()["output"].float(), output)
+    lab.silenced = list(range(h))
+    bias = layer.out_proj.bias.detach()
+    torch.testing.assert_close(lab.compute()["output"].float(), bias)
+    with pytest.raises(TraitError, match=f"from 1 to {h}"):
+        lab.num_heads = h + 1
 
 
 def test_scale_lab_spreads_by_the_root():
@@ -202,7 +221,9 @@ def test_scale_lab_spreads_by_the_root():
         (lambda: HeadSplitLab(d_out=5), TraitError, "2, 4, 6, 8, 12"),
         (lambda: HeadSplitLab(step=6), TraitError, "from 0 to 5"),
         (lambda: MultiHeadLab(num_heads=5), TraitError, "from 1 to 4"),
-        (lambda: MultiHeadLab(head=2), TraitError, "from 0 to 1"),
+        (lambda: MultiHeadLab(token=6), TraitError, "from 0 to 5"),
+        (lambda: MultiHeadLab(silenced=[4]), TraitError, "from 0 to 3"),
+        (lambda: MultiHeadLab(d_head=5), TraitError, "one of 1, 2, 3, 4"),
     ],
 )
 def test_bad_values_get_a_message(make, error, words):
@@ -230,12 +251,6 @@ def test_state_is_read_set_and_observed():
     assert len(lab.inputs) == 6
     lab.inputs = torch.zeros(6, 3)
     assert lab.inputs[5] == [0.0, 0.0, 0.0]
-
-
-def test_head_follows_the_number_of_heads():
-    heads = MultiHeadLab(num_heads=4, head=3)
-    heads.num_heads = 2
-    assert heads.head == 1
 
 
 # ---- what a cell puts out ----

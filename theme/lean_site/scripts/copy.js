@@ -31,13 +31,15 @@
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copybtn";
-    say(button, "Copy", "copy");
+    const cell = code.closest(".cell[id]")?.id;
+    const word = cell ? `Copy the cell ${cell}` : "Copy";
+    say(button, word, "copy");
     button.addEventListener("click", async () => {
       const done = await copy(code.innerText.replace(/\n$/, "")).then(() => true, () => false);
       say(button, done ? "Copied" : "The browser does not allow it", done ? "done" : "copy");
       button.classList.toggle("success", done);
       setTimeout(() => {
-        say(button, "Copy", "copy");
+        say(button, word, "copy");
         button.classList.remove("success");
       }, 2000);
     });

@@ -19,6 +19,10 @@
     document.querySelectorAll(".dropdown-menu").forEach((menu) => {
       menu.classList.toggle("dropdown-menu-dark", theme === "dark");
     });
+    document.querySelectorAll(".theme-switch-button").forEach((button) => {
+      button.title = `Color theme: ${mode === "auto" ? "as the system" : mode}`;
+      button.setAttribute("aria-label", button.title);
+    });
   };
   setTheme(root.dataset.mode || "auto");
   prefersDark.addEventListener("change", () => setTheme(root.dataset.mode));
@@ -40,6 +44,11 @@
     const box = document.getElementById(`pst-${which}-sidebar-checkbox`);
     const modal = document.getElementById(`pst-${which}-sidebar-modal`); // of newer themes
     const isOpen = () => (modal ? modal.open : box.checked);
+    // On a wide screen the bar is there until it is folded away.
+    const isWide = matchMedia(`(min-width: ${which === "primary" ? 992 : 1200}px)`);
+    const tell = () => {
+      button.setAttribute("aria-expanded", isWide.matches && !modal ? !isOpen() : isOpen());
+    };
     const set = (open) => {
       if (open === isOpen()) return;
       if (box) box.checked = open;
@@ -48,7 +57,11 @@
       // On a wide screen the mark folds the bar away; what is hidden takes no focus.
       if (open) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
       else button.focus();
+      tell();
     };
+    tell();
+    isWide.addEventListener("change", tell);
+    modal?.addEventListener("close", tell);
     button.addEventListener("click", (event) => {
       event.preventDefault();
       set(!isOpen());
@@ -58,7 +71,10 @@
       event.preventDefault();
       set(false);
     });
-    box?.addEventListener("change", () => box.checked || button.focus());
+    box?.addEventListener("change", () => {
+      if (!box.checked) button.focus();
+      tell();
+    });
     if (modal) holdInModal(modal, bar);
   }
 
