@@ -138,6 +138,16 @@ MOVABLE = (
     "button[aria-pressed=false], svg [role=button]"
 )
 
+# The key that moves it, whichever end it stands at.
+KEY = """control => {
+  if (control.closest('svg')) return 'ArrowDown';
+  if (control.localName === 'select')
+    return control.selectedIndex + 1 < control.length ? 'ArrowDown' : 'ArrowUp';
+  if (control.type === 'range')
+    return control.valueAsNumber > control.min ? 'ArrowDown' : 'ArrowUp';
+  return 'Space';
+}"""
+
 
 def move(page, lab):
     """Move the first control that has a state, as a reader would; the lab answers."""
@@ -145,12 +155,7 @@ def move(page, lab):
     before = lab.evaluate(SHOWN)
     control = lab.locator(f":is({MOVABLE}):visible").first
     control.focus()
-    if control.evaluate("e => e.matches('select, [type=range], svg *')"):
-        page.keyboard.press("ArrowDown")
-        if lab.evaluate(SHOWN) == before:  # it stood at its end
-            page.keyboard.press("ArrowUp")
-    else:
-        page.keyboard.press("Space")
+    page.keyboard.press(control.evaluate(KEY))
     page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
 
 

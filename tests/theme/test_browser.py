@@ -68,7 +68,7 @@ def test_contents_follow_and_bars_open(browser, address):
       .map((a) => a.textContent)"""
     with visiting(browser, url) as visit:
         visit.load()
-        for heading in ("the-class-3-5-3", "summary", "why-hide-the-future"):
+        for heading in ("two-ways-to-hide-3-5-1", "summary", "the-class-3-5-3"):
             visit.page.evaluate(
                 "(id) => document.getElementById(id).scrollIntoView("
                 "{behavior: 'instant'})",

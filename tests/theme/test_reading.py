@@ -16,6 +16,7 @@ def test_nothing_is_cut(page, browser, address):
     assert numbers["cut_390"] == 0, cut
     assert numbers["code_cut_1280"] == numbers["output_cut_1280"] == 0
     assert numbers["tables_hidden_1280"] == numbers["tables_hidden_390"] == 0
+    assert numbers["labels_out"] == 0, found["labels 390"]
     assert numbers["stops_unseen"] == 0
     assert numbers["stops_a_cell"] <= 1
     assert all(b["size"] >= 11 for b in found["boxes 390"])
@@ -32,11 +33,13 @@ def test_what_is_cut_is_seen(browser, tmp_path):
         "<article><pre style='width:90px;overflow:auto'>tensor([[0.1, 0.2, 0.3]])</pre>"
         "<div style='width:90px;overflow:auto'><table class='provenance'><tr>"
         "<td><p style='width:300px'>x</p></table></div>"
-        "<div class='cell_input'><button>a</button><button style='opacity:0'>b</button>"
-        "</div></article>"
+        "<div class='attn-lab'><table style='table-layout:fixed;width:20px'><tr>"
+        "<th>journey<td>1</table></div><div class='cell_input'>"
+        "<button>a</button><button style='opacity:0'>b</button></div></article>"
     )
     with serving(tmp_path) as url:
         numbers = row(read(browser, f"{url}/bad.html"))
     assert numbers["cut_390"] == numbers["tensors_cut_390"] == 1
     assert numbers["code_cut_1280"] == numbers["tables_hidden_1280"] == 1
+    assert numbers["labels_out"] == 2  # at both widths
     assert (numbers["stops_unseen"], numbers["stops_a_cell"]) == (1, 2)

@@ -26,6 +26,7 @@ THEME_SCRIPT = (
 )
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
+    "fontawesome.js", # its name since pydata-sphinx-theme 0.16
     # Sphinx's own search (see find.py), and the highlights that it leaves behind.
     "sphinx_highlight.js", "searchtools.js", "language_data.js",
     # What frame.js and copy.js do.

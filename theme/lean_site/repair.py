@@ -36,6 +36,12 @@ REPAIRS = [
         r"\1",
         False,
     ),
+    (  # since pydata-sphinx-theme 0.16; site.css and search.css hide the same
+        "style that the policy forbids",
+        r"<noscript>\s*<style>\s*\.pst-js-only.*?</noscript>",
+        "",
+        False,
+    ),
     (
         "button of the side bar, named by its mechanism",
         r'title="Toggle primary sidebar"',

@@ -30,6 +30,16 @@ TABLES = """() => [...document.querySelectorAll("article table:not(.attn-lab tab
     return {hidden: Math.max(...ends) > box.right + 1,
             provenance: t.matches(".provenance")};
   })"""
+# Words beside or above the cells of a lab, wider than the place that they have.
+LABELS = """() => [...document.querySelectorAll(".attn-lab th, .attn-static th")]
+  .filter((e) => e.checkVisibility() && e.textContent.trim())
+  .filter((e) => getComputedStyle(e).fontSize !== "0px")
+  .filter((e) => {
+    const words = document.createRange();
+    words.selectNodeContents(e);
+    const [inner, outer] = [words, e].map((x) => x.getBoundingClientRect());
+    return inner.width > outer.width + 1;
+  }).map((e) => e.textContent)"""
 # What the tab key stops at, folded parts left aside, and which of it cannot be seen.
 STOPS = """() => {
   document.querySelectorAll("article details").forEach((e) => { e.open = false; });
@@ -58,6 +68,7 @@ def read(instance, url):
         with visiting(instance, url, width=width) as visit:
             visit.load(settle=500)
             found[f"tables {width}"] = visit.page.evaluate(TABLES)
+            found[f"labels {width}"] = visit.page.evaluate(LABELS)
             if width == 1280:
                 found |= visit.page.evaluate(STOPS)
             visit.page.evaluate("document.fonts.ready")
@@ -80,6 +91,7 @@ def row(found):
         "output_cut_1280": sum(b["kind"] == "output" for b in wide),
         "tables_hidden_1280": sum(t["hidden"] for t in found["tables 1280"]),
         "tables_hidden_390": sum(t["hidden"] for t in found["tables 390"]),
+        "labels_out": len(found["labels 1280"] + found["labels 390"]),
         "stops": found["stops"],
         "stops_unseen": found["unseen"],
         "stops_a_cell": found["a_cell"],

@@ -104,6 +104,11 @@ STATE = """return [...drawn().map(html),
   ...[...root.querySelectorAll('input')].map(e => e.checked)];"""
 
 
+# Where there is room: to the right from the least value, else to the left.
+WAY = """e => (e.type === 'range' ? e.value === e.min
+  : e.getAttribute('aria-valuenow') === e.getAttribute('aria-valuemin')) ? 1 : -1"""
+
+
 def controls(root):
     root.evaluate(
         f"""root => {{ const {{ controls, kind }} = ({READ})(root);
@@ -124,12 +129,14 @@ def by_mouse(page, control, kind):
     box = control.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     if kind == "range":
-        return page.mouse.click(box["x"] + box["width"] * 0.9, y)
+        share = 0.5 + 0.4 * control.evaluate(WAY)
+        return page.mouse.click(box["x"] + box["width"] * share, y)
     if kind == "handle":
+        way = control.evaluate(WAY)
         page.mouse.move(x, y)
         page.mouse.down()
-        page.mouse.move(x - 20, y + 20, steps=3)
-        page.mouse.move(x - 45, y + 45, steps=3)
+        page.mouse.move(x + 20 * way, y + 20, steps=3)
+        page.mouse.move(x + 45 * way, y + 45, steps=3)
         return page.mouse.up()
     return control.click()
 
@@ -143,8 +150,9 @@ def by_touch(page, control, kind):
     box = control.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     session = page.context.new_cdp_session(page)
+    way = control.evaluate(WAY)
     for event, far in (("touchStart", 0), ("touchMove", 20), ("touchMove", 45)):
-        points = [{"x": x - far, "y": y + far}]
+        points = [{"x": x + far * way, "y": y + far}]
         session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
     return session.send(
         "Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []}
@@ -158,10 +166,9 @@ def by_keys(page, control, kind):
     if kind in ("number", "text"):
         page.keyboard.press("Control+a")
         return page.keyboard.type("2" if kind == "number" else "one")
-    keys = {"range": ["ArrowLeft"], "radio": ["ArrowRight"], "checkbox": ["Space"]}
-    keys["handle"] = ["ArrowLeft", "Shift+ArrowLeft"]
-    if kind == "range" and control.evaluate("e => e.value === e.min"):
-        keys["range"] = ["ArrowRight"]
+    arrow = "ArrowRight" if control.evaluate(WAY) > 0 else "ArrowLeft"
+    keys = {"range": [arrow], "handle": [arrow, f"Shift+{arrow}"]}
+    keys |= {"radio": ["ArrowRight"], "checkbox": ["Space"]}
     for key in keys.get(kind, ["Enter"]):
         page.keyboard.press(key)
     return None
