@@ -121,7 +121,7 @@ export default {
     const pick = (i, j) => lab.get("weights")[i][j] > 0 && lab.set({ query: i, key: j });
     const square = { corner: "q \\ k", rows: tokens, columns: tokens, pick };
     const titles = { weights: "Weights α", dropped: "The last draw", mean: "Mean over the draws" };
-    const notes = { weights: "without dropout", dropped: "crossed out: dropped", mean: "" };
+    const notes = { weights: "without dropout", dropped: "× dropped", mean: "" };
     const [cells, grids] = [{}, {}];
     for (const name of ["weights", "dropped"]) {
       cells[name] = lab.drawn("heat", titles[name], notes[name], { ...square, inspect: inspect(name) });

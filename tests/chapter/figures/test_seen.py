@@ -151,11 +151,11 @@ def test_no_line_goes_through_a_text(seen, name):
 
 @every_figure
 def test_drawings_and_caption_take_the_column(on_a_desk, name):
-    """The table of all figures is what this prints (pytest -s)."""
+    """With the test below, this prints the table of all figures: pytest -s."""
     found = on_a_desk[name]
     figure, caption, drawings = found["figure"], found["caption"], found["drawings"]
     widths = [round(one["right"] - one["left"]) for one in drawings]
-    print(f"{name}: {widths} of {COLUMN} px, text {found['letters']:.1f} px", end="; ")
+    print(f"1280 | {name} | {widths} of {COLUMN} px | text {found['letters']:.1f} px")
     assert figure["right"] - figure["left"] == pytest.approx(COLUMN, abs=1)
     assert min(one["left"] for one in drawings) == pytest.approx(figure["left"], abs=1)
     right = max(one["right"] for one in drawings)
@@ -172,7 +172,8 @@ def test_drawings_and_caption_take_the_column(on_a_desk, name):
 @every_figure
 def test_a_phone_shows_it_whole_and_legible(on_a_phone, name):
     found = on_a_phone[name]
-    print(f"text {found['letters']:.1f} px on a phone")
+    widths = [round(one["right"] - one["left"]) for one in found["drawings"]]
+    print(f" 390 | {name} | {widths} of {PHONE} px | text {found['letters']:.1f} px")
     assert (
         max(one["right"] for one in found["drawings"]) <= found["figure"]["right"] + 1
     )
@@ -189,11 +190,12 @@ def test_cells_follow_the_page_into_the_dark(painted, name):
         assert sum(dark) / 3 < 190, f"{dark} is nearly white on a dark page"
 
 
-def planted(svg, caption="caption"):
+def planted(svg, caption=""):
     """A figure like those of the book around a drawing with something wrong in it."""
+    row = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0"
     return {
-        "planted": '<figure class="attention-figure" style="display: flex; gap: 24px; '
-        f'margin: 0"><div>{svg}</div><figcaption>{caption}</figcaption></figure>'
+        "planted": f'<figure class="attention-figure" style="{row}"><div>{svg}</div>'
+        f'<figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
     }
 
 
@@ -231,16 +233,23 @@ def test_planted_faults_are_seen(looked_at, parts, what, found):
     assert result[what] == found
 
 
-def test_planted_sizes_and_colors_are_seen(looked_at):
+def test_planted_sizes_places_and_colors_are_seen(looked_at):
     figure = planted(drawing(TEXT, '<rect width="30" height="30" fill="#fff"/>'))
-    measured = looked_at(MEASURE, figures=figure)
-    assert measured["planted"]["letters"] == pytest.approx(20)
-    with pytest.raises(AssertionError):  # the caption is not as wide as what is left
-        test_drawings_and_caption_take_the_column(measured, "planted")
+    fine = looked_at(MEASURE, figures=figure)
+    test_drawings_and_caption_take_the_column(fine, "planted")
     small = planted(drawing(TEXT).replace("10px", "5px"))
+    with pytest.raises(AssertionError, match="10"):
+        test_drawings_and_caption_take_the_column(
+            looked_at(MEASURE, figures=small), "planted"
+        )
     with pytest.raises(AssertionError, match="10"):
         test_a_phone_shows_it_whole_and_legible(
             looked_at(MEASURE, column=PHONE, figures=small), "planted"
+        )
+    apart = planted(drawing(TEXT), "margin-left: 3em")
+    with pytest.raises(AssertionError):
+        test_drawings_and_caption_take_the_column(
+            looked_at(MEASURE, figures=apart), "planted"
         )
     both = {
         theme: looked_at(CELLS, theme=theme, figures=figure)
