@@ -22,13 +22,12 @@ def edition():
     return yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
 
 
-def foot(title, author, logo, links, issues=""):
+def foot(title, author, links, issues=""):
     """Write the foot of a page.
 
     Args:
         title: of the book.
         author: of the book.
-        logo: address of its mark.
         links: pairs (words, address) of pages about the book itself.
         issues: where mistakes are reported, if there is such a place.
 
@@ -44,7 +43,6 @@ def foot(title, author, logo, links, issues=""):
     )
     return (
         '<div class="bd-footer-content__inner book-foot">'
-        f'<img src="{h(logo)}" width="32" height="32" alt="" />'
         f"<p><strong>{h(title)}</strong>, edition {edition()}, by {h(author)}. "
         f"{licenses}. No cookies, no trackers, nothing from other hosts.</p>"
         f'<nav aria-label="About this book">{pages}</nav></div>'
@@ -68,9 +66,8 @@ def change(text, app, context):
     links = [(words, address(f"{p}.html")) for words, p in links if p in known]
     url = app.config.html_theme_options.get("repository_url", "")
     written = foot(
-        app.config.html_title, app.config.author, address("_static/favicon.svg"),
-        links, f"{url}/issues" if url else "",
-    )  # fmt: skip
+        app.config.html_title, app.config.author, links, f"{url}/issues" if url else ""
+    )
     return replace(
         text, "foot of the theme",
         r'(<footer class="bd-footer-content">).*?(</footer>)',

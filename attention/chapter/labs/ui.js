@@ -291,8 +291,10 @@ export class Lab {
         role: "group",
         "aria-label": title,
         "data-lm-suppress-shortcuts": "true",
-        // What is typed in a lab is no shortcut of the page or of JupyterLab.
+        // What is typed in a lab is no shortcut of the page or of JupyterLab. Notebook
+        // takes keys on their way down, and asks the element that has the focus first.
         keydown: (event) => event.stopPropagation(),
+        focusin: (event) => { event.target.dataset.lmSuppressShortcuts = "true"; },
       },
       form
     );
