@@ -24,7 +24,7 @@ class WithoutComments(SphinxTransform):
                 raw.parent.remove(raw)
 
 
-ANCHOR = re.compile(r'<a id="[\w-]+">(</a>)?')
+ANCHOR = re.compile(r'<a id="[^"]+">(</a>)?')
 
 
 class WithoutAnchors(SphinxTransform):

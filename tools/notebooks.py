@@ -12,6 +12,7 @@ It is executed only if its code differs: a change of words keeps the outputs.
 """
 
 import argparse
+import html
 import re
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def read_source(page):
 
 
 # A link to a lab may go on with a state: #name?trait=value.
-LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)(?:\?[^)\s]*)?\)")
+LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)(\?[^)\s]*)?\)")
 
 
 def slug(heading):
@@ -60,29 +61,34 @@ def slug(heading):
 
 
 def _linked(page):
-    """The fragments of this page that some page links."""
-    found = set()
+    """Names on this page that some page links, each with all fragments that do."""
+    found = {}
     for path in page.parent.glob("*.md"):
-        for file, fragment in LINK.findall(path.read_text(encoding="utf-8")):
+        for file, name, state in LINK.findall(path.read_text(encoding="utf-8")):
             if Path(file or path.name).stem == page.stem:
-                found.add(fragment)
+                found.setdefault(name, {name}).add(name + state)
     return found
+
+
+def _anchor(fragment):
+    return f'<a id="{html.escape(fragment)}"></a>'
 
 
 def _add_anchors(cells, page):
     # The site knows cells by name and headings by slug; Jupyter knows neither, but
-    # follows links to anchors of HTML. theme/proofs.py leaves them out of the site.
+    # follows links to anchors of HTML, letter for letter: a state of a lab has one of
+    # its own. theme/proofs.py leaves them out of the site.
     wanted, text = _linked(page), None
     for cell in cells:
         name = cell.metadata.get("name")
         if cell.cell_type == "code" and name in wanted and text is not None:
-            text.source += f'\n\n<a id="{name}"></a>'
+            text.source += "\n\n" + "".join(map(_anchor, sorted(wanted[name])))
         if cell.cell_type == "markdown":
             text = cell
             for heading in re.findall(r"^#+ (.+)$", cell.source, re.M):
                 if slug(heading) in wanted:
                     line = re.compile(rf"^(#+ {re.escape(heading)})$", re.M)
-                    anchor = rf'<a id="{slug(heading)}"></a>\n\n\1'
+                    anchor = rf"{_anchor(slug(heading))}\n\n\1"
                     cell.source = line.sub(anchor, cell.source, count=1)
 
 
