@@ -40,7 +40,7 @@ const layerNorm = (row, weight, bias) => {
   return row.map((x, i) => ((x - center) / Math.sqrt(spread + 1e-5)) * weight[i] + bias[i]);
 };
 // (d_in,) times the transpose of a Linear's weight (d_out, d_in).
-const linear = (row, weight, bias) => weight.map((line, i) => dot(line, row) + (bias ? bias[i] : 0));
+const affine = (row, weight, bias) => weight.map((line, i) => dot(line, row) + (bias ? bias[i] : 0));
 
 // Tokens in; the weights of every head (blocks, h, t, t) and the scores (t, vocab) out.
 // What a silenced head says is replaced by zeros.
@@ -55,7 +55,7 @@ export const runModel = (params, sizes, tokens, silenced = []) => {
     const norm = (row, part) => layerNorm(row, own(`norm_${part}.weight`), own(`norm_${part}.bias`));
     const read = x.map((row) => norm(row, "attention"));
     const [q, k, v] = ["query", "key", "value"].map((part) =>
-      read.map((row) => linear(row, own(`attention.W_${part}.weight`))));
+      read.map((row) => affine(row, own(`attention.W_${part}.weight`))));
     const context = x.map(() => Array(width).fill(0));
     patterns.push(Array.from({ length: heads }, (_, h) => {
       const part = (row) => row.slice(h * size, (h + 1) * size);
@@ -72,14 +72,14 @@ export const runModel = (params, sizes, tokens, silenced = []) => {
       });
     }));
     x = x.map((row, i) =>
-      plus(row, linear(context[i], own("attention.out_proj.weight"), own("attention.out_proj.bias"))));
+      plus(row, affine(context[i], own("attention.out_proj.weight"), own("attention.out_proj.bias"))));
     x = x.map((row) => {
-      const inner = linear(norm(row, "network"), own("network.0.weight"), own("network.0.bias"));
-      return plus(row, linear(inner.map(gelu), own("network.2.weight"), own("network.2.bias")));
+      const inner = affine(norm(row, "network"), own("network.0.weight"), own("network.0.bias"));
+      return plus(row, affine(inner.map(gelu), own("network.2.weight"), own("network.2.bias")));
     });
   }
   const scores = x.map((row) =>
-    linear(layerNorm(row, params["norm.weight"], params["norm.bias"]), params["out.weight"]));
+    affine(layerNorm(row, params["norm.weight"], params["norm.bias"]), params["out.weight"]));
   return { patterns, scores };
 };
 
