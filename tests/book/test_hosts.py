@@ -172,11 +172,7 @@ class Seen:
         self.cells = visit.page.evaluate(LOOK)
 
 
-# Not yet seen to pass in Notebook: README says so. Once it does, the mark goes.
-HOSTS = [
-    "JupyterLab",
-    pytest.param("Notebook", marks=pytest.mark.xfail(reason="not yet seen to pass")),
-]
+HOSTS = list(live.HOSTS)
 # What README's table says "yes" to, in its order.
 FEATURES = {}
 
@@ -282,7 +278,7 @@ def test_readme_says_what_is_tried_here():
     lines = re.search(r"^\| \| JupyterLab .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
     head, _, *rows = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
     assert [title.split()[0] for title in head[1:3]] == list(live.HOSTS)
-    expected = [[title, "yes", "not yet", "not tried"] for title in FEATURES]
+    expected = [[title, "yes", "yes", "not tried"] for title in FEATURES]
     stored = "Stored figures are drawn before a cell has run, untrusted"
     expected.append([stored, "no", "no", "not tried"])
     assert rows == expected

@@ -88,8 +88,8 @@ def test_contents_follow_and_bars_open(browser, address):
             visit.page.keyboard.press("Enter")
             assert button.get_attribute("aria-expanded") == "true"
             entry.wait_for(state="visible")
-            inside = "document.activeElement.closest('.bd-sidebar-%s')"
-            visit.page.wait_for_function(inside % which)
+            inside = "(bar) => document.activeElement.closest(`.bd-sidebar-${bar}`)"
+            visit.page.wait_for_function(inside, arg=which)
             visit.page.keyboard.press("Escape")
             entry.wait_for(state="hidden")
             assert button.get_attribute("aria-expanded") == "false"
