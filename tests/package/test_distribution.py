@@ -67,6 +67,7 @@ def test_the_index_shows_what_it_is(built):
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Author"] == "The Coding attention authors"
     assert "attention" in metadata["Keywords"].split(",")
-    pythons = {c for c in metadata.get_all("Classifier") if "Python :: 3." in c}
-    assert len(pythons) == 4
+    classifiers = metadata.get_all("Classifier")
+    pythons = [c.split()[-1] for c in classifiers if "Python :: 3." in c]
+    assert pythons == ["3.11", "3.12", "3.13"]  # those that somebody runs
     assert metadata.get_payload().startswith("# Coding attention")
