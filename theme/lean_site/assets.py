@@ -16,6 +16,7 @@ from pathlib import Path
 from sphinx.errors import ThemeError
 
 from lean_site.change import bare, replace
+from lean_site.styles import with_joined_links
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -35,7 +36,9 @@ NEVER = {
     "copybutton_funcs.js", "copybutton.css",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = ["frame", "copy", "open_search", "published", "place", "offline"]
+ON_EVERY_PAGE = [
+    "frame", "copy", "open_search", "published", "place", "offline", "late",
+]  # fmt: skip
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {
@@ -54,6 +57,11 @@ CONSTANTS = (
     "DOCUMENTATION_OPTIONS.pagename",
     "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
 )
+DEFER = '    <script defer src="%s"></script>\n'
+# Fetched with the page and run after it (scripts/late.js): what a lab needs holds up
+# neither the first paint nor the page's own controls.
+LATE = '    <link rel="preload" as="script" fetchpriority="low" href="%s" />\n'
+LABS = re.compile(r"labs(-\w+)?\.js$")
 DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
@@ -67,6 +75,7 @@ def change(text, app):
         head = replace(head, "root", r"<html ", '<html data-theme="light" ')
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
+    head = with_joined_links(head)
     body = _written_buttons(body)
     scripts = [
         *_take(re.findall(SCRIPT, head, re.DOTALL), body, "head"),
@@ -124,7 +133,7 @@ def _take(scripts, body, where):
         if re.search(DATA, attributes) or "x-thebe-config" in attributes:
             continue
         if address and _needed(_name(address[1]), body):
-            yield f'    <script defer src="{address[1]}"></script>\n'
+            yield (LATE if LABS.match(_name(address[1])) else DEFER) % address[1]
         elif not address and not _known(inline):
             raise ThemeError(
                 f"The page's {where} holds an inline script that "
