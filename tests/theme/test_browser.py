@@ -37,6 +37,26 @@ def test_theme_is_set_before_the_first_paint(browser, address):
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+@pytest.mark.parametrize(
+    ("scheme", "page"),
+    [("http", PAGE), ("http", "404.html"), ("http", "search.html"), ("file", PAGE)],
+)
+def test_the_text_face_is_asked_for_before_the_sheets_have_come(
+    scheme, page, browser, address, site
+):
+    base = address if scheme == "http" else site.as_uri()
+    with visiting(browser, f"{base}/{page}") as visit:
+        # The sheets name the face; while they are held back only the page asks for it.
+        if scheme == "http":
+            visit.page.route("**/*.css*", lambda route: route.abort())
+        visit.load()
+        asked = [url for url in visit.requests if url.endswith("fonts/text.woff2")]
+        if scheme == "http":
+            assert asked == [f"{address}/_static/fonts/text.woff2"]
+        else:
+            assert visit.errors == []
+
+
 def test_the_page_does_not_wait_for_its_labs(browser, address):
     held = []
     with visiting(browser, f"{address}/book/04_causal_attention.html") as visit:

@@ -132,6 +132,13 @@ def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     assert ".accordion-item" not in theme
 
 
+def test_no_landmark_is_empty(soups):
+    for page, soup in soups.items():
+        for landmark in soup.select("header, main, nav, footer, aside[aria-label]"):
+            if "d-none" not in landmark.get("class", []):
+                assert landmark.get_text(strip=True), (page, landmark)
+
+
 def test_sheets_of_all_pages_are_two_files(site, soups):
     static = site / "_static"
     for page, soup in soups.items():

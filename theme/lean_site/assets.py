@@ -23,7 +23,13 @@ THEME_SCRIPT = (
     'let mode="auto";try{mode=localStorage.getItem("mode")||mode}catch{}'
     "document.documentElement.dataset.mode=mode;"
     'document.documentElement.dataset.theme=mode!=="auto"?mode:'
-    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light"'
+    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
+    # A text face that comes after the first paint is left to the next page (looks.css).
+    # Asked for now it is there in time. From file:// a browser refuses to preload it.
+    'if(location.protocol!=="file:"){const face=document.createElement("link");'
+    'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
+    "face.href=document.documentElement.dataset.content_root+"
+    '"_static/fonts/text.woff2";document.head.append(face)}'
 )
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",

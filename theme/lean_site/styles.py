@@ -3,9 +3,9 @@
 Replaces: most of Bootstrap's style sheet and of MyST-NB's, which styles what no
 page holds. A selector goes when it asks for a class whose name occurs nowhere in the
 pages or in the scripts. That keeps too much rather than too little: any word counts.
-Then go the variables that nothing asks for, most of both themes' colors. What every page
-asks for is joined into two files: nothing is painted before the last sheet has come,
-and on a slow line each one is a way there and back.
+Then go the variables that nothing asks for, most of both themes' colors. What every
+page asks for is joined into two files: nothing is painted before the last sheet has
+come, and on a slow line each one is a way there and back.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]*")
 LICENSE = re.compile("^!|licen[cs]e", re.IGNORECASE)
 GROUPS = {"media", "supports"}
 VARIABLE = re.compile(r"--[\w-]+")
-# What is joined, in the order in which the pages ask for it. Between the two stands what
+# What is joined, in the order in which the pages ask for it. Between both stands what
 # only some pages need. A sheet that is not named here keeps its own file.
 JOINED = {
     "theme.css": [
@@ -34,7 +34,9 @@ JOINED = {
     ],
     "book.css": ["book.css", "icons.css", "search.css", "site.css", "looks.css"],
 }
-LINK = re.compile(r'[ \t]*<link [^>]*href="([^"?]*_static/)([^"?]*)(\?[^"]*)?"[^>]*>\n?')
+LINK = re.compile(
+    r'[ \t]*<link [^>]*href="([^"?]*_static/)([^"?]*)(\?[^"]*)?"[^>]*>\n?'
+)
 IMPORT = re.compile(r'@import (?:url\()?"?([^")]+)"?\)?;|@charset [^;]*;')
 SET = re.compile(
     r"""(?<=[{;])\s*(--[\w-]+)\s*:((?:"[^"]*"|'[^']*'|[^;{}"'])*)(?:;|(?=}))"""
