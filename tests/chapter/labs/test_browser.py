@@ -376,11 +376,11 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
     )
     strides = torch.arange(24).view(2, 2, 3, 2).stride()
     words = f"the view already has the shape (2, 2, 3, 2), stride {strides}, contiguous"
-    stage = root.locator("figcaption").first.text_content()
-    assert stage == f"No transpose here: {words}"
+    title, note = root.locator(".al-stage-title").first, root.locator(".al-note").first
+    assert (title.text_content(), note.text_content()) == ("No transpose here:", words)
     root.get_by_label("1. view").check()
-    stage = root.locator("figcaption").first.text_content()
-    assert stage.startswith("x.view(b, h, t, d_head) gives the shape (2, 2, 3, 2), ")
+    assert title.text_content() == "x.view(b, h, t, d_head)"
+    assert note.text_content().startswith("gives the shape (2, 2, 3, 2), ")
     root.get_by_label("5. join").check()
     assert summary.text_content() == (
         "Mixed up: the row of token 0 now holds entries of the tokens 0 and 1. Token 1 "
