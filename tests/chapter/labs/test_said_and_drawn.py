@@ -12,7 +12,7 @@ import torch
 
 from attention.chapter.labs import scale
 from tests.chapter.labs.on_screen import check
-from tests.chapter.labs.test_browser import lab_on_page, short  # noqa: F401
+from tests.chapter.labs.test_browser import contrast, lab_on_page, short  # noqa: F401
 
 pytestmark = pytest.mark.browser
 
@@ -93,6 +93,20 @@ def test_bars_have_the_color_of_their_head(lab_on_page, scheme):  # noqa: F811
     for other in (2, 3):  # the bias and the sum belong to no head
         for color in colors_of(column(root, "Output of the token, drawn", other), BAR):
             assert min(apart(color, frame) for frame in frames) > 0.1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_frames_stand_out_from_their_cells(lab_on_page, scheme):  # noqa: F811
+    root, _, _ = lab_on_page("DropoutLab", color_scheme=scheme)
+    seen = root.locator("td.al-seen")
+    assert seen.count() == 3
+    ground = colors_of(seen, "--al-nothing")
+    frames = seen.evaluate_all("all => all.map(e => getComputedStyle(e).boxShadow)")
+    for frame, behind in zip(frames, ground, strict=True):
+        parts = [
+            int(x) for x in re.match(r"rgb\((\d+), (\d+), (\d+)\)", frame).groups()
+        ]
+        assert contrast(parts, [255 * x for x in behind]) >= 3
 
 
 # ---- training ----
