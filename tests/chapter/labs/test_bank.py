@@ -138,6 +138,12 @@ def test_arrow_keys_move_a_word(opened):
     assert vector_of(root, "flooded") == [1.3, 0.0]
     root.get_by_role("button", name="Reset").click()
     check(root, BankLab())
+    # With one word on each side, what is said of the first sentence changes.
+    handle(root, "river").focus()
+    for key in ["Shift+ArrowLeft", "Shift+ArrowUp"] * 4:
+        one.page.keyboard.press(key)
+    check(root, BankLab(vectors=BankLab().vectors | {"river": [0, 2]}))
+    assert "bank turns neither way" in root.locator(".al-summary").text_content()
     assert one.left == []
     assert one.errors == []
 
