@@ -174,12 +174,18 @@ def test_curves_are_the_measures_of_each_width(lab_on_page):  # noqa: F811
 
 
 @pytest.mark.parametrize("d_k", [1, 64, 77])
-def test_the_histogram_counts_all_scores(lab_on_page, d_k):  # noqa: F811
+def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):  # noqa: F811
     root, lab, _ = lab_on_page("ScaleLab")
     root.get_by_label("exactly").fill(str(d_k))
     root.get_by_label("exactly").blur()
     lab.d_k = d_k
     check(root, lab)
+    now = {name: f"{lab.compute()[name]:.4f}" for name in ("spread", "largest")}
+    words = (
+        f"With d_k = {d_k}, scores spread by {now['spread']}. One of 8 keys gets "
+        f"{now['largest']} of the weight, "
+    )
+    assert words in root.locator(".al-summary").text_content()
     scores = scale._drawn(lab.seed)[..., d_k - 1].flatten()
     edge = next(x for x in (1, 3, 10, 30, 100, 300) if x >= scores.abs().max())
     counts = torch.histc(scores, 24, -edge, edge)
