@@ -70,8 +70,11 @@ def go(page, inputs, more=""):
     rows = ";".join(",".join(f"{x:.2f}" for x in row) for row in inputs)
     page.evaluate(
         """async query => {
+          const heard = new Promise(done =>
+            addEventListener('hashchange', done, { once: true }));
           location.hash = `#lab-attention?${query}`;
-          for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame);
+          await heard;
+          await new Promise(requestAnimationFrame);
         }""",
         f"inputs={rows}{more}",
     )
