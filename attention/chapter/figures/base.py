@@ -37,8 +37,8 @@ from attention.chapter.figures.shapes import check
 __all__ = [
     "BLUE", "DARK", "EDGE", "GRAY", "GREEN", "HEADS", "INK", "KEY", "LIGHT", "ORANGE",
     "PURPLE", "QUERY", "SIGNED", "SKY", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
-    "VERMILION", "WEIGHTS", "arrow", "block", "canvas", "cell", "check", "legend",
-    "matrix", "new_axes", "number", "shade", "styled", "told",
+    "VERMILION", "WEIGHTS", "are_weights", "arrow", "block", "canvas", "cell", "check",
+    "legend", "matrix", "new_axes", "number", "shade", "styled", "told",
 ]  # fmt: skip
 
 # In points. The smallest is 11 pixels on a phone and 12 on a desk (tested).
@@ -119,6 +119,13 @@ def cell(ax, x, y, width, height, color, text="", edge=EDGE, size=SMALL):
         )  # fmt: skip
 
 
+def are_weights(values):
+    """Say whether every row sums to one, with no entry below zero."""
+    if values.shape[-1] < 2 or not bool((values >= 0).all()):
+        return False
+    return bool(((values.sum(dim=-1) - 1).abs() < 1e-3).all())
+
+
 def shade(values, kind=None):
     """Give each number of a matrix its color.
 
@@ -131,11 +138,7 @@ def shade(values, kind=None):
     Returns:
         A list of colors for each row.
     """
-    if kind is None:
-        share = bool((values >= 0).all()) and values.shape[-1] > 1
-        sums = values.sum(dim=-1)
-        share = share and bool(((sums - 1).abs() < 1e-3).all())
-        kind = "weights" if share else "numbers"
+    kind = kind or ("weights" if are_weights(values) else "numbers")
     if kind == "weights":
         # Rounded, so that the last bit of a sum does not change a color.
         return [[to_hex(WEIGHTS(round(v, 3))) for v in row] for row in values.tolist()]
@@ -191,10 +194,10 @@ def arrow(ax, start, end, color=INK, width=1.0, gap=2):
     ax.annotate("", end, start, arrowprops=look | {"shrinkA": gap, "shrinkB": gap})
 
 
-def legend(ax, columns=2, handle=1):
+def legend(ax, columns=2, handle=1, left=-0.02):
     """Write the legend above the axes, at their left."""
     ax.legend(
-        loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False,
+        loc="lower left", bbox_to_anchor=(left, 1.0), ncols=columns, frameon=False,
         labelcolor=INK, borderaxespad=0.1, handlelength=handle, labelspacing=0.2,
         columnspacing=1.2,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from attention.chapter.figures.base import (
     SMALL,
     TITLE,
     VERMILION,
+    are_weights,
     arrow,
     cell,
     check,
@@ -25,7 +26,8 @@ def steps(rows, tokens, title=None):
     """Draw one row of a matrix as it changes from step to step.
 
     Args:
-        rows: dict of name -> vector (t,), in the order of the steps.
+        rows: dict of name -> vector (t,), in the order of the steps. The first row
+            of weights, and all after it, have the color of weights.
         tokens: t labels above the first row.
         title: short text above all.
 
@@ -38,6 +40,7 @@ def steps(rows, tokens, title=None):
     _write(ax, t / 2, -1.8, title or "", TITLE)
     for j, token in enumerate(tokens):
         _write(ax, j + 0.5, -1.1, token)
+    kind = "numbers"
     for i, (name, row) in enumerate(rows.items()):
         check(tokens=(tokens, "t"), **{f"rows[{name!r}]": (row, "t")})
         top = i * step
@@ -45,7 +48,9 @@ def steps(rows, tokens, title=None):
             arrow(ax, (0.3, top - 0.85), (0.3, top - 0.02), gap=0)
         left = 0.5 if i else 0.05
         ax.text(left, top - 0.35, name, fontsize=SMALL, va="center", color=INK)
-        colors = shade(row.detach().unsqueeze(0))[0]
+        values = row.detach().unsqueeze(0)
+        kind = "weights" if kind == "weights" or are_weights(values) else kind
+        colors = shade(values, kind)[0]
         for j, value in enumerate(row.tolist()):
             cell(ax, j, top, 1, 1, colors[j], number(value))
     return ax

@@ -56,7 +56,9 @@ def pattern(weights, rows, columns, title=None, marked=()):
         frame(ax, j, i)
     ax.set_xlim(0, t_k)
     ax.set_ylim(t_q, 0)
-    ax.set_xticks([j + 0.5 for j in range(t_k)], columns, rotation=90)
+    # Words are turned; a digit or two find room as they are.
+    turned = 90 if max(len(str(label)) for label in columns) > 2 else 0
+    ax.set_xticks([j + 0.5 for j in range(t_k)], columns, rotation=turned)
     ax.set_yticks([i + 0.5 for i in range(t_q)], rows)
     ax.tick_params(length=0, pad=2, labeltop=True, labelbottom=False)
     for spine in ax.spines.values():

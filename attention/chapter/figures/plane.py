@@ -34,7 +34,7 @@ def plane(vectors, words, axes, moved=None, focus=(), title=None):
         given["moved"] = (moved, "t 2")
     check(**given)
     ax = new_axes(3.6, 3.2 if title is None else 3.4)
-    ax.set_position([0.13, 0.14, 0.84, 0.83 if title is None else 0.76])
+    ax.set_position([0.15, 0.14, 0.82, 0.83 if title is None else 0.76])
     starts = vectors.tolist()
     ends = starts if moved is None else moved.tolist()
     xs, ys = zip(*starts, *ends, (0.0, 0.0), strict=True)

@@ -16,8 +16,8 @@ from attention.chapter.figures.palette import for_any_page
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
 # In CSS pixels: the column on a desk, what drawings get of it when the caption stands
-# beside them, the gap between two, the smallest text on a desk.
-COLUMN, BESIDE, GAP, LEAST = 688, 440, 24, 12
+# beside them, the column on a phone, the gap between two, the smallest text on a desk.
+COLUMN, BESIDE, PHONE, GAP, LEAST = 688, 440, 358, 24, 12
 MOST = 1.7  # pixels a point: text of 8.5 points gets 14 pixels
 
 
@@ -79,32 +79,55 @@ def _laid_out(roots):
     widths = [float(root.get("viewBox").split()[2]) for root in roots]
     least = [w * LEAST / _smallest_text(r) for w, r in zip(widths, roots, strict=True)]
     alone = max(least) <= BESIDE
-    rows = [[]]
-    for i, basis in enumerate(least):
-        used = sum(least[j] + GAP for j in rows[-1])
-        if rows[-1] and used + basis > COLUMN:
-            rows.append([])
-        rows[-1].append(i)
+    rows = _rows(least, COLUMN)
     one_a_row = all(len(row) == 1 for row in rows)
     beside = alone and (one_a_row or sum(least) + GAP * (len(least) - 1) <= BESIDE)
     room = BESIDE if beside else COLUMN
-    scale = min(
-        (room - GAP * (len(row) - 1)) / sum(widths[i] for i in row) for row in rows
-    )
+    scale = min(_scales(widths, rows, room))
     scale = min(scale, MOST) if beside else scale
+    small = [min(scale, one) for one in _scales(widths, _rows(least, PHONE), PHONE)]
+    even = max(small) < 1.01 * min(small)
     texts = []
     for root, width, basis in zip(roots, widths, least, strict=True):
         basis = min(basis, width * scale) - 1  # no rounding breaks a row
         root.set(
             "style",
             f"flex: {width:.0f} 1 {basis:.0f}px; min-width: 0; height: auto; "
-            f"max-width: {width * scale:.0f}px",
+            f"max-width: {_most(width, scale, scale if even else min(small), room)}",
         )
         texts.append(for_any_page(ET.tostring(root, encoding="unicode")))
     if not beside:
         return texts, "1 1 100%"
     taken = max(sum(widths[i] * scale + GAP for i in row) - GAP for row in rows)
     return texts, f"0 1 {taken:.0f}px"
+
+
+def _rows(least, column):
+    """Give which drawings stand in each row, when each has its least width."""
+    rows = [[]]
+    for i, basis in enumerate(least):
+        used = sum(least[j] + GAP for j in rows[-1])
+        if rows[-1] and used + basis > column:
+            rows.append([])
+        rows[-1].append(i)
+    return rows
+
+
+def _scales(widths, rows, room):
+    """Give the scale at which each row fills the room."""
+    return [(room - GAP * (len(row) - 1)) / sum(widths[i] for i in row) for row in rows]
+
+
+def _most(width, scale, small, room):
+    """Give the largest width of a drawing, so that all of a figure have one scale.
+
+    On a phone, a last row of one drawing would else be larger than a row of two.
+    """
+    desk, phone = width * scale, width * small
+    if phone > desk - 1:
+        return f"{desk:.0f}px"
+    rise = (desk - phone) / (room - PHONE)
+    return f"min({desk:.0f}px, {phone - rise * PHONE:.1f}px + {100 * rise:.2f}%)"
 
 
 def _smallest_text(root):

@@ -48,13 +48,12 @@ def kept(tokens, d_head):
     for i, t in enumerate(tokens):
         names = ("t × t scores", "t × d_head context") if i == 0 else ("", "")
         strip = left + t + 0.3 * gap
-        ax.add_patch(Rectangle((left, 0), t, t, facecolor=BLUE, label=names[0]))
-        ax.add_patch(
-            Rectangle((strip, 0), d_head, t, facecolor=VERMILION, label=names[1])
-        )
+        # The listing's and the fused form's: the colors of their lines in by_tokens.
+        ax.add_patch(Rectangle((left, 0), t, t, facecolor=VERMILION, label=names[0]))
+        ax.add_patch(Rectangle((strip, 0), d_head, t, facecolor=BLUE, label=names[1]))
         ax.text(left, -0.06 / scale, f"t = {t}", fontsize=SMALL, color=INK, va="top")
         left = strip + d_head + 3.1 * gap
-    legend(ax)
+    legend(ax, left=0)  # the axes reach to the edge
     return ax
 
 

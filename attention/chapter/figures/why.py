@@ -1,5 +1,7 @@
 """Figures of sections 3.1 and 3.2: translation, the bottleneck and the look-back."""
 
+from matplotlib.textpath import TextPath
+
 from attention.chapter.figures.base import (
     BLUE,
     GRAY,
@@ -44,16 +46,20 @@ def alignment(top, bottom, links, highlight=()):
 
 
 def _row(ax, words, y):
-    # Each word gets room by its letters.
-    letters = [len(str(word)) + 1.6 for word in words]
-    scale = 3.56 / sum(letters)
-    x, centers = 0.02, []
-    for word, size in zip(words, letters, strict=True):
-        width = size * scale
-        _box(ax, x + width / 2, y, width - 0.04, word, LIGHT)
+    # Each word gets the room of its letters, and all the same air around them.
+    widths = [_inches(str(word)) for word in words]
+    air = (3.58 - sum(widths)) / len(words)
+    x, centers = 0.01, []
+    for word, letters in zip(words, widths, strict=True):
+        width = letters + air
+        _box(ax, x + width / 2, y, width - 0.03, word, LIGHT)
         centers.append(x + width / 2)
         x += width
     return centers
+
+
+def _inches(text):
+    return TextPath((0, 0), text, size=SMALL).get_extents().width / 72
 
 
 @styled

@@ -202,11 +202,11 @@ export default {
       if (trainable) {
         spaces.keys.update({
           at: along(now.keys, [0, 1]), query: along([now.queries[query]], [0, 1])[0],
-          axisNames: ["1", "2"],
+          axisNames: ["k 1", "k 2"],
         });
         spaces.values.update({
           at: along(now.values, [0, 1]), z: along([now.context[query]], [0, 1])[0],
-          weights: row, axisNames: ["1", "2"],
+          weights: row, axisNames: ["v 1", "v 2"],
         });
       }
       bars.update(row.map((x) => [x]), { tone: byWeight });

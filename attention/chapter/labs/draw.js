@@ -85,17 +85,30 @@ export const cursor = (root, label, spans, { to, by }) => {
   };
 };
 
-// Where the name of a mark finds room: beside it, or further off, over no other name.
-const besides = (px, py, text, taken, side) => {
-  const width = 7 * text.length + 2;
-  const hits = ([a, b, w, h], [c, d, u, v]) => a < c + u && c < a + w && b < d + v && d < b + h;
-  const spots = [0, 14, 28, 42, 56, 70].flatMap((far) =>
-    [[9, -far], [-9 - width, -far], [9, far + 12], [-9 - width, far + 12]].map(([dx, dy]) =>
-      [px + dx, py + dy - 12, width, 14]));
-  const inside = ([a, b]) => a >= 0 && a + width <= side && b >= 0 && b + 14 <= side;
-  const box = spots.find((one) => inside(one) && !taken.some((other) => hits(one, other))) || spots[0];
+const HIGH = 14; // a line of names, in pixels of the drawing
+
+// How wide a name is drawn; a front end that has not shown it yet gives no width.
+const widthOf = (text) => text.getComputedTextLength() || 9 * text.textContent.length;
+const overlap = ([a, b, w, h], [c, d, u, v]) =>
+  Math.max(0, Math.min(a + w, c + u) - Math.max(a, c)) *
+  Math.max(0, Math.min(b + h, d + v) - Math.max(b, d));
+
+// Puts the name of a mark where it finds room: beside the mark, else below or above that,
+// over nothing that is `taken`. Names that all have one place make a column.
+const nameAt = (text, px, py, taken, side) => {
+  const width = widthOf(text);
+  const rows = Array.from({ length: Math.ceil(side / HIGH) }, (_, k) => k * HIGH);
+  const spots = rows.flatMap((far) =>
+    [[9, -far - 12], [-9 - width, -far - 12], [9, far], [-9 - width, far]].map(([dx, dy]) =>
+      [px + dx, py + dy, width, HIGH]));
+  const inside = ([a, b]) => a >= 0 && a + width <= side && b >= 0 && b + HIGH <= side;
+  const costs = spots.map((one) => (inside(one) ? 0 : side * side) +
+    taken.reduce((sum, other) => sum + overlap(one, other), 0));
+  const box = spots[costs.indexOf(Math.min(...costs))];
   taken.push(box);
-  return { x: box[0], y: box[1] + 12 };
+  const left = box[0] < px;
+  // On the left it ends at the mark, however wide it comes out.
+  put(text, { x: left ? px - 9 : box[0], y: box[1] + 11, "text-anchor": left ? "end" : "start" });
 };
 
 const cut = (x, [low, high]) => Math.min(Math.max(x, low), high);
@@ -150,10 +163,8 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
       }
       xName.textContent = axisNames[0];
       yName.textContent = axisNames[1];
-      const taken = at.map(([a, b]) => [x(a) - 7, y(b) - 7, 14, 14]);
       at.forEach(([a, b], i) => {
         const [px, py] = [x(a), y(b)];
-        put(texts[i], besides(px, py, names[i], taken, side));
         put(arrows[i], { x1: x(0), y1: y(0), x2: px, y2: py });
         arrows[i].classList.toggle("al-query-arrow", i === chosen);
         marks[i].lastChild.classList.toggle("al-asks", i === chosen);
@@ -165,16 +176,19 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
       });
       const shown = z && z.every(Number.isFinite);
       for (const part of [mean, meanName]) part.style.display = shown ? "" : "none";
-      if (shown) {
-        put(mean, { x: x(z[0]) - 6, y: y(z[1]) - 6 });
-        put(meanName, { x: x(z[0]) - 16, y: y(z[1]) + 18 });
-      }
+      if (shown) put(mean, { x: x(z[0]) - 6, y: y(z[1]) - 6 });
       extra.style.display = extraName.style.display = query ? "" : "none";
-      if (query) {
-        put(extra, { x1: x(0), y1: y(0), x2: x(query[0]), y2: y(query[1]) });
-        put(extraName, { x: x(query[0]) - 12, y: y(query[1]) + 14 });
-        extraName.textContent = "q";
-      }
+      extraName.textContent = "q";
+      if (query) put(extra, { x1: x(0), y1: y(0), x2: x(query[0]), y2: y(query[1]) });
+      // Marks first: a name covers none of them, nor the names of the axes, nor another name.
+      const named = at.map((point, i) => [texts[i], point]);
+      if (shown) named.push([meanName, z]);
+      if (query) named.push([extraName, query]);
+      const places = named.map(([text, [a, b]]) => [text, x(a), y(b)]);
+      const taken = places.map(([, px, py]) => [px - 7, py - 7, 14, 14]);
+      taken.push([side - 6 - widthOf(xName), y(0) + 4, widthOf(xName), HIGH]);
+      taken.push([x(0) + 6, 3, widthOf(yName), HIGH]);
+      for (const [text, px, py] of places) nameAt(text, px, py, taken, side);
     },
   };
 };
@@ -208,8 +222,7 @@ export const playButton = (lab, text, next, wait) => {
   return button;
 };
 
-// A caption of colors: what each mark of a drawing means.
+// A caption of colors: what each mark of a drawing means. A line breaks between two of them.
 export const legend = (...parts) =>
-  make("p", { class: "al-legend" }, ...parts.flatMap(([kind, text]) => [
-    make("span", { class: `al-key ${KINDS[kind]}`, "aria-hidden": "true" }), `${text} `,
-  ]));
+  make("p", { class: "al-legend" }, ...parts.map(([kind, text]) => make("span", {},
+    make("span", { class: `al-key ${KINDS[kind]}`, "aria-hidden": "true" }), text)));

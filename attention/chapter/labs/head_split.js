@@ -14,7 +14,7 @@ const STEPS = [
   ["back", "4. transpose back", ".transpose(1, 2)"],
   ["joined", "5. join", ".contiguous().view(b, t, d_out)"],
 ];
-const STRAIGHT = { viewed: "x.view(b, h, t, d_head)", split: "no transpose: it" };
+const STRAIGHT = { viewed: "x.view(b, h, t, d_head)", split: "No transpose here:" };
 const AXES = {
   start: ["batch", "token"],
   viewed: ["batch", "token", "head"],
@@ -223,7 +223,8 @@ export default {
       drawn = key;
       const wrong = mixed();
       const paren = (x) => `(${x.join(", ")})`;
-      write(stage.note, `gives the shape ${paren(now.shape)}, stride ${paren(now.strides)}, ` +
+      const verb = straight && name === "split" ? "the view already has" : "gives";
+      write(stage.note, `${verb} the shape ${paren(now.shape)}, stride ${paren(now.strides)}, ` +
         `${isContiguous(now) ? "contiguous" : "not contiguous"}`);
       write(lab.summary, verdict(wrong));
       const solved = straight && !wrong.length;

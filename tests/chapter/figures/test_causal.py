@@ -53,6 +53,19 @@ def test_steps_color_scores_and_weights_by_their_scales():
     assert [c.color for c in found[5:]] == expected
 
 
+def test_weights_keep_their_color_when_some_are_set_to_zero():
+    scores = random(5, seed=5)
+    weights = scores.softmax(-1)
+    masked = weights * torch.tensor([1, 1, 0, 0, 0])
+    rows = {"ω": scores, "α": weights, "zeros": masked, "again": masked / masked.sum()}
+    found = cells(figures.steps(rows, WORDS[:5]))
+    colors = [[c.color for c in found[i : i + 5]] for i in range(0, 20, 5)]
+    assert colors[2][:2] == colors[1][:2]  # the same two numbers
+    for shown, row in zip(colors[1:], list(rows.values())[1:], strict=True):
+        assert shown == [to_hex(base.WEIGHTS(round(w, 3))) for w in row.tolist()]
+    assert colors[0] != [to_hex(base.WEIGHTS(max(0, s))) for s in scores.tolist()]
+
+
 @sizes
 @pytest.mark.parametrize("rate", [0.0, 0.5, 0.1])
 def test_dropped_scales_what_stays(t, rate):

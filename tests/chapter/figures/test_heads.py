@@ -40,6 +40,14 @@ def test_pattern_labels_queries_and_keys_and_frames_the_marked():
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first query is on top
 
 
+@pytest.mark.parametrize(
+    ("labels", "turned"), [(["0", "1", "10"], 0), (["a", "word", "."], 90)]
+)
+def test_pattern_turns_words_and_leaves_digits_upright(labels, turned):
+    ax = heads.pattern(random_weights(3, 3), labels, labels)
+    assert {text.get_rotation() for text in ax.get_xticklabels()} == {turned}
+
+
 def test_curves_draw_every_series_in_the_color_of_its_group():
     groups = {"a": random(2, 4).abs().tolist(), "b": random(1, 4).abs().tolist()}
     ax = heads.curves([0, 5, 10, 20], groups, "step", "loss", {"chance": 0.7})

@@ -35,7 +35,7 @@ every_figure = pytest.mark.parametrize("html", FIGURES.values(), ids=FIGURES)
 def drawings(html):
     """(width of the view box, largest width on the page, smallest text) of each."""
     for svg in BeautifulSoup(html, "html.parser").find_all("svg"):
-        most = int(re.search(r"max-width: (\d+)px", svg["style"])[1])
+        most = int(re.search(r"max-width: (?:min\()?(\d+)px", svg["style"])[1])
         box = float((svg.get("viewbox") or svg["viewBox"]).split()[2])
         sizes = re.findall(r"font-size: ([\d.]+)px", str(svg))
         yield box, most, min(map(float, sizes))

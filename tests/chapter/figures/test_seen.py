@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.browser
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
-# For each drawing: texts that lie on each other, that leave the drawing, and that a
-# line goes through which is not below a filled cell.
+# For each drawing: texts that lie on each other, that leave the drawing, that a line
+# goes through which is not below a filled cell, and that have no air in their cell;
+# and marks, such as those of a legend, that leave the drawing.
 LOOK = """figures => figures.map(one => [...one.querySelectorAll('svg')].map(svg => {
   // The box of a text holds air around its letters: above, below, and a pixel beside.
   const letters = text => {
@@ -32,7 +33,7 @@ LOOK = """figures => figures.map(one => [...one.querySelectorAll('svg')].map(svg
   const all = [...svg.querySelectorAll('*')];
   const texts = all.filter(e => e.tagName === 'text' && e.textContent.trim())
     .map(e => ({e, box: letters(e), words: e.textContent.trim(), z: all.indexOf(e)}));
-  const [on, out, struck] = [[], [], []];
+  const [on, out, struck, tight, gone] = [[], [], [], [], []];
   texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
     const wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
     const high = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
@@ -64,7 +65,22 @@ LOOK = """figures => figures.map(one => [...one.querySelectorAll('svg')].map(svg
       struck.push(text.words);
     }
   }
-  return {on, out, struck};
+  for (const e of shapes) {
+    if (e.closest('[clip-path]') || getComputedStyle(e).fill === 'none') continue;
+    const b = e.getBoundingClientRect();
+    const over = Math.max(frame.left - b.left, b.right - frame.right,
+                          frame.top - b.top, b.bottom - frame.bottom);
+    if (b.width > 1 && b.height > 1 && over > 0.5) gone.push(e.outerHTML.slice(0, 90));
+  }
+  for (const text of texts) {
+    const middle = {x: (text.box.left + text.box.right) / 2,
+                    y: (text.box.top + text.box.bottom) / 2};
+    const own = filled.filter(f => f.z < text.z && inside(middle, f.box)).at(-1);
+    if (!own) continue;
+    const air = Math.min(text.box.left - own.box.left, own.box.right - text.box.right);
+    if (air < 1) tight.push(text.words);
+  }
+  return {on, out, struck, tight, gone};
 }))"""
 # Lines that cross out words on purpose: what a model wrote and the language forbids.
 CROSSED_OUT = ("04_causal_attention:figure-cheat",)
@@ -77,7 +93,8 @@ MEASURE = """figures => figures.map(one => {
   const letters = svgs.flatMap(svg => [...svg.querySelectorAll('text')].map(text =>
     parseFloat(getComputedStyle(text).fontSize) * svg.getScreenCTM().a));
   return {figure: box(one), drawings: svgs.map(box),
-          caption: box(one.querySelector('figcaption')), letters: Math.min(...letters)};
+          caption: box(one.querySelector('figcaption')), letters: Math.min(...letters),
+          scales: svgs.map(svg => svg.getScreenCTM().a)};
 })"""
 # The color of every filled cell of 36 square pixels or more, as it is painted.
 CELLS = """figures => figures.map(one => [...one.querySelectorAll('svg *')]
@@ -150,6 +167,16 @@ def test_no_line_goes_through_a_text(seen, name):
 
 
 @every_figure
+def test_no_mark_is_cut_off(seen, name):
+    assert [drawing["gone"] for drawing in seen[name] if drawing["gone"]] == []
+
+
+@every_figure
+def test_words_have_air_in_their_cells(seen, name):
+    assert [drawing["tight"] for drawing in seen[name] if drawing["tight"]] == []
+
+
+@every_figure
 def test_drawings_and_caption_take_the_column(on_a_desk, name):
     """With the test below, this prints the table of all figures: pytest -s."""
     found = on_a_desk[name]
@@ -179,6 +206,12 @@ def test_a_phone_shows_it_whole_and_legible(on_a_phone, name):
     )
     assert found["caption"]["left"] == pytest.approx(found["figure"]["left"], abs=1)
     assert found["letters"] >= 11
+
+
+@every_figure
+def test_all_drawings_of_a_figure_have_one_scale(on_a_desk, on_a_phone, name):
+    for found in (on_a_desk[name], on_a_phone[name]):
+        assert max(found["scales"]) <= 1.02 * min(found["scales"])
 
 
 @every_figure
@@ -217,6 +250,10 @@ TEXT = '<text x="10" y="20">words</text>'
         ((TEXT, '<text x="90" y="40">beyond</text>'), "out", ["beyond"]),
         ((TEXT, '<path d="M0,17H90" stroke="red"/>'), "struck", ["words"]),
         ((TEXT, '<path d="M0,40H90" stroke="red"/>'), "struck", []),
+        (('<rect x="-3" y="5" width="9" height="9"/>', TEXT), "gone", ["<rect"]),
+        (('<rect x="1" y="5" width="9" height="9"/>', TEXT), "gone", []),
+        (('<rect x="10.4" y="9" width="40" height="15"/>', TEXT), "tight", ["words"]),
+        (('<rect x="5" y="9" width="45" height="15"/>', TEXT), "tight", []),
         (
             (
                 '<path d="M0,17H90" stroke="red"/>',
@@ -230,7 +267,9 @@ TEXT = '<text x="10" y="20">words</text>'
 )
 def test_planted_faults_are_seen(looked_at, parts, what, found):
     (result,) = looked_at(LOOK, figures=planted(drawing(*parts)))["planted"]
-    assert result[what] == found
+    assert [
+        text[: len(text) if what != "gone" else 5] for text in result[what]
+    ] == found
 
 
 def test_planted_sizes_places_and_colors_are_seen(looked_at):

@@ -18,8 +18,8 @@ def test_kept_draws_squares_and_strips_to_one_scale(tokens, d_head):
     squares, strips = found[::2], found[1::2]
     assert [(c.width, c.height) for c in squares] == [(t, t) for t in tokens]
     assert [(c.width, c.height) for c in strips] == [(d_head, t) for t in tokens]
-    assert {c.color for c in squares} == {base.BLUE}
-    assert {c.color for c in strips} == {base.VERMILION}
+    assert {c.color for c in squares} == {base.VERMILION}
+    assert {c.color for c in strips} == {base.BLUE}
     assert {c.y for c in found} == {0}  # all stand on one line
     # One scale: a number is as wide as it is high.
     width, height = ax.figure.get_size_inches()
@@ -32,8 +32,11 @@ def test_kept_draws_squares_and_strips_to_one_scale(tokens, d_head):
 def test_kept_names_colors_and_sizes():
     ax = figures.kept([2, 8], 3)
     assert legend(ax) == [
-        ("t × t scores", base.BLUE), ("t × d_head context", base.VERMILION)
+        ("t × t scores", base.VERMILION), ("t × d_head context", base.BLUE)
     ]  # fmt: skip
+    # The page draws both: the listing keeps the scores, the fused form the context.
+    lines = figures.by_tokens([2, 4], {"listing": [1, 2], "fused": [1, 1]}, "MiB")
+    assert [color for _, color in legend(lines)] == [color for _, color in legend(ax)]
     assert written(ax) == ["t = 2", "t = 8"]
     lefts = [cell.x for cell in cells(ax)[::2]]
     assert [place(ax, f"t = {t}")[0] for t in (2, 8)] == lefts

@@ -1,6 +1,7 @@
 """The roofline and the ring: their artists hold what the page says."""
 
 import itertools
+import math
 
 import pytest
 from matplotlib.colors import to_hex
@@ -31,6 +32,27 @@ def test_names_on_the_roofline_do_not_collide(peak, bandwidth):
     boxes = [text.get_window_extent() for text in ax.texts]
     assert len(boxes) == len(PREFILL) + len(DECODE)
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(("peak", "bandwidth"), [(150, 12), (60, 20), (2000, 30)])
+def test_ticks_of_the_roofline_are_powers_of_ten_and_stand_apart(peak, bandwidth):
+    ax = figures.roofline(peak, bandwidth, {"prefill": PREFILL, "token": DECODE})
+    ax.figure.draw_without_rendering()
+    for axis, across in ((ax.xaxis, True), (ax.yaxis, False)):
+        low, high = sorted(axis.get_view_interval())
+        shown = [
+            tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
+        ]
+        assert len(shown) >= 3
+        for tick in shown:
+            assert math.log10(tick.get_loc()) == pytest.approx(
+                round(math.log10(tick.get_loc()))
+            )
+        boxes = [tick.label1.get_window_extent() for tick in shown]
+        for a, b in itertools.pairwise(boxes):
+            gap = b.x0 - a.x1 if across else b.y0 - a.y1
+            # At least the height of a line between two of them.
+            assert gap > a.height
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

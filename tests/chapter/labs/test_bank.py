@@ -16,6 +16,11 @@ SHOWN = """root => [...root.querySelectorAll('.bk-sentence')].map(row => ({
   z: row.querySelector('.bk-z').textContent}))"""
 
 
+def place(x, y):
+    """Where a vector stands in the drawing."""
+    return 26 + 106 * x, 222 - 78 * y
+
+
 @pytest.fixture(scope="module")
 def bank_site(tmp_path_factory):
     return build(tmp_path_factory.mktemp("bank"), {"bank": page_of(BankLab())})
@@ -43,6 +48,28 @@ def check(root, lab):
         heights = torch.tensor(row["heights"], dtype=torch.float64)
         torch.testing.assert_close(heights, 100 * weights, atol=0.051, rtol=0)
         assert row["z"] == "({:.2f}, {:.2f})".format(*z)
+    # The way of the word in each sentence, from its place to its sum.
+    start = place(*lab.vectors[lab.word])
+    ways = root.locator(".bk-way").evaluate_all(
+        "all => all.map(e => e.getAttribute('d'))"
+    )
+    for way, (_, z) in zip(ways, lab.compute(), strict=True):
+        numbers = [float(x) for x in re.findall(r"-?[\d.]+", way)]
+        assert numbers == pytest.approx([*start, *place(*z.tolist())], abs=1e-6)
+    turns = [z[0] - z[1] for _, z in lab.compute()]
+    nature, money = lab.axes
+    words = [
+        "neither way" if abs(gap) < 0.1 else f"towards {nature if gap > 0 else money}"
+        for gap in turns
+    ]
+    assert (
+        root.locator(".al-summary")
+        .text_content()
+        .startswith(
+            f"In sentence 1, {lab.word} turns {words[0]}; "
+            f"in sentence 2, {lab.word} turns {words[1]}."
+        )
+    )
 
 
 def handle(root, word):
@@ -111,6 +138,12 @@ def test_arrow_keys_move_a_word(opened):
     assert vector_of(root, "flooded") == [1.3, 0.0]
     root.get_by_role("button", name="Reset").click()
     check(root, BankLab())
+    # With one word on each side, what is said of the first sentence changes.
+    handle(root, "river").focus()
+    for key in ["Shift+ArrowLeft", "Shift+ArrowUp"] * 4:
+        one.page.keyboard.press(key)
+    check(root, BankLab(vectors=BankLab().vectors | {"river": [0, 2]}))
+    assert "bank turns neither way" in root.locator(".al-summary").text_content()
     assert one.left == []
     assert one.errors == []
 

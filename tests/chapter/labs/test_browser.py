@@ -5,6 +5,7 @@ same state, printed with four decimals.
 """
 
 import pytest
+import torch
 
 from tests.chapter.labs.on_screen import (
     CONTROLS,
@@ -373,6 +374,13 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
         "Mixed up: row by row, head 0 holds the tokens 0, 0 and 1; head 1 holds the "
         "tokens 1, 2 and 2. Each head should hold the tokens 0, 1 and 2."
     )
+    strides = torch.arange(24).view(2, 2, 3, 2).stride()
+    words = f"the view already has the shape (2, 2, 3, 2), stride {strides}, contiguous"
+    title, note = root.locator(".al-stage-title").first, root.locator(".al-note").first
+    assert (title.text_content(), note.text_content()) == ("No transpose here:", words)
+    root.get_by_label("1. view").check()
+    assert title.text_content() == "x.view(b, h, t, d_head)"
+    assert note.text_content().startswith("gives the shape (2, 2, 3, 2), ")
     root.get_by_label("5. join").check()
     assert summary.text_content() == (
         "Mixed up: the row of token 0 now holds entries of the tokens 0 and 1. Token 1 "

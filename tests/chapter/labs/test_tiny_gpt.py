@@ -157,7 +157,30 @@ def check(root, one):
     found = shown(root)
     for word, number in found:
         assert number == f"{chances[WORDS.index(word)]:.2f}", (word, one)
-    assert found[0][0] == WORDS[int(chances.argmax())]
+    best = int(chances.argmax())
+    assert found[0][0] == WORDS[best]
+    assert (
+        root.locator(".al-summary")
+        .text_content()
+        .startswith(
+            f"After “{WORDS[one.tokens[one.at]]}” the model expects “{WORDS[best]}”, "
+            f"with probability {chances[best]:.2f}."
+        )
+    )
+    # Every head: its name says whether it is on, its cells are its own weights.
+    patterns = one.compute()[0].flatten(0, 1)
+    for n, weights in enumerate(patterns):
+        head = root.locator(".tg-head").nth(n)
+        state = "off" if n in one.silenced else "on"
+        name = f"block {n // 2 + 1}, head {n % 2 + 1}: {state}"
+        assert head.locator("button").text_content() == name
+        tones = head.locator("g rect").evaluate_all(
+            "all => all.map(e => parseFloat(e.style.getPropertyValue('--tone')))"
+        )
+        wanted = [
+            100 * x for i, row in enumerate(weights) for x in row[: i + 1].tolist()
+        ]
+        assert tones == pytest.approx(wanted, abs=0.051)
 
 
 @pytest.mark.browser
