@@ -57,7 +57,14 @@ FOLLOW = """async link => {
 SHOWN = """lab => lab.textContent + [...lab.querySelectorAll('*')]
   .map(part => (part.getAttribute('style') ?? '') + (part.getAttribute('d') ?? '')
     + (part.getAttribute('class') ?? '') + (part.getAttribute('aria-label') ?? ''))"""
-CHANGED = f"([lab, before]) => ({SHOWN})(lab) !== before"
+# A lab computes in the page: it has answered within frames, or it never will.
+ANSWERS = f"""async (lab, before) => {{
+  for (let frame = 0; frame < 600; frame++) {{
+    if (({SHOWN})(lab) !== before) return true;
+    await new Promise(requestAnimationFrame);
+  }}
+  return false;
+}}"""
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +160,12 @@ def move(page, lab):
     """Move the first control that has a state, as a reader would; the lab answers."""
     lab.scroll_into_view_if_needed()
     before = lab.evaluate(SHOWN)
-    control = lab.locator(f":is({MOVABLE}):visible").first
-    control.focus()
-    page.keyboard.press(control.evaluate(KEY))
-    page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
+    controls = lab.locator(f":is({MOVABLE}):visible")
+    assert controls.count(), "nothing to move"
+    controls.first.focus()
+    key = controls.first.evaluate(KEY)
+    page.keyboard.press(key)
+    assert lab.evaluate(ANSWERS, before), f"no answer to {key}"
 
 
 class Seen:
@@ -166,8 +175,9 @@ class Seen:
         self.visit, self.host, self.page = visit, host, PAGES[name]
         self.opened = visit.page.evaluate(LOOK)
         self.ran = visit.page.evaluate(RUN)
+        self.cells = visit.page.evaluate(LOOK)
         labs = sum(stored(self.page, widgets).values())
-        if labs:
+        if labs and self.ran:  # below a cell that failed, no lab will come
             visit.page.locator(".attn-lab").nth(labs - 1).wait_for()
         self.cells = visit.page.evaluate(LOOK)
 
@@ -226,6 +236,7 @@ def set_text(seen):
 def linked(seen):
     for link in links_within(seen.page):
         anchors = seen.visit.page.locator(f'.jp-RenderedMarkdown a[href$="{link}"]')
+        assert anchors.count(), f"{link} is no link"
         assert anchors.first.evaluate(FOLLOW), f"{link} leads nowhere"
 
 
@@ -236,9 +247,10 @@ def silent(seen):  # last: of all that was done
 
 
 def check_page(browser, address, own_errors, host, name):
-    with live.opened(browser, address, host, f"{name}.ipynb") as visit:
+    own = own_errors[host]
+    with live.opened(browser, address, host, f"{name}.ipynb", own) as visit:
         seen = Seen(visit, host, name)
-        seen.own_errors = own_errors[host]
+        seen.own_errors = own
         for title, check in FEATURES.items():
             try:
                 check(seen)

@@ -103,7 +103,7 @@
   }
 
   // The page's own contents follow the reader.
-  const links = [...document.querySelectorAll(".bd-toc-nav a[href^='#']")].map((link) => ({
+  const links = [...document.querySelectorAll("nav.page-toc a[href^='#']")].map((link) => ({
     link,
     section: document.getElementById(decodeURIComponent(link.hash.slice(1))),
   })).filter(({ section }) => section);
