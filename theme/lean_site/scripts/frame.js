@@ -78,16 +78,20 @@
     if (modal) holdInModal(modal, bar);
   }
 
-  // A newer theme's bar is moved into its dialog as long as that is open.
+  // A newer theme's bar is in its dialog as long as that is open, with the classes that
+  // its styles hang on.
   function holdInModal(modal, bar) {
-    const place = document.createComment("the side bar's place");
-    bar.before(place);
+    const move = (from, to) => {
+      to.append(...from.childNodes);
+      to.classList.add(...from.classList);
+      from.className = "";
+    };
     const show = modal.showModal.bind(modal);
     modal.showModal = () => {
-      modal.append(bar);
+      move(bar, modal);
       show();
     };
-    modal.addEventListener("close", () => place.after(bar));
+    modal.addEventListener("close", () => move(modal, bar));
     modal.addEventListener("click", ({ target }) => target === modal && modal.close());
   }
 
