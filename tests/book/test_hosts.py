@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
 
 PAGES = {page.name: page for page in pages()}
 SMALL = "index"
-EMPTY, TRUSTED = "empty.ipynb", "trusted.ipynb"
+EMPTY, TRUSTED, DYING = "empty.ipynb", "trusted.ipynb", "dying.ipynb"
 # Each code cell as it is on screen.
 LOOK = """() => jupyterapp.shell.currentWidget.content.widgets
   .filter(cell => cell.model.type === 'code').map(cell => ({
@@ -73,9 +73,10 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hosts")
     for name in PAGES:
         shutil.copy(BOOK / f"{name}.ipynb", folder)
-    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
-    empty.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(empty, folder / EMPTY)
+    for file, source in ((EMPTY, "1 + 1"), (DYING, "import os\nos._exit(1)")):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, folder / file)
     shutil.copy(BOOK / "06_averaging.ipynb", folder / TRUSTED)
     with live.jupyter(folder) as address:
         command = [sys.executable, "-m", "jupyter", "trust", TRUSTED]
@@ -283,6 +284,18 @@ def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address,
         assert names_where(cells, lambda c: c["captions"]) == list(expected)
     with live.opened(browser, address, host, TRUSTED) as visit:
         assert drawn_in(visit.page.evaluate(LOOK)) == expected
+
+
+@pytest.mark.hosts
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_visit_ends_once_its_kernel_has(browser, address, host):
+    def wait_for_a_lab():
+        with live.opened(browser, address, host, DYING) as visit:
+            visit.page.evaluate(RUN)
+            visit.page.locator(".attn-lab").wait_for(timeout=0)  # without a limit
+
+    with pytest.raises(AssertionError, match=f"{DYING} in {host} is lost: a d"):
+        wait_for_a_lab()
 
 
 def test_readme_says_what_is_tried_here():
