@@ -74,6 +74,8 @@ const mount = () => {
   }
 };
 
-// The script is deferred, so the whole page is there. What the page needs to be read
-// comes first: its own controls start with this event, and the labs after it.
-document.addEventListener("DOMContentLoaded", () => setTimeout(() => keepPlace(mount)));
+// What the page needs to be read comes first, and the labs after it. On the site they are
+// fetched and run late (lean_site/scripts/late.js), and the last one says so; where they
+// are ordinary deferred scripts, all have run when the page stands.
+const event = document.currentScript.defer ? "DOMContentLoaded" : "late-scripts";
+document.addEventListener(event, () => setTimeout(() => keepPlace(mount)), { once: true });

@@ -52,11 +52,6 @@ def flatten(values):
     return [digit for value in values for digit in flatten(value)]
 
 
-def contains_run(haystack, needle):
-    """Tell whether a list occurs in another, in one piece."""
-    return _find_run(haystack, needle, list.__eq__) is not None
-
-
 def _find_run(haystack, needle, equal):
     size = len(needle)
     starts = range(len(haystack) - size + 1)

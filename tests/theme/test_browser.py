@@ -37,6 +37,44 @@ def test_theme_is_set_before_the_first_paint(browser, address):
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+@pytest.mark.parametrize(
+    ("scheme", "page"),
+    [("http", PAGE), ("http", "404.html"), ("http", "search.html"), ("file", PAGE)],
+)
+def test_the_text_face_is_asked_for_before_the_sheets_have_come(
+    scheme, page, browser, address, site
+):
+    base = address if scheme == "http" else site.as_uri()
+    with visiting(browser, f"{base}/{page}") as visit:
+        # The sheets name the face; while they are held back only the page asks for it.
+        if scheme == "http":
+            visit.page.route("**/*.css*", lambda route: route.abort())
+        visit.load()
+        asked = [url for url in visit.requests if url.endswith("fonts/text.woff2")]
+        if scheme == "http":
+            assert asked == [f"{address}/_static/fonts/text.woff2"]
+        else:
+            assert visit.errors == []
+
+
+def test_the_page_does_not_wait_for_its_labs(browser, address):
+    held = []
+    with visiting(browser, f"{address}/book/04_causal_attention.html") as visit:
+        page = visit.page
+        page.route("**/labs*.js*", lambda route: held.append(route))
+        # The page stands, and its own controls work, while no lab has come.
+        page.goto(visit.url, wait_until="domcontentloaded")
+        page.locator(".theme-switch-button").click()
+        assert page.evaluate("document.documentElement.dataset.mode") != "auto"
+        assert page.locator("#lab-mask .attn-static").is_visible()
+        while held:
+            held.pop().continue_()
+            page.wait_for_timeout(50)
+        page.wait_for_selector("#lab-mask .attn-static", state="detached")
+        page.wait_for_selector("#lab-dropout .attn-static", state="detached")
+        assert visit.errors == []
+
+
 def test_all_but_labs_works_without_scripts(browser, address):
     url = f"{address}/book/04_causal_attention.html"
     color = "(e) => getComputedStyle(e).color"

@@ -120,20 +120,66 @@ def test_unused_files_are_not_published(site):
 
 def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
-    # Since pydata-sphinx-theme 0.16, Bootstrap is in the theme's own sheet.
-    own = "bootstrap.css" in sheets
-    bootstrap = sheets["bootstrap.css" if own else "pydata-sphinx-theme.css"]
-    assert len(bootstrap) < (60_000 if own else 110_000), "most of it is not used here"
-    assert "Licensed under MIT" in bootstrap
-    assert "Font Awesome Free" in sheets["icons.css"]
+    theme = sheets["theme.css"]
+    assert len(theme) < 140_000, "most of what the themes hold is not used here"
+    for licensed in ("Licensed under MIT", "sphinx-book-theme CSS"):
+        assert licensed in theme
+    assert "Font Awesome Free" in sheets["book.css"]
     page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
-    for name, sheet in (
-        ("navbar-brand", "bootstrap" if own else "pydata"),
-        ("bd-header", "pydata"),
-    ):
+    for name in ("navbar-brand", "bd-header"):
         assert re.search(rf'class="[^"]*{name}', page)
-        assert any(f".{name}" in css for n, css in sheets.items() if sheet in n)
-    assert ".accordion-item" not in bootstrap
+        assert f".{name}" in theme
+    assert ".accordion-item" not in theme
+
+
+def test_no_landmark_is_empty(soups):
+    for page, soup in soups.items():
+        for landmark in soup.select("header, main, nav, footer, aside[aria-label]"):
+            if "d-none" not in landmark.get("class", []):
+                assert landmark.get_text(strip=True), (page, landmark)
+
+
+def test_sheets_of_all_pages_are_two_files(site, soups):
+    static = site / "_static"
+    for page, soup in soups.items():
+        names = [
+            link["href"].partition("?")[0].rpartition("_static/")[2]
+            for link in soup.select("link[rel=stylesheet]")
+        ]
+        assert (names[0], names[-1]) == ("theme.css", "book.css"), page
+        # What stands between belongs to some pages alone.
+        assert len(names) <= 5, page
+        assert all((static / name).is_file() for name in names), page
+    assert not [*(static / "styles").glob("*.css"), *static.glob("mystnb*.css")]
+    for sheet in static.glob("*.css"):
+        text = sheet.read_text("utf-8")
+        assert "@import" not in text
+        for address in re.findall(r"""url\(["']?(?!data:)([^"')]+)""", text):
+            assert (static / address).is_file(), f"{sheet.name} asks for {address}"
+
+
+def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
+    (tmp_path / "styles").mkdir()
+    for name, text in {
+        "styles/theme.css": '@import "../basic.css";', "basic.css": "a{}",
+        "styles/bootstrap.css": '@charset "UTF-8";b{}', "pygments.css": "c{}",
+        "mystnb.123.css": "d{}", "other.css": "e{}", "site.css": "f{}",
+    }.items():  # fmt: skip
+        (tmp_path / name).write_text(text)
+    styles.join(tmp_path)
+    joined = (tmp_path / "theme.css").read_text()
+    assert re.sub(r"\s", "", joined) == "a{}b{}c{}d{}"
+    assert sorted(file.name for file in tmp_path.glob("*.css")) == [
+        "book.css", "other.css", "theme.css",
+    ]  # fmt: skip
+    link = '<link rel="stylesheet" href="../_static/%s?v=1" />'
+    names = ["styles/theme.css", "pygments.css", "other.css", "site.css", "looks.css"]
+    head = styles.with_joined_links("".join(link % name for name in names))
+    asked = re.findall(r"_static/([\w.]+)", head)
+    assert asked == ["theme.css", "other.css", "book.css"]
+    # Another version of a part is another version of the whole.
+    other = styles.with_joined_links(link.replace("v=1", "v=2") % names[1])
+    assert other != styles.with_joined_links(link % names[1])
 
 
 def test_variables_that_nothing_asks_for_are_dropped():

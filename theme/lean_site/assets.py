@@ -16,13 +16,20 @@ from pathlib import Path
 from sphinx.errors import ThemeError
 
 from lean_site.change import bare, replace
+from lean_site.styles import with_joined_links
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
     'let mode="auto";try{mode=localStorage.getItem("mode")||mode}catch{}'
     "document.documentElement.dataset.mode=mode;"
     'document.documentElement.dataset.theme=mode!=="auto"?mode:'
-    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light"'
+    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
+    # A text face that comes after the first paint is left to the next page (looks.css).
+    # Asked for now it is there in time. From file:// a browser refuses to preload it.
+    'if(location.protocol!=="file:"){const face=document.createElement("link");'
+    'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
+    "face.href=document.documentElement.dataset.content_root+"
+    '"_static/fonts/text.woff2";document.head.append(face)}'
 )
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
@@ -35,7 +42,9 @@ NEVER = {
     "copybutton_funcs.js", "copybutton.css",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = ["frame", "copy", "open_search", "published", "place", "offline"]
+ON_EVERY_PAGE = [
+    "frame", "copy", "open_search", "published", "place", "offline", "late",
+]  # fmt: skip
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {
@@ -54,6 +63,11 @@ CONSTANTS = (
     "DOCUMENTATION_OPTIONS.pagename",
     "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
 )
+DEFER = '    <script defer src="%s"></script>\n'
+# Fetched with the page and run after it (scripts/late.js): what a lab needs holds up
+# neither the first paint nor the page's own controls.
+LATE = '    <link rel="preload" as="script" fetchpriority="low" href="%s" />\n'
+LABS = re.compile(r"labs(-\w+)?\.js$")
 DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
@@ -67,6 +81,7 @@ def change(text, app):
         head = replace(head, "root", r"<html ", '<html data-theme="light" ')
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
+    head = with_joined_links(head)
     body = _written_buttons(body)
     scripts = [
         *_take(re.findall(SCRIPT, head, re.DOTALL), body, "head"),
@@ -124,7 +139,7 @@ def _take(scripts, body, where):
         if re.search(DATA, attributes) or "x-thebe-config" in attributes:
             continue
         if address and _needed(_name(address[1]), body):
-            yield f'    <script defer src="{address[1]}"></script>\n'
+            yield (LATE if LABS.match(_name(address[1])) else DEFER) % address[1]
         elif not address and not _known(inline):
             raise ThemeError(
                 f"The page's {where} holds an inline script that "

@@ -70,6 +70,13 @@ REPAIRS = [
         False,
     ),
     (
+        "header or footer without anything in it, a landmark that leads nowhere",
+        r'<(header|footer) class="[^"]*">'
+        r'(\s|<div class="prev-next-area">\s*</div>)*</\1>',
+        "",
+        False,
+    ),
+    (
         "link to another window that can reach back",
         r'<a href="(https?:[^"]*)" target="_blank"\s+class="btn',
         r'<a href="\1" target="_blank" rel="noopener" class="btn',

@@ -1,14 +1,17 @@
-"""Style sheets: only rules that can apply to a page of this book.
+"""Style sheets: only rules that can apply to a page of this book, in few files.
 
 Replaces: most of Bootstrap's style sheet and of MyST-NB's, which styles what no
 page holds. A selector goes when it asks for a class whose name occurs nowhere in the
 pages or in the scripts. That keeps too much rather than too little: any word counts.
-Then go the variables that nothing asks for, most of both themes' colors.
+Then go the variables that nothing asks for, most of both themes' colors. What every
+page asks for is joined into two files: nothing is painted before the last sheet has
+come, and on a slow line each one is a way there and back.
 """
 
 import hashlib
 import json
 import re
+from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,9 +21,81 @@ NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]*")
 LICENSE = re.compile("^!|licen[cs]e", re.IGNORECASE)
 GROUPS = {"media", "supports"}
 VARIABLE = re.compile(r"--[\w-]+")
+# What is joined, in the order in which the pages ask for it. Between both stands what
+# only some pages need. A sheet that is not named here keeps its own file.
+JOINED = {
+    "theme.css": [
+        "styles/theme.css",
+        "styles/bootstrap.css",
+        "styles/pydata-sphinx-theme.css",
+        "pygments.css",
+        "styles/sphinx-book-theme.css",
+        "mystnb.*.css",
+    ],
+    "book.css": ["book.css", "icons.css", "search.css", "site.css", "looks.css"],
+}
+LINK = re.compile(
+    r'[ \t]*<link [^>]*href="([^"?]*_static/)([^"?]*)(\?[^"]*)?"[^>]*>\n?'
+)
+IMPORT = re.compile(r'@import (?:url\()?"?([^")]+)"?\)?;|@charset [^;]*;')
 SET = re.compile(
     r"""(?<=[{;])\s*(--[\w-]+)\s*:((?:"[^"]*"|'[^']*'|[^;{}"'])*)(?:;|(?=}))"""
 )
+
+
+def with_joined_links(head):
+    """Ask for the joined sheets where the first of their parts was asked for."""
+    first, versions = {}, {}
+
+    def note(match):
+        target = _joined_in(match[2])
+        if target and 'rel="stylesheet"' in match[0]:
+            first.setdefault(target, f"{match[1]}{target}")
+            versions[target] = f"{versions.get(target)}{match[2]}{match[3]}"
+        return match[0]
+
+    def change(match):
+        target = _joined_in(match[2])
+        if not target or 'rel="stylesheet"' not in match[0]:
+            return match[0]
+        if target not in first:
+            return ""
+        version = hashlib.sha256(versions[target].encode()).hexdigest()[:8]
+        return f'    <link rel="stylesheet" href="{first.pop(target)}?v={version}" />\n'
+
+    LINK.sub(note, head)
+    return LINK.sub(change, head)
+
+
+def _joined_in(name):
+    for target, parts in JOINED.items():
+        if any(fnmatch(name, part) for part in parts):
+            return target
+    return None
+
+
+def join(folder):
+    """Write the joined sheets of a folder, and take the parts away."""
+    for target, parts in JOINED.items():
+        files = [file for part in parts for file in sorted(folder.glob(part))]
+        text = "\n".join([_with_imports(file) for file in files])
+        for file in files:
+            file.unlink(missing_ok=True)
+        if files:
+            (folder / target).write_text(text, encoding="utf-8")
+
+
+def _with_imports(file):
+    # A sheet that is imported would be asked for only when the first one has come.
+    def imported(match):
+        if not match[1]:
+            return ""
+        other = (file.parent / match[1]).resolve()
+        text = _with_imports(other)
+        other.unlink()
+        return text
+
+    return IMPORT.sub(imported, file.read_text(encoding="utf-8"))
 
 
 def words(files):
@@ -116,6 +191,7 @@ def _write(app, error):
     named = {word for word in known if word.startswith("--")}
     for sheet, text in without_unused_variables(sheets, named).items():
         sheet.write_text(text, encoding="utf-8")
+    join(site / "_static")
     memory.write_text(json.dumps(now), encoding="utf-8")
 
 
