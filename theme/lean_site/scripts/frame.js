@@ -55,8 +55,9 @@
       if (modal && open) modal.showModal();
       if (modal && !open) modal.close();
       // On a wide screen the mark folds the bar away; what is hidden takes no focus.
-      if (open) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
-      else button.focus();
+      // A dialog takes the focus by itself.
+      if (open && !modal) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
+      if (!open) button.focus();
       tell();
     };
     tell();
