@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
 PAGES = {page.name: page for page in pages()}
 SMALL = "index"
 EMPTY, TRUSTED, DYING = "empty.ipynb", "trusted.ipynb", "dying.ipynb"
+UNTRUSTED = "untrusted.ipynb"
 # Each code cell as it is on screen.
 LOOK = """() => jupyterapp.shell.currentWidget.content.widgets
   .filter(cell => cell.model.type === 'code').map(cell => ({
@@ -78,6 +79,11 @@ def address(tmp_path_factory):
         notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
         nbformat.write(notebook, folder / file)
     shutil.copy(BOOK / "06_averaging.ipynb", folder / TRUSTED)
+    # Of its own content: Jupyter trusts what it has signed, under any name, and it
+    # signs a page whose cells have run when it saves it.
+    unseen = nbformat.read(BOOK / "06_averaging.ipynb", as_version=4)
+    unseen.metadata.title = UNTRUSTED
+    nbformat.write(unseen, folder / UNTRUSTED)
     with live.jupyter(folder) as address:
         command = [sys.executable, "-m", "jupyter", "trust", TRUSTED]
         home = {"HOME": str(folder / ".home"), "PATH": ""}
@@ -278,7 +284,7 @@ def test_every_page_works(browser, address, own_errors, host, name):
 @pytest.mark.parametrize("host", HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])
-    with live.opened(browser, address, host, "06_averaging.ipynb") as visit:
+    with live.opened(browser, address, host, UNTRUSTED) as visit:
         cells = visit.page.evaluate(LOOK)
         assert drawn_in(cells) == {}
         assert names_where(cells, lambda c: c["captions"]) == list(expected)
