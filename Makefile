@@ -76,6 +76,7 @@ $(OTHER)/.ready:
 else ifdef MODELS
 # The package's layers inside models of two libraries, built from a config: no download.
 # In an environment of its own, since they bring a PyTorch for themselves if they must.
+# torchvision has to be of its kind, CPU or CUDA: the last line stops where it is not.
 test: .venv-models/.ready
 	.venv-models/bin/python -m pytest -rs --timeout=300 -m package \
 		tests/package/test_real_models.py tests/package/test_small_gpt.py

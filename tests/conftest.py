@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# Fixtures that build a site; a build has a limit of its own.
+BUILDS = {"site", "set_site", "lab_site"}
+BUILD_LIMIT = 1800  # seconds
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores already
 
 
@@ -27,7 +30,7 @@ def site(tmp_path_factory, worker_id):
                  "build", str(ROOT), "-W", "--keep-going",
                  "--path-output", str(base / "site")],
                 capture_output=True, text=True, check=False,
-                env={**os.environ, "NO_COLOR": "1"},
+                env={**os.environ, "NO_COLOR": "1"}, timeout=BUILD_LIMIT,
             )  # fmt: skip
             log.write_text(result.stdout + result.stderr, encoding="utf-8")
     return base / "site" / "_build" / "html"
@@ -80,6 +83,11 @@ def pytest_collection_modifyitems(items):
     for item in items:
         group = "site" if "soup" in _fixtures(item) else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
+        # The limit is a test's own. A build that is slow, on a busy machine, would use
+        # it up, and all that look at the site would fail with the first of them.
+        limit = item.get_closest_marker("timeout")
+        if limit is None and BUILDS.intersection(_fixtures(item)):
+            item.add_marker(pytest.mark.timeout(func_only=True))
     items.sort(key=_comes_last)
 
 

@@ -1,7 +1,8 @@
 """A Jupyter of one's own: JupyterLab and Notebook, served side by side, and a browser.
 
 Nothing here waits for a time: only for a state. The limits are those of a machine that
-has much else to do, and nothing takes longer for them.
+has much else to do. A visit that can lead nowhere ends at once, whatever it waits for:
+the page says when it is lost.
 """
 
 import json
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Error
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 600_000  # milliseconds
@@ -37,6 +39,25 @@ KERNEL_ANSWERS = """async () => {
   await notebook.sessionContext.session.kernel.info;
   return notebook.sessionContext.session.kernel.connectionStatus;
 }"""
+# What no host comes back from: a dialog over everything (a kernel that died and was
+# started anew opens one, too), a dead kernel, a lab that cannot be shown.
+WATCH = """(() => {
+  const lost = () => {
+    const dialog = document.querySelector('.jp-Dialog');
+    if (dialog) return `a dialog: ${dialog.textContent}`;
+    const widget = document.querySelector('.jupyter-widgets-error-widget');
+    if (widget) return `a lab that is not shown: ${widget.textContent}`;
+    const notebook = window.jupyterapp?.shell?.currentWidget;
+    const kernel = notebook?.sessionContext?.session?.kernel;
+    if (['dead', 'autorestarting'].includes(kernel?.status)) return 'a dead kernel';
+  };
+  const timer = setInterval(() => {
+    const words = lost();
+    if (!words) return;
+    clearInterval(timer);
+    tellLost(words);
+  }, 250);
+})()"""
 
 
 @contextmanager
@@ -62,9 +83,9 @@ def jupyter(folder):
         "--ip=127.0.0.1", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
         "--JupyterNotebookApp.expose_app_in_browser=True", "--LabApp.news_url=None",
-        # A busy machine takes its time; a kernel that is late is not dead.
-        "--MappingKernelManager.kernel_info_timeout=600",
-        "--KernelManager.autorestart=False", "--allow-root",
+        # A busy machine takes its time; a kernel that is late is not dead. That its
+        # process has ended is seen by what would start it anew, and told to the page.
+        "--MappingKernelManager.kernel_info_timeout=600", "--allow-root",
     ]  # fmt: skip
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
     env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -91,8 +112,18 @@ def _wait_for(address, log):
 
 
 @contextmanager
-def opened(browser, address, host, file, **options):
-    """Open a notebook in a host; give the visit once its kernel has answered."""
+def opened(browser, address, host, file, own=None, **options):
+    """Open a notebook in a host; give the visit once its kernel has answered.
+
+    Args:
+        browser: a Chromium.
+        address: where :func:`jupyter` serves.
+        host: a key of ``HOSTS``.
+        file: the notebook.
+        own: what the host complains about by itself. Where it is known, an error that
+            nothing caught ends the visit, unless it is one of these.
+        options: of the browser's context.
+    """
     from tests.chapter.labs.conftest import Visit
 
     options.setdefault("viewport", {"width": 1280, "height": 900})
@@ -100,12 +131,30 @@ def opened(browser, address, host, file, **options):
     page = visit.page
     page.set_default_timeout(LONG)
     visit.failures = []  # errors alone: the hosts warn a lot
-    page.on("pageerror", lambda error: visit.failures.append(str(error)))
+    lost = []
+
+    def end(words):
+        lost.append(words)
+        page.close()  # whatever waits for the page is told so
+
+    def uncaught(error):
+        visit.failures.append(str(error))
+        if own is not None and str(error) not in own:
+            end(f"an error that nothing caught: {error}")
+
+    page.on("pageerror", uncaught)
     page.on("console", lambda m: m.type == "error" and visit.failures.append(m.text))
+    page.on("crash", lambda _: end("the page crashed"))
+    page.expose_function("tellLost", end)
+    page.add_init_script(WATCH)
     try:
         visit.open(f"{address}/{HOSTS[host].format(Path(file).stem)}/{file}")
         page.wait_for_function(IS_SHOWN, arg=file)
         assert page.evaluate(KERNEL_ANSWERS) == "connected"
         yield visit
+    except Error as error:
+        if lost:
+            raise AssertionError(f"{file} in {host} is lost: {lost[0]}") from error
+        raise
     finally:
         visit.context.close()

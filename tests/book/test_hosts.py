@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
 
 PAGES = {page.name: page for page in pages()}
 SMALL = "index"
-EMPTY, TRUSTED = "empty.ipynb", "trusted.ipynb"
+EMPTY, TRUSTED, DYING = "empty.ipynb", "trusted.ipynb", "dying.ipynb"
+UNTRUSTED = "untrusted.ipynb"
 # Each code cell as it is on screen.
 LOOK = """() => jupyterapp.shell.currentWidget.content.widgets
   .filter(cell => cell.model.type === 'code').map(cell => ({
@@ -57,7 +58,14 @@ FOLLOW = """async link => {
 SHOWN = """lab => lab.textContent + [...lab.querySelectorAll('*')]
   .map(part => (part.getAttribute('style') ?? '') + (part.getAttribute('d') ?? '')
     + (part.getAttribute('class') ?? '') + (part.getAttribute('aria-label') ?? ''))"""
-CHANGED = f"([lab, before]) => ({SHOWN})(lab) !== before"
+# A lab computes in the page: it has answered within frames, or it never will.
+ANSWERS = f"""async (lab, before) => {{
+  for (let frame = 0; frame < 600; frame++) {{
+    if (({SHOWN})(lab) !== before) return true;
+    await new Promise(requestAnimationFrame);
+  }}
+  return false;
+}}"""
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +74,16 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hosts")
     for name in PAGES:
         shutil.copy(BOOK / f"{name}.ipynb", folder)
-    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
-    empty.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(empty, folder / EMPTY)
+    for file, source in ((EMPTY, "1 + 1"), (DYING, "import os\nos._exit(1)")):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, folder / file)
     shutil.copy(BOOK / "06_averaging.ipynb", folder / TRUSTED)
+    # Of its own content: Jupyter trusts what it has signed, under any name, and it
+    # signs a page whose cells have run when it saves it.
+    unseen = nbformat.read(BOOK / "06_averaging.ipynb", as_version=4)
+    unseen.metadata.title = UNTRUSTED
+    nbformat.write(unseen, folder / UNTRUSTED)
     with live.jupyter(folder) as address:
         command = [sys.executable, "-m", "jupyter", "trust", TRUSTED]
         home = {"HOME": str(folder / ".home"), "PATH": ""}
@@ -153,10 +167,12 @@ def move(page, lab):
     """Move the first control that has a state, as a reader would; the lab answers."""
     lab.scroll_into_view_if_needed()
     before = lab.evaluate(SHOWN)
-    control = lab.locator(f":is({MOVABLE}):visible").first
-    control.focus()
-    page.keyboard.press(control.evaluate(KEY))
-    page.wait_for_function(CHANGED, arg=[lab.element_handle(), before])
+    controls = lab.locator(f":is({MOVABLE}):visible")
+    assert controls.count(), "nothing to move"
+    controls.first.focus()
+    key = controls.first.evaluate(KEY)
+    page.keyboard.press(key)
+    assert lab.evaluate(ANSWERS, before), f"no answer to {key}"
 
 
 class Seen:
@@ -166,8 +182,9 @@ class Seen:
         self.visit, self.host, self.page = visit, host, PAGES[name]
         self.opened = visit.page.evaluate(LOOK)
         self.ran = visit.page.evaluate(RUN)
+        self.cells = visit.page.evaluate(LOOK)
         labs = sum(stored(self.page, widgets).values())
-        if labs:
+        if labs and self.ran:  # below a cell that failed, no lab will come
             visit.page.locator(".attn-lab").nth(labs - 1).wait_for()
         self.cells = visit.page.evaluate(LOOK)
 
@@ -226,6 +243,7 @@ def set_text(seen):
 def linked(seen):
     for link in links_within(seen.page):
         anchors = seen.visit.page.locator(f'.jp-RenderedMarkdown a[href$="{link}"]')
+        assert anchors.count(), f"{link} is no link"
         assert anchors.first.evaluate(FOLLOW), f"{link} leads nowhere"
 
 
@@ -236,9 +254,10 @@ def silent(seen):  # last: of all that was done
 
 
 def check_page(browser, address, own_errors, host, name):
-    with live.opened(browser, address, host, f"{name}.ipynb") as visit:
+    own = own_errors[host]
+    with live.opened(browser, address, host, f"{name}.ipynb", own) as visit:
         seen = Seen(visit, host, name)
-        seen.own_errors = own_errors[host]
+        seen.own_errors = own
         for title, check in FEATURES.items():
             try:
                 check(seen)
@@ -265,12 +284,24 @@ def test_every_page_works(browser, address, own_errors, host, name):
 @pytest.mark.parametrize("host", HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])
-    with live.opened(browser, address, host, "06_averaging.ipynb") as visit:
+    with live.opened(browser, address, host, UNTRUSTED) as visit:
         cells = visit.page.evaluate(LOOK)
         assert drawn_in(cells) == {}
         assert names_where(cells, lambda c: c["captions"]) == list(expected)
     with live.opened(browser, address, host, TRUSTED) as visit:
         assert drawn_in(visit.page.evaluate(LOOK)) == expected
+
+
+@pytest.mark.hosts
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_visit_ends_once_its_kernel_has(browser, address, host):
+    def wait_for_a_lab():
+        with live.opened(browser, address, host, DYING) as visit:
+            visit.page.evaluate(RUN)
+            visit.page.locator(".attn-lab").wait_for(timeout=0)  # without a limit
+
+    with pytest.raises(AssertionError, match=f"{DYING} in {host} is lost: a d"):
+        wait_for_a_lab()
 
 
 def test_readme_says_what_is_tried_here():

@@ -43,7 +43,8 @@ def test_the_docstring_has_an_example_that_runs(value):
     (found,) = examples_of(value)
     assert found.examples, f"{value.__name__} has no example"
     said = []
-    doctest.DocTestRunner().run(found, out=said.append)
+    # Said, since it would otherwise take the -v of pytest for its own.
+    doctest.DocTestRunner(verbose=False).run(found, out=said.append)
     assert said == []
 
 
@@ -62,5 +63,5 @@ def test_an_example_that_is_wrong_is_seen():
     wrong.__doc__ = ">>> 1 + 1\n3"
     (found,) = examples_of(wrong)
     said = []
-    doctest.DocTestRunner().run(found, out=said.append)
+    doctest.DocTestRunner(verbose=False).run(found, out=said.append)
     assert "Got:\n    2" in "".join(said)

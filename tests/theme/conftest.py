@@ -11,13 +11,16 @@ import nbformat
 import pytest
 
 from tests.book.pages import toc_entries
+from tests.conftest import BUILD_LIMIT
 from tools.measure.server import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "theme"))
 # Pages that Sphinx and the extension add to those of the table of contents.
 ADDED = ["404", "genindex", "offline", "search"]
-LEFT_OUT = {".git", ".venv", "_build", "node_modules", ".pytest_cache", ".ruff_cache"}
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv*", "_build", "node_modules", ".pytest_cache", ".ruff_cache"
+)
 
 
 def site_pages():
@@ -36,9 +39,7 @@ def address(site):
 def copy_of_book(tmp_path_factory):
     """Everything that a build of the site needs, in a folder that tests may change."""
     target = tmp_path_factory.mktemp("copy") / "repo"
-    shutil.copytree(
-        ROOT, target, ignore=lambda folder, names: LEFT_OUT.intersection(names)
-    )
+    shutil.copytree(ROOT, target, ignore=LEFT_OUT)
     return target
 
 
@@ -66,7 +67,7 @@ def build(root, output=None, **environment):
         [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
          "build", str(root), "-W", "--keep-going", "--path-output", str(output)],
         capture_output=True, text=True, check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, **environment}, timeout=BUILD_LIMIT,
     )  # fmt: skip
     assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
     return output / "_build" / "html"

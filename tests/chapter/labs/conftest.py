@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import BUILD_LIMIT
+
 pytest.register_assert_rewrite("tests.chapter.labs.on_screen")
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -114,6 +116,7 @@ def build(folder, pages):
         text=True,
         check=False,
         env={**os.environ, "NO_COLOR": "1"},
+        timeout=BUILD_LIMIT,
     )
     (folder / "log").write_text(result.stdout + result.stderr)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -55,8 +55,9 @@
       if (modal && open) modal.showModal();
       if (modal && !open) modal.close();
       // On a wide screen the mark folds the bar away; what is hidden takes no focus.
-      if (open) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
-      else button.focus();
+      // A dialog takes the focus by itself.
+      if (open && !modal) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
+      if (!open) button.focus();
       tell();
     };
     tell();
@@ -78,16 +79,20 @@
     if (modal) holdInModal(modal, bar);
   }
 
-  // A newer theme's bar is moved into its dialog as long as that is open.
+  // A newer theme's bar is in its dialog as long as that is open, with the classes that
+  // its styles hang on.
   function holdInModal(modal, bar) {
-    const place = document.createComment("the side bar's place");
-    bar.before(place);
+    const move = (from, to) => {
+      to.append(...from.childNodes);
+      to.classList.add(...from.classList);
+      from.className = "";
+    };
     const show = modal.showModal.bind(modal);
     modal.showModal = () => {
-      modal.append(bar);
+      move(bar, modal);
       show();
     };
-    modal.addEventListener("close", () => place.after(bar));
+    modal.addEventListener("close", () => move(modal, bar));
     modal.addEventListener("click", ({ target }) => target === modal && modal.close());
   }
 
@@ -103,7 +108,7 @@
   }
 
   // The page's own contents follow the reader.
-  const links = [...document.querySelectorAll(".bd-toc-nav a[href^='#']")].map((link) => ({
+  const links = [...document.querySelectorAll("nav.page-toc a[href^='#']")].map((link) => ({
     link,
     section: document.getElementById(decodeURIComponent(link.hash.slice(1))),
   })).filter(({ section }) => section);
