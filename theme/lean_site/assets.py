@@ -25,8 +25,12 @@ THEME_SCRIPT = (
     'document.documentElement.dataset.theme=mode!=="auto"?mode:'
     'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
     # A text face that comes after the first paint is left to the next page (looks.css).
-    # Asked for now it is there in time. From file:// a browser refuses to preload it.
-    'if(location.protocol!=="file:"){const face=document.createElement("link");'
+    # On a quick line it is asked for now, and is there in time; on a slow one the words
+    # would wait for it, up to a second. From file:// browsers refuse to preload it.
+    # That the first lines came within 200 ms of being asked for tells the two apart.
+    'const asked=performance.getEntriesByType("navigation")[0]?.requestStart;'
+    'if(location.protocol!=="file:"&&performance.now()-asked<200){'
+    'const face=document.createElement("link");'
     'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
     "face.href=document.documentElement.dataset.content_root+"
     '"_static/fonts/text.woff2";document.head.append(face)}'
