@@ -12,14 +12,16 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
 from playwright.sync_api import Error
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 600_000  # milliseconds
+SERVERS = {"JupyterLab": "jupyterlab", "Notebook": "notebook"}
 # Where each host opens a file, in JupyterLab beside no other.
 HOSTS = {"JupyterLab": "lab/workspaces/{}/tree", "Notebook": "notebooks"}
 IS_SHOWN = "file => window.jupyterapp?.shell?.currentWidget?.context?.path === file"
@@ -62,8 +64,13 @@ WATCH = """(() => {
 
 @contextmanager
 def jupyter(folder):
-    """Serve the notebooks of a folder, from a clean home; give the address."""
-    for module in ("jupyterlab", "notebook"):
+    """Serve the notebooks of a folder, from a clean home; give each host's address.
+
+    Each host has a server of its own, as readers have it. One server for both takes the
+    place of a file that both have, such as a font of formulas, from the host that asked
+    first, and then forbids it to the other (seen in jupyter_server 2.21).
+    """
+    for module in SERVERS.values():
         pytest.importorskip(module)
     home = folder / ".home"  # not shown: the reader's settings and layouts stay
     for name, values in SETTINGS.items():
@@ -75,11 +82,23 @@ def jupyter(folder):
     config = home / ".jupyter" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
     config.write_text(json.dumps({"disabledExtensions": {"jupyterlab-myst": True}}))
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
+    with ExitStack() as servers:
+        yield {
+            host: servers.enter_context(_serving(module, folder, env, home / module))
+            for host, module in SERVERS.items()
+        }
+
+
+@contextmanager
+def _serving(module, folder, env, log):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}",
+        sys.executable, "-m", module, "--no-browser", f"--port={port}",
         "--ip=127.0.0.1", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
         "--JupyterNotebookApp.expose_app_in_browser=True", "--LabApp.news_url=None",
@@ -87,14 +106,11 @@ def jupyter(folder):
         # process has ended is seen by what would start it anew, and told to the page.
         "--MappingKernelManager.kernel_info_timeout=600", "--allow-root",
     ]  # fmt: skip
-    env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
-    env |= {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-    env |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
     address = f"http://127.0.0.1:{port}"
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    with log.open("w") as told:
+        server = subprocess.Popen(command, env=env, stdout=told, stderr=told)
         try:
-            _wait_for(address + "/api", home / "log")
+            _wait_for(address + "/api", log)
             yield address
         finally:
             server.terminate()  # ends its kernels, too
@@ -111,13 +127,20 @@ def _wait_for(address, log):
     pytest.fail(f"Jupyter did not start:\n{log.read_text()[-2000:]}")
 
 
+def told(message):
+    """Give what the console says, with what could not be loaded."""
+    if message.text.startswith("Failed to load resource"):
+        return f"{message.text} {urlparse(message.location['url']).path}"
+    return message.text
+
+
 @contextmanager
-def opened(browser, address, host, file, own=None, **options):
+def opened(browser, addresses, host, file, own=None, **options):
     """Open a notebook in a host; give the visit once its kernel has answered.
 
     Args:
         browser: a Chromium.
-        address: where :func:`jupyter` serves.
+        addresses: where :func:`jupyter` serves.
         host: a key of ``HOSTS``.
         file: the notebook.
         own: what the host complains about by itself. Where it is known, an error that
@@ -143,12 +166,12 @@ def opened(browser, address, host, file, own=None, **options):
             end(f"an error that nothing caught: {error}")
 
     page.on("pageerror", uncaught)
-    page.on("console", lambda m: m.type == "error" and visit.failures.append(m.text))
+    page.on("console", lambda m: m.type == "error" and visit.failures.append(told(m)))
     page.on("crash", lambda _: end("the page crashed"))
     page.expose_function("tellLost", end)
     page.add_init_script(WATCH)
     try:
-        visit.open(f"{address}/{HOSTS[host].format(Path(file).stem)}/{file}")
+        visit.open(f"{addresses[host]}/{HOSTS[host].format(Path(file).stem)}/{file}")
         page.wait_for_function(IS_SHOWN, arg=file)
         assert page.evaluate(KERNEL_ANSWERS) == "connected"
         yield visit
