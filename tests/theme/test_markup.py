@@ -182,6 +182,12 @@ def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
     assert other != styles.with_joined_links(link % names[1])
 
 
+def test_the_font_of_the_themes_icons_goes_and_no_other():
+    face = '@font-face{font-family:F;src:url("%s")}'
+    css = face % "../vendor/fontawesome/fa.woff2" + face % "fonts/text.woff2"
+    assert styles.lean(css, set()) == face % "fonts/text.woff2"
+
+
 def test_variables_that_nothing_asks_for_are_dropped():
     sheets = {
         "a": "p{--used:1px;--by:2px;--dropped:var(--by);--last:3px}",

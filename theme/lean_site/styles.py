@@ -126,8 +126,14 @@ def _rules(nodes, known):
             if rules := "".join(_rules(inner, known)):
                 condition = tinycss2.serialize(node.prelude)
                 yield f"@{node.at_keyword}{condition}{{{rules}}}"
-        elif node.type != "whitespace":
+        elif node.type != "whitespace" and not _is_dropped_face(node):
             yield node.serialize()
+
+
+def _is_dropped_face(node):
+    # Our icons are drawings (icons.py), and the theme's font for them is not published.
+    face = node.type == "at-rule" and node.lower_at_keyword == "font-face"
+    return face and "fontawesome" in node.serialize()
 
 
 def _selectors(prelude):
