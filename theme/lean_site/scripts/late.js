@@ -7,7 +7,8 @@ document.addEventListener("DOMContentLoaded", () => {
     script.src = href;
     script.async = false;
     if (index === scripts.length - 1) {
-      script.addEventListener("load", () => document.dispatchEvent(new Event("late-scripts")));
+      // One that does not come takes nothing away from those that came.
+      script.onload = script.onerror = () => document.dispatchEvent(new Event("late-scripts"));
     }
     document.head.append(script);
   });
