@@ -38,17 +38,17 @@ def test_theme_is_set_before_the_first_paint(browser, address):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "page", "way"),
+    ("scheme", "page", "way", "faces"),
     [
-        ("http", PAGE, 20),
-        ("http", "404.html", 20),
-        ("http", "search.html", 20),
-        ("http", PAGE, 300),
-        ("file", PAGE, 20),
+        ("http", PAGE, 20, ["text", "maths"]),
+        ("http", "404.html", 20, ["text"]),
+        ("http", "search.html", 20, ["text"]),
+        ("http", PAGE, 300, []),
+        ("file", PAGE, 20, []),
     ],
 )
-def test_a_quick_line_brings_the_text_face_before_the_sheets(
-    scheme, page, way, browser, address, site
+def test_a_quick_line_brings_the_faces_before_the_sheets(
+    scheme, page, way, faces, browser, address, site
 ):
     base = address if scheme == "http" else site.as_uri()
     with visiting(browser, f"{base}/{page}") as visit:
@@ -57,16 +57,72 @@ def test_a_quick_line_brings_the_text_face_before_the_sheets(
             "const { requestStart } = performance.getEntriesByType('navigation')[0];"
             f"performance.now = () => requestStart + {way};"
         )
-        # The sheets name the face; while they are held back only the page asks for it.
+        # The sheets name the faces; while they are held back only the page asks.
         if scheme == "http":
             visit.page.route("**/*.css*", lambda route: route.abort())
         visit.load()
-        asked = [url for url in visit.requests if url.endswith("fonts/text.woff2")]
         if scheme == "file":
             assert visit.errors == []
-        else:
-            face = f"{address}/_static/fonts/text.woff2"
-            assert asked == ([face] if way < 200 else [])
+            return
+        asked = [url for url in visit.requests if url.endswith(".woff2")]
+        assert asked == [f"{address}/_static/fonts/{face}.woff2" for face in faces]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("page", "face"),
+    [
+        ("book/01_why_attention", "attention-maths"),
+        ("book/04_questions", "attention-maths"),
+        ("book/summary", "attention-maths"),
+        ("book/checks", "attention-code"),
+    ],
+)
+def test_a_face_that_comes_late_moves_no_line(page, face, width, browser, address):
+    held = []
+    with visiting(browser, f"{address}/{page}.html", width=width) as visit:
+        visit.page.route("**/*.woff2", lambda route: held.append(route))
+        visit.page.goto(visit.url, wait_until="domcontentloaded")
+        visit.page.evaluate("""async () => {
+          while (!performance.getEntriesByName("first-contentful-paint").length)
+            await new Promise((done) => setTimeout(done, 20));
+        }""")
+        visit.page.wait_for_timeout(400)  # longer than a browser waits for a face
+        while held:
+            held.pop().continue_()
+            visit.page.wait_for_timeout(100)
+        # A displayed formula and code take theirs all the same.
+        loaded = """async () => {
+          await document.fonts.ready;
+          return [...document.fonts].filter((face) => face.status === "loaded")
+            .map((face) => face.family);
+        }"""
+        assert face in visit.page.evaluate(loaded)
+        visit.page.wait_for_timeout(100)
+        assert visit.page.evaluate("seen.cls") <= 0.005
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_offer_to_keep_the_book_moves_no_foot(width, browser, address):
+    with visiting(browser, f"{address}/404.html", width=width) as visit:
+        visit.load()
+        visit.page.wait_for_selector(".keep-book")
+        visit.page.wait_for_timeout(200)
+        assert visit.page.evaluate("seen.cls") == 0
+
+
+def test_following_the_contents_moves_no_entry(browser, address):
+    """The entry of the part on the screen is marked, and as long as before."""
+    with visiting(browser, f"{address}/book/03_questions.html") as visit:
+        visit.load()
+        weight = """(e) => getComputedStyle(e).fontWeight"""
+        marked = visit.page.locator(".page-toc a.nav-link.active").first
+        other = visit.page.locator(".page-toc a.nav-link:not(.active)").first
+        visit.page.locator(".bd-article h2").nth(2).scroll_into_view_if_needed()
+        visit.page.mouse.wheel(0, 300)
+        marked.wait_for()
+        assert marked.evaluate(weight) == other.evaluate(weight)
+        assert marked.evaluate("(e) => getComputedStyle(e).borderLeftWidth") == "3px"
 
 
 def test_the_page_does_not_wait_for_its_labs(browser, address):

@@ -20,20 +20,23 @@ from lean_site.styles import with_joined_links
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
-    'let mode="auto";try{mode=localStorage.getItem("mode")||mode}catch{}'
-    "document.documentElement.dataset.mode=mode;"
-    'document.documentElement.dataset.theme=mode!=="auto"?mode:'
+    'const root=document.documentElement;let mode="auto";'
+    'try{mode=localStorage.getItem("mode")||mode}catch{}'
+    "root.dataset.mode=mode;"
+    'root.dataset.theme=mode!=="auto"?mode:'
     'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
-    # A text face that comes after the first paint is left to the next page (looks.css).
-    # On a quick line it is asked for now, and is there in time; on a slow one the words
-    # would wait for it, up to a second. From file:// browsers refuse to preload it.
-    # That the first lines came within 200 ms of being asked for tells the two apart.
+    # A face that comes after the first paint moves what was painted, or is left to the
+    # next page (looks.css). On a quick line the faces are asked for now, and are there
+    # in time; on a slow one the words would wait for them, up to a second. From file://
+    # browsers refuse to preload them. That the first lines came within 200 ms of being
+    # asked for tells the two apart.
     'const asked=performance.getEntriesByType("navigation")[0]?.requestStart;'
     'if(location.protocol!=="file:"&&performance.now()-asked<200){'
+    'for(const name of root.dataset.faces.split(" ")){'
     'const face=document.createElement("link");'
     'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
-    "face.href=document.documentElement.dataset.content_root+"
-    '"_static/fonts/text.woff2";document.head.append(face)}'
+    "face.href=`${root.dataset.content_root}_static/fonts/${name}.woff2`;"
+    "document.head.append(face)}}"
 )
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
@@ -83,6 +86,8 @@ def change(text, app):
     # Without scripts nothing else sets it, and all colors hang on it.
     if "data-theme=" not in head.partition("<head>")[0]:
         head = replace(head, "root", r"<html ", '<html data-theme="light" ')
+    faces = "text maths" if "<math" in body else "text"
+    head = replace(head, "root", r"<html ", f'<html data-faces="{faces}" ')
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
     head = with_joined_links(head)

@@ -71,7 +71,7 @@ REPAIRS = [
     ),
     (
         "header or footer without anything in it, a landmark that leads nowhere",
-        r'<(header|footer)\b[^>]*>'
+        r"<(header|footer)\b[^>]*>"
         r'(\s|<div class="prev-next-area">\s*</div>)*</\1>',
         "",
         False,
