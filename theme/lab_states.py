@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 TRAINABLE = "book/03_trainable_self_attention", "lab-attention"
 MASK = "book/04_causal_attention", "lab-mask"
 HEADS = "book/05_multi_head_attention", "lab-multi-head"
+SPLIT = "book/05_multi_head_attention", "lab-head-split"
 SIMPLE = {"trainable": 0, "scaled": 0}
 JOURNEY = {"query": "journey"}
 # (page and cell of the lab, what differs from its first state) -> values
@@ -24,6 +25,8 @@ STATES = [
     (MASK, {"fill": "0", "place": "after"}, ["causal_weights_zeroed"]),
     (MASK, {}, ["causal_weights", "causal_scores_masked"]),
     (HEADS, {}, ["multi_head_wrapper", "causal_attention"]),
+    (SPLIT, {"step": 0}, ["arange_2_3_4"]),
+    (SPLIT, {}, ["arange_split_heads"]),
 ]  # fmt: skip
 NUMBERS = {"numbers": 1}  # the lab's tables, opened
 
