@@ -5,6 +5,7 @@ import { make, put, svg } from "./ui.js";
 // Written out: the site leaves out styles whose class it finds nowhere.
 const KINDS = {
   token: "al-token", k: "al-k", v: "al-v", query: "al-query", z: "al-z", bar: "al-bar",
+  second: "al-second",
 };
 
 // A drawing of `width` × `height` pixels at the usual size of text; it grows with the text.

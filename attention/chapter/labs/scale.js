@@ -148,7 +148,7 @@ export default {
     const keys = Array.from({ length: KEYS }, (_, i) => `key ${i + 1}`);
     const over = saturation(lab);
     const wide = lab.stage("Saturation over d_k", "drag the line");
-    wide.show(over.root, legend(["bar", "largest weight"], ["query", "slope of softmax (dashed)"]));
+    wide.show(over.root, legend(["bar", "largest weight"], ["second", "slope of softmax (dashed)"]));
     const curves = curveAndHistogram();
     lab.stage("Scores and their softmax").show(curves.root);
     const bars = lab.drawn("bars", "Weights α of the first query", "", {

@@ -539,8 +539,9 @@ export class Lab {
       draw();
       this.remember();
     };
-    const arrive = () => {
-      const [id, query] = words(location.hash);
+    // The event's own address: this lab may have written its last state over it since.
+    const arrive = ({ newURL }) => {
+      const [id, query] = words(new URL(newURL).hash);
       if (id !== this.place) return;
       this.follow(query);
       this.root.scrollIntoView({ behavior: "instant", block: "nearest" });

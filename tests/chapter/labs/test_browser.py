@@ -599,3 +599,17 @@ def test_a_link_leads_to_an_experiment(visit, served):
     first.get_by_text("one attends most to").wait_for()
     check(first, MAKE["AttentionLab"](query=4))  # two rows do not fit six tokens
     assert one.errors == []
+
+
+def test_a_link_counts_though_the_lab_writes_its_last_state_just_then(lab_on_page):
+    root, _, one = lab_on_page("MaskLab")
+    one.page.evaluate(
+        """() => {
+          const before = location.href;
+          location.hash = "#lab-mask?diagonal=0";
+          // What the lab does 150 ms after a change; browsers tell of the link later.
+          history.replaceState(history.state, "", before);
+        }"""
+    )
+    root.get_by_text("is nan").wait_for()
+    check(root, MAKE["MaskLab"](diagonal=0))

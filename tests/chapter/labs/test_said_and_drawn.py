@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from attention.chapter.labs import scale
-from tests.chapter.labs.on_screen import check
+from tests.chapter.labs.conftest import build, page_of
+from tests.chapter.labs.on_screen import MAKE, check
 from tests.chapter.labs.test_browser import contrast, lab_on_page, short  # noqa: F401
 
 pytestmark = pytest.mark.browser
@@ -154,6 +155,40 @@ def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_pa
     leaks = lab.hidden() & (lab.compute()[1] != 0)
     assert int(leaks.sum()) == 15
     assert root.evaluate(alarms) == leaks.tolist()
+
+
+# ---- curves ----
+
+
+@pytest.fixture(scope="module")
+def two_curves(tmp_path_factory, serving):
+    """A page with the labs that draw two curves, with the second measure of page 09."""
+    trained = MAKE["TrainingLab"]()
+    more = {"previous": [[0.0, 0.5], [0.6, 0.2], [0.8, 0.3]]}
+    trained.scores = {**trained.scores, **more}
+    pages = {lab.title: page_of(lab) for lab in (MAKE["ScaleLab"](), trained)}
+    return serving(build(tmp_path_factory.mktemp("curves"), pages))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("title", ["Scale lab", "Training lab"])
+def test_a_legend_has_the_colors_of_its_curves_and_no_role(
+    visit, two_curves, title, scheme
+):
+    page = visit(color_scheme=scheme).open(
+        f"{two_curves}/{title}.html", until="domcontentloaded"
+    )
+    root = page.locator(f'.attn-lab[aria-label="{title}"]')
+    root.wait_for()
+    colors = """(all, trait) =>
+      [...new Set(all.map(e => getComputedStyle(e)[trait]))]"""
+    curves = root.locator("path.al-curve:not(.al-loss, .al-faint)")
+    drawn = curves.evaluate_all(colors, "stroke")
+    legend = root.locator(".al-legend:has(.al-second)").locator(".al-key")
+    assert len(drawn) == 2
+    assert legend.evaluate_all(colors, "backgroundColor") == drawn
+    (query,) = root.locator("form").evaluate_all(COLOR, "--al-query")
+    assert query not in drawn
 
 
 # ---- scale ----
