@@ -157,6 +157,58 @@ def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_pa
     assert root.evaluate(alarms) == leaks.tolist()
 
 
+# ---- the split of heads ----
+
+# What the lab says at a step, and what then holds for the step before and this one.
+SAID_OF_SPLIT = {
+    "Each row is one token": lambda x, _: x.dim() == 3,
+    "No entry changed its place in memory": lambda view, x: (
+        view.is_contiguous() and torch.equal(view.flatten(), x.flatten())
+    ),
+    "Each head has a block of its own": lambda split, view: (
+        split.shape[1] == view.shape[2]
+        and all(torch.equal(split[:, h], view[:, :, h]) for h in range(split.shape[1]))
+    ),
+    "each head multiplies every row with every row": lambda scores, split: all(
+        scores[b, h, i, j] == split[b, h, i] @ split[b, h, j]
+        for b, h, i, j in torch.cartesian_prod(*map(torch.arange, scores.shape))
+    ),
+    "Back to one block for each token": lambda back, _: all(
+        (back[:, i] // 4 % 3 == i).all() for i in range(back.shape[1])
+    ),
+    "every entry is back at its place": lambda join, _: torch.equal(
+        join.flatten(), torch.arange(24)
+    ),
+    "brings the wrong rows together": lambda back, _: any(
+        (back[:, i] // 4 % 3 != i).any() for i in range(back.shape[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("straight", [False, True])
+def test_what_is_said_of_each_step_of_the_split_holds(lab_on_page, straight):  # noqa: F811
+    root, lab, _ = lab_on_page("HeadSplitLab")
+    if straight:
+        root.get_by_role("button", name="straight view").click()
+    lab.straight = straight
+    steps = lab.compute()
+    before = torch.empty(0)
+    for radio, (name, now) in zip(
+        root.get_by_role("radio").all(), steps.items(), strict=True
+    ):
+        radio.check()
+        words = root.locator(".al-summary").text_content()
+        said = [claim for claim in SAID_OF_SPLIT if claim in words]
+        if straight and name not in ("x", "transpose back"):
+            assert said == []
+            assert words.startswith("Mixed up")
+        else:
+            assert len(said) == 1, words
+            assert SAID_OF_SPLIT[said[0]](now, before), said
+        if name != "scores":
+            before = now
+
+
 # ---- curves ----
 
 
