@@ -6,7 +6,7 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 SITE_READY := $(VENV)/.ready-site
 SITE := _build/html
-SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py attention/chapter/labs/*)
+SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py coding_attention/labs/*)
 
 # NEWEST=1: what there is today in place of the pinned versions, PyTorch aside, in an
 # environment of its own.
@@ -66,7 +66,7 @@ ifdef TORCH
 # Releases before 2.3 were built against the first NumPy.
 OTHER := .venv-torch-$(TORCH)
 test: $(OTHER)/.ready
-	$(OTHER)/bin/python -m pytest -rs -m package --timeout=300 tests/package
+	$(OTHER)/bin/python -m pytest -rs -m package --timeout=300 tests/attention
 
 $(OTHER)/.ready:
 	$(PYTHON) -m venv $(OTHER)
@@ -79,7 +79,7 @@ else ifdef MODELS
 # torchvision has to be of its kind, CPU or CUDA: the last line stops where it is not.
 test: .venv-models/.ready
 	.venv-models/bin/python -m pytest -rs --timeout=300 -m package \
-		tests/package/test_real_models.py tests/package/test_small_gpt.py
+		tests/attention/test_real_models.py tests/attention/test_small_gpt.py
 
 .venv-models/.ready: constraints.txt
 	$(PYTHON) -m venv .venv-models

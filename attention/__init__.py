@@ -34,7 +34,7 @@ from attention.simple import simple_self_attention, softmax_naive
 from attention.trainable import SelfAttention_v1, SelfAttention_v2
 
 if TYPE_CHECKING:
-    from attention.checker import check
+    from attncheck import check
 
 refuse_mixed(__file__)
 
@@ -58,7 +58,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
     def __getattr__(name):
         """Load the checker when it is first asked for: most programs never do."""
         if name == "check":
-            from attention.checker import check
+            from attncheck import check
 
             return check
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

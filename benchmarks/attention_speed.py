@@ -3,7 +3,7 @@
     python benchmarks/attention_speed.py            about five minutes on two cores
     python benchmarks/attention_speed.py --quick    small sizes, to see that it works
 
-Prints tables and writes attention/chapter/models/results/attention_speed.json. Let
+Prints tables and writes coding_attention/models/results/attention_speed.json. Let
 nothing else run beside it.
 
 Part of it runs twice. As it comes, Python gives large tensors back to the system when
@@ -29,7 +29,7 @@ import parts
 import timing
 import torch
 
-from attention.chapter.models import stored
+from coding_attention.models import stored
 
 # What is measured at which size: everything at the first.
 SIZES = {

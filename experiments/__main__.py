@@ -1,7 +1,7 @@
 """Run all experiments, one after the other: ``python -m experiments``.
 
 With names, only those: ``python -m experiments induction text``. Each trains the models
-of one module of ``attention.chapter.models`` and stores what the pages show.
+of one module of ``coding_attention.models`` and stores what the pages show.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ def run(name):
             the results), ``parts`` (the arguments of each model), ``fit`` (trains one)
             and ``file_name`` (where the weights of a result go; ``None``: nowhere).
     """
-    module = importlib.import_module(f"attention.chapter.models.{name}")
+    module = importlib.import_module(f"coding_attention.models.{name}")
     config = module.Config()
     code = runs.fingerprint(config, *module.CODE)
     results, made_with = runs.run_parts(module.fit, config, module.parts(config), code)

@@ -21,8 +21,8 @@ import torch
 from safetensors.torch import save
 from tqdm import tqdm
 
-from attention.chapter.models.stored import RESULTS
-from attention.chapter.models.training import write_atomically
+from coding_attention.models.stored import RESULTS
+from coding_attention.models.training import write_atomically
 
 CODE = RESULTS.parent
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "_build" / "experiments"
@@ -39,7 +39,7 @@ def fingerprint(config, *modules):
 
     Args:
         config: a dataclass.
-        modules: names of files in ``attention/chapter/models/``, without ``.py``.
+        modules: names of files in ``coding_attention/models/``, without ``.py``.
 
     Returns:
         16 hexadecimal digits.

@@ -147,7 +147,7 @@ def opened(browser, addresses, host, file, own=None, **options):
             nothing caught ends the visit, unless it is one of these.
         options: of the browser's context.
     """
-    from tests.chapter.labs.conftest import Visit
+    from tests.coding_attention.labs.conftest import Visit
 
     options.setdefault("viewport", {"width": 1280, "height": 900})
     visit = Visit(browser, **options)

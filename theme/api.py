@@ -30,13 +30,7 @@ REFERENCING = "sphinxcontrib.bibtex.style.referencing"
 OUTSIDE = ("torch",)
 # docutils writes the first, which no longer exists and does not fit into a list.
 ENTRY_ROLES = ('role="doc-biblioentry"', 'role="listitem"')
-PACKAGE = "attention"
-READ = (
-    "",
-    ".checker",
-    ".convert",
-    ".parallel",
-)
+READ = ("attention", "attncheck", "attention.convert", "attention.parallel")
 
 
 class StandIn:
@@ -131,7 +125,9 @@ def read_package(app):
         sys.path.insert(0, root)
     with stand_ins():
         for name in READ:
-            importlib.import_module(PACKAGE + name)
+            module = importlib.import_module(name)
+            for public in getattr(module, "__all__", ()):
+                getattr(module, public)  # some are imported when they are asked for
 
 
 def no_backlinks(app):

@@ -5,7 +5,7 @@ shows one case: what a broken layer does, beside the right one, five causes, and
 answer in a closed ``details``. So the page can be read without scripts; with them
 (``static/find_the_bug.js``) the causes are buttons that answer.
 
-All comes from ``attention/chapter/gallery/cases.json``, which a test recomputes.
+All comes from ``coding_attention/gallery/cases.json``, which a test recomputes.
 Neither PyTorch nor the package is imported.
 """
 
@@ -18,7 +18,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-STORED = Path(__file__).parents[1] / "attention/chapter/gallery/cases.json"
+STORED = Path(__file__).parents[1] / "coding_attention/gallery/cases.json"
 WORDS = ("Your", "journey", "starts", "with", "one", "step")
 ASSETS = "find_the_bug"
 GUESSING = 2.0794  # the logarithm of eight
@@ -172,7 +172,7 @@ class BugCase(SphinxDirective):
         if not 1 <= number <= len(stored["cases"]):
             raise ExtensionError(
                 f"there are {len(stored['cases'])} cases, so no case {number}: see "
-                "attention/chapter/gallery/cases.py"
+                "coding_attention/gallery/cases.py"
             )
         return [nodes.raw("", case_html(number, stored), format="html")]
 

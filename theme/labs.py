@@ -2,7 +2,7 @@
 
 MyST-NB would load require.js and a widget manager from two other hosts. Instead, a page
 gets scripts and style sheets of the site's own, made from the files in
-attention/chapter/labs: what all labs share, and the labs that it shows. The state that
+coding_attention/labs: what all labs share, and the labs that it shows. The state that
 the notebook stores stays in the page, without the copies of the labs' code. Without
 JavaScript, each lab's static figure is shown.
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 def _compose():
     # By its path: importing the package would import PyTorch.
-    path = ROOT / "attention" / "chapter" / "labs" / "compose.py"
+    path = ROOT / "coding_attention" / "labs" / "compose.py"
     spec = importlib.util.spec_from_file_location("labs_compose", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

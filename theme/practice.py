@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "attention" / "chapter" / "exercises"
+FOLDER = ROOT / "coding_attention" / "exercises"
 PAGE = "book/exercises"
 CHECK = re.compile(r'<div class="cell[^"]*" id="check-([\w-]+)">')
 IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]+";\n', re.MULTILINE)

@@ -187,7 +187,7 @@ def execute(page):
 def _steady_widgets(notebook):
     # Imported here: only pages with labs need the package, and with it PyTorch.
     sys.path.insert(0, str(BOOK.parent))
-    from attention.chapter.labs.stored import steady_ids
+    from coding_attention.labs.stored import steady_ids
 
     steady_ids(notebook)
 

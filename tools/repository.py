@@ -34,7 +34,7 @@ CELL = """```{{code-cell}} ipython3
 from importlib.util import find_spec
 
 # Another package has the import name `attention`; only ours has a checker.
-if not find_spec("attention") or not find_spec("attention.checker"):
+if not find_spec("attention") or not find_spec("attncheck"):
     source = "git+{url}"
     %pip install --quiet "coding-attention[figures,labs] @ {{source}}"
 ```

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from attention.checker.isolated import EndedError, isolated
+from attncheck.isolated import EndedError, isolated
 from experiments.field.one import report_on
 
 HERE = Path(__file__).parent

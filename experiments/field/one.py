@@ -4,11 +4,11 @@ import sys
 
 import torch
 
-from attention.checker import check
-from attention.checker.build import UnusableError, first_line
-from attention.checker.commandline import Config
-from attention.checker.loading import load, unfinished
-from attention.checker.surroundings import quiet
+from attncheck import check
+from attncheck.build import UnusableError, first_line
+from attncheck.commandline import Config
+from attncheck.loading import load, unfinished
+from attncheck.surroundings import quiet
 
 D_HEAD = 4
 

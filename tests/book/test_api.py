@@ -14,8 +14,8 @@ from pybtex.database import parse_file
 
 from tests.book.pages import BOOK, ROOT
 
-LISTED = ("", ".checker")  # those with an __all__
-OPEN = (".convert", ".parallel")  # every public function counts
+LISTED = ("attention", "attncheck")  # those with an __all__
+OPEN = ("attention.convert", "attention.parallel")  # every public function counts
 WORKS = parse_file(str(BOOK / "references.bib")).entries
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 NAME = r"\b([A-Z][\w-]+)"
@@ -30,36 +30,31 @@ CITED_WITHOUT_YEAR = re.compile(rf"{NAME} (?:and others|et al\.)")
 ODDITIES = ("StandIn", "Mock", "Instance", "<factory>", "object at 0x", "api.")
 
 
-def module(name):
-    return importlib.import_module("attention" + name)
-
-
 def public_names():
     """Every name that the package means to be imported, with its module."""
     for name in LISTED:
-        yield from (f"attention{name}.{public}" for public in module(name).__all__)
+        module = importlib.import_module(name)
+        yield from (f"{name}.{public}" for public in module.__all__)
     for name in OPEN:
-        for public, value in inspect.getmembers(module(name), inspect.isfunction):
-            own = value.__module__ == f"attention{name}"
-            if own and not public.startswith("_"):
-                yield f"attention{name}.{public}"
+        module = importlib.import_module(name)
+        for public, value in inspect.getmembers(module, inspect.isfunction):
+            if value.__module__ == name and not public.startswith("_"):
+                yield f"{name}.{public}"
 
 
 NAMES = list(public_names())
 
 
-# `attention.checker.check` only points at the function of the same name above it.
-TWICE = "attention.checker.check"
+# `attncheck.check` only points at the function of the same name above it.
+TWICE = "attncheck.check"
 
 
 def value_of(name):
-    # Who imports the module `attention.check` finds it in the function's place.
-    name = TWICE if name == "attention.check" else name
     place, _, public = name.rpartition(".")
     return getattr(importlib.import_module(place), public)
 
 
-NO_SIGNATURE = {TWICE, "attention.checker.CheckFailed"}
+NO_SIGNATURE = {TWICE, "attncheck.CheckFailed"}
 CALLABLE = [n for n in NAMES if callable(value_of(n)) and n not in NO_SIGNATURE]
 FORWARD = [f"{n}.forward" for n in NAMES if hasattr(value_of(n), "forward")]
 METHODS = [*FORWARD, "attention.KeyValueCache.append"]
@@ -185,7 +180,11 @@ def surname(person):
 def sources():
     """Every text that may cite: docstrings, comments and pages, without line breaks."""
     files = [*BOOK.glob("*.md")]
-    files += [f for d in ("attention",) for f in (ROOT / d).rglob("*.py")]
+    files += [
+        f
+        for d in ("attention", "attncheck", "coding_attention")
+        for f in (ROOT / d).rglob("*.py")
+    ]
     for path in sorted(files):
         text = re.sub(r"\s*\n[\s#]*", " ", path.read_text(encoding="utf-8"))
         yield path.relative_to(ROOT), text

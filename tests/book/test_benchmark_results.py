@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from attention.chapter.models import stored
+from coding_attention.models import stored
 
 KINDS = ("forward", "forward_backward")
 STEPS = ["listing", "combined", "queries", "added", "sdpa"]

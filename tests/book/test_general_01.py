@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention import simple_self_attention
-from attention.chapter.models.seq2seq import LookBack, Translator
+from coding_attention.models.seq2seq import LookBack, Translator
 
 SIZES = [(4, 6), (8, 10), (16, 32)]  # d_embed, d_hidden
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention import MultiHeadAttention, MultiHeadAttentionWrapper
-from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
 from tests.book.run_cells import run_cells
 from tools.printed_values import numbers, text_of

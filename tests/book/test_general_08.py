@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from attention import MultiHeadAttention
-from attention.chapter.ranks import launch
+from coding_attention.ranks import launch
 from tests.book.pages import Page
 
 CELLS = {c.metadata.name: c.source for c in Page("08_past_one_device").code_cells}

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from attention.chapter.models import heads, induction
-from attention.chapter.models.repeats import repeats
-from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+from coding_attention.models import heads, induction
+from coding_attention.models.repeats import repeats
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 
 
 def seeded(seed):

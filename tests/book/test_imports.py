@@ -118,7 +118,7 @@ def test_a_module_is_brought_by_its_namesake_or_by_another():
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "tests/package").glob("*.py")), ids=lambda p: p.stem
+    "path", sorted((ROOT / "tests/attention").glob("*.py")), ids=lambda p: p.stem
 )
 def test_the_package_s_tests_need_little_more_than_the_package(path):
     """`make test TORCH=…` installs no more, and a file that does not load stops all."""

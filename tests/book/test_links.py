@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from attention.chapter import labs
+from coding_attention import labs
 from tests.book.pages import BOOK, ROOT, pages, slug, toc_entries
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
 from tools.printed_values import errata, flatten, numbers, reference, text_of
 

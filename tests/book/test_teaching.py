@@ -15,8 +15,8 @@ from attention import (
     SelfAttention_v1,
     SelfAttention_v2,
 )
-from attention.chapter.exercises import check_exercise
-from attention.chapter.grading import ASSIGNMENTS
+from coding_attention.exercises import check_exercise
+from coding_attention.grading import ASSIGNMENTS
 from tests.book.pages import BOOK, ROOT, toc_entries
 from tools import citation
 
@@ -89,7 +89,7 @@ def test_the_assignments_are_those_of_the_grader():
 
 
 def test_the_commands_of_the_page_are_understood():
-    from attention.chapter.grading.commandline import _parser
+    from coding_attention.grading.commandline import _parser
 
     commands = re.findall(r"^python -m attention\.grade (.+)$", PAGE, re.M)
     assert len(commands) == 3

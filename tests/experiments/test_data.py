@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from attention.chapter.models import sentences, translation, words
-from attention.chapter.models.repeats import repeats
+from coding_attention.models import sentences, translation, words
+from coding_attention.models.repeats import repeats
 
 
 def seeded(seed=0):

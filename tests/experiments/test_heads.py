@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from attention.chapter.models import heads
-from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT
+from coding_attention.models import heads
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 
 PARTS = ("key", "query", "value")
 

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from attention.chapter.models import (
+from coding_attention.models import (
     bottleneck,
     heads,
     induction,

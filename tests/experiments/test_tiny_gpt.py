@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from attention import FusedMultiHeadAttention, KeyValueCache
-from attention.chapter.models import tiny_gpt
-from attention.chapter.models.tiny_gpt import GPTConfig, TinyGPT, generate
+from coding_attention.models import tiny_gpt
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT, generate
 
 SIZES = GPTConfig(
     vocab_size=11, context_length=12, d_model=8, num_heads=2, num_blocks=2

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from attention.chapter.models import (
+from coding_attention.models import (
     bottleneck,
     induction,
     stored,

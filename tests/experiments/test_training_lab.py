@@ -3,7 +3,7 @@
 import pytest
 import traitlets
 
-from attention.chapter.labs.training import TrainingLab
+from coding_attention.labs.training import TrainingLab
 
 PATTERNS = [[[[1.0, 0.0], [0.25, 0.75]]], [[[1.0, 0.0], [0.5, 0.5]]]]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attention.chapter.exercises import EXERCISES, check_exercise, site
-from tests.chapter.exercises.entered import entered
-from tests.chapter.exercises.test_check_exercise import RIGHT, WRONG
+from coding_attention.exercises import EXERCISES, check_exercise, site
+from tests.coding_attention.exercises.entered import entered
+from tests.coding_attention.exercises.test_check_exercise import RIGHT, WRONG
 from tools.measure.visit import axe_source, visiting
 
 pytestmark = pytest.mark.browser

@@ -17,8 +17,8 @@ STILL = [
 ]  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE_FIRST = [
-    "tests/package/test_printed_values.py", "tests/package/test_against_torch.py",
-    "tests/package/test_bad_input.py", "tests/package/test_gradients.py",
+    "tests/attention/test_printed_values.py", "tests/attention/test_against_torch.py",
+    "tests/attention/test_bad_input.py", "tests/attention/test_gradients.py",
 ]  # fmt: skip
 NO_EXECUTION = [
     f"tests/book/test_{name}.py"
@@ -97,16 +97,16 @@ def tiers(mutant):
     touched = list(mutant.edits)
     modules = [Path(p).stem for p in touched if p.startswith("attention/")]
     if modules:
-        own = [f"tests/package/test_{name}.py" for name in modules]
+        own = [f"tests/attention/test_{name}.py" for name in modules]
         yield "package", [*filter(_exists, own), *PACKAGE_FIRST]
-        yield "package", ["tests/package", *_elsewhere(modules)]
+        yield "package", ["tests/attention", *_elsewhere(modules)]
     if mutant.pages:
         notebooks = [f"book/{page}.ipynb" for page in mutant.pages]
         yield "nbval", [
             "--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", *notebooks
         ]  # fmt: skip
     if any(path.startswith("tests/reference") for path in touched):
-        yield "package", ["tests/package/test_printed_values.py"]
+        yield "package", ["tests/attention/test_printed_values.py"]
     if mutant.site:
         yield "site", ["tests/book/test_site.py"]
 

@@ -1,0 +1,213 @@
+"""Builds the module to test from whatever the reader gives."""
+
+import copy
+import inspect
+import textwrap
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy as is_lazy_parameter
+
+from attncheck.limits import message
+
+DEFAULTS = {
+    "d_in": 16,
+    "d_out": 16,
+    "context_length": 8,
+    "dropout": 0.0,
+    "num_heads": 4,
+}
+# What other authors call the chapter's arguments.
+ALIASES = {
+    "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
+    "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
+    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid",
+    "d_out": "d_out dim_out out_dim output_dim out_features head_size",
+    "context_length": "context_length block_size max_seq_len max_seq_length max_len "
+    "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
+    "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
+    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop",
+    "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
+    "head_num num_head",
+    "qkv_bias": "qkv_bias bias use_bias",
+    "causal": "causal is_causal",
+}
+ALIASES = {name: others.split() for name, others in ALIASES.items()}
+
+
+class UnusableError(Exception):
+    """What was given cannot be tested; the message says what to do."""
+
+
+class FunctionModule(nn.Module):
+    """A plain function from tokens to context vectors, as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        """Apply the function."""
+        return self.function(x)
+
+
+def constructor_arguments(cls, given, causal):
+    """Match the sizes to the constructor's own names.
+
+    Args:
+        cls: the class.
+        given: the reader's constructor arguments, by the chapter's or own names.
+        causal: passed on if the constructor asks for it.
+
+    Returns:
+        (arguments for the constructor, {the chapter's name: the constructor's}).
+
+    Raises:
+        UnusableError: the constructor needs or lacks a name.
+    """
+    parameters = _parameters(cls)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    names = [n for n, p in parameters.items() if p.kind in _NAMED]
+    mapped = {}
+    for ours, theirs in ALIASES.items():
+        match = [name for name in theirs if name in names]
+        free = [name for name in match if name not in mapped.values()]
+        if free:
+            mapped[ours] = free[0]
+    arguments = {}
+    for ours, value in (DEFAULTS | {"causal": causal}).items():
+        if ours in mapped:
+            arguments[mapped[ours]] = value
+    if "num_heads" in mapped and mapped.get("d_out") == "head_size":
+        # The width of one head, then, and d_out is that of all together.
+        del mapped["d_out"]
+        arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
+    for name, value in given.items():
+        target = name if name in names else mapped.get(name, name)
+        if target not in names and not takes_any:
+            if name in DEFAULTS:
+                continue  # a size that is of use for the tests alone
+            raise UnusableError(_names_differ(cls, names, f"it was given {name}"))
+        arguments[target] = value
+    if takes_any:
+        for ours, value in DEFAULTS.items():
+            if ours not in mapped and len(names) == 0:
+                arguments.setdefault(ours, value)
+    missing = [
+        name
+        for name in names
+        if parameters[name].default is inspect.Parameter.empty and name not in arguments
+    ]
+    if missing:
+        reason = f"it needs {', '.join(missing)}"
+        raise UnusableError(_names_differ(cls, names, reason))
+    return arguments, mapped
+
+
+_NAMED = (
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+
+
+def _parameters(cls):
+    try:
+        return dict(inspect.signature(cls).parameters)
+    except (TypeError, ValueError):
+        raise UnusableError(
+            f"the arguments of {cls.__name__} cannot be read. "
+            f"Build the module yourself and check the instance."
+        ) from None
+
+
+def _names_differ(cls, names, reason):
+    takes = ", ".join(names) if names else "no arguments"
+    return (
+        f"{cls.__name__} takes {takes}; {reason}. Known names are "
+        f"{', '.join(DEFAULTS)}. Give the others by name, as in "
+        f"check({cls.__name__}, {(names or ['d_in'])[-1]}=…), or check an instance. "
+        f"From a terminal: --set {(names or ['d_in'])[-1]}=…, or --config for a class "
+        f"that takes one object with all settings."
+    )
+
+
+def duplicate(module):
+    """Copy a module, with the tensors of an earlier call that it may have kept.
+
+    Raises:
+        UnusableError: it cannot be copied.
+    """
+    memo = {}
+    for part in module.modules():
+        for value in vars(part).values():
+            # deepcopy refuses tensors that belong to a graph.
+            if isinstance(value, torch.Tensor) and not value.is_leaf:
+                memo[id(value)] = value.detach().clone()
+    try:
+        return copy.deepcopy(module, memo)
+    except Exception as error:
+        raise UnusableError(
+            f"the instance cannot be copied ({type(error).__name__}: "
+            f"{first_line(error)}), and the check must not change yours. "
+            f"Check the class, or a freshly built instance."
+        ) from None
+
+
+def is_lazy(module):
+    """Whether some of its sizes wait for the first call."""
+    return any(is_lazy_parameter(p) for p in module.parameters())
+
+
+def randomise(module):
+    """Give weights and biases new random values, of a size that spreads softmax out.
+
+    A fresh layer may hold zeros (biases) or weights so small or large that mistakes
+    hardly show. Parameters that look like a mask, with two values or infinite ones,
+    and vectors other than biases stay as they are.
+    """
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if is_lazy_parameter(parameter) or parameter.is_meta:
+                continue
+            if not parameter.is_floating_point():
+                continue
+            if parameter.dim() >= 2 and not _is_mask(parameter):
+                rows, columns = parameter.shape[-2:]
+                size = max(rows * columns, 1) ** -0.25
+            elif parameter.dim() == 1 and "bias" in name:
+                size = 0.3
+            else:
+                continue
+            values = torch.randn(parameter.shape, generator=generator) * size
+            parameter.copy_(values)
+
+
+def whole_sizes(given):
+    """Refuse sizes that no tensor can have.
+
+    Raises:
+        UnusableError: a size is no whole number from 1.
+    """
+    for name in DEFAULTS:
+        value = given.get(name)
+        if name == "dropout" or value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UnusableError(
+                f"{name} must be a whole number from 1, but got {value!r}."
+            )
+
+
+def _is_mask(parameter):
+    if not parameter.isfinite().all():
+        return True
+    flat = parameter.detach().flatten()
+    low, high = flat.min(), flat.max()
+    return bool(low != high and ((flat == low) | (flat == high)).all())
+
+
+def first_line(error):
+    """Return an exception's message on one line, shortened."""
+    text = " ".join(message(error).split()).rstrip(".") or "no message"
+    return textwrap.shorten(text, 200, placeholder=" …")

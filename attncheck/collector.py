@@ -1,0 +1,173 @@
+"""Gathers what the tests find and how each of them ended."""
+
+from attncheck.build import UnusableError, first_line
+from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
+from attncheck.report import Finding, Result
+from attncheck.subject import Failure
+
+
+class SkipTest(Exception):  # noqa: N818 (an outcome, as in unittest)
+    """The test does not apply; the message says why."""
+
+
+class NotCompared(SkipTest):
+    """The class could not be compared with attention; the message says why."""
+
+
+class Collector:
+    """Findings and results, in the order of the tests.
+
+    Attributes:
+        found: {name of the mistake: (test, done, seen)}.
+        results: list of results.
+        causes: names of mistakes that the output was matched to exactly.
+        places: {name of the mistake: (file, line number, text)}.
+        example: (expected, actual) weights of four tokens, or None.
+        not_compared: why the class could not be compared with attention, or "".
+        blame: function (name) that returns the line at fault, or None.
+    """
+
+    def __init__(self):
+        self.found = {}
+        self.results = []
+        self.causes = ()
+        self.example = None
+        self.not_compared = ""
+        self.blame = lambda name: None
+        self._test = ""
+        self._told = []
+
+    def start(self, test):
+        """Let what is added from now on belong to this test."""
+        self._test = test
+        self._told = []
+
+    def run(self, test, probe, subject):
+        """Run one probe and keep how it ended."""
+        self.start(test)
+        try:
+            probe(subject, self)
+        except SkipTest as reason:
+            if isinstance(reason, NotCompared):
+                self.not_compared = str(reason)
+            self._end(test, "not run", str(reason))
+            return
+        except Failure as failure:
+            if failure.mistake == "environment":
+                self._end(test, "not run", f"this PyTorch cannot run it: {failure}")
+                return
+            raises = failure.mistake == "forward_raises"
+            name = "some_sizes_raise" if raises else failure.mistake
+            if name in self.found:
+                self._end(test, "not run", str(failure))
+                return
+            self.add(name, f"The test of: {test}.", f"{failure}.")
+        except UnusableError:
+            raise
+        except Exception as error:
+            # Nobody who checks a class should meet a traceback of the checker.
+            why = f"{type(error).__name__}: {first_line(error)}"
+            self._end(test, "broken", f"the checker itself failed ({why})")
+            return
+        self._end(test, "passed")
+
+    def _end(self, test, outcome, why=""):
+        """Keep how a test ended: with anything told, it failed."""
+        if self._told and outcome != "broken":
+            outcome, why = "failed", ""
+        self.results.append(Result(test, outcome, why, tuple(self._told)))
+
+    def add(self, mistake, done, seen):
+        """Add a finding, once for each mistake; the test has failed either way."""
+        if mistake not in self._told:
+            self._told.append(mistake)
+        self.found.setdefault(mistake, (self._test, done, seen))
+
+    def cannot_run(self, test, failure, done):
+        """Add that the module failed where nothing else can be tested."""
+        self.start(test)
+        self.add(failure.mistake, done, str(failure))
+        self._end(test, "failed")
+
+    def not_run(self, tests, why):
+        """Note the tests that were left out."""
+        self.results += [Result(test, "not run", why) for test in tests]
+
+    def findings(self):
+        """Return the findings, root causes first.
+
+        Where the output equals attention with a known mistake, what follows from that
+        mistake is told with it.
+        """
+        found = dict(self.found)
+        if self.causes:
+            followed = [name for name in found if name in SYMPTOMS]
+            told = " ".join(found.pop(name)[2] for name in followed)
+            first = min(self.causes, key=ORDER.get)
+            test, done, seen = found[first]
+            found[first] = (test, done, f"{seen} {told}".strip())
+        elif any(name in EXPLAINS for name in found):
+            found.pop("differs", None)  # something else says more
+        for cause, symptoms in FOLLOWS.items():
+            if cause in found:
+                for name in symptoms:
+                    found.pop(name, None)
+        ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
+        if self.causes:
+            ordered.sort(key=lambda name: name not in self.causes)
+        return [self._finding(name, *found[name]) for name in ordered]
+
+    def _finding(self, name, test, done, seen):
+        mistake = MISTAKES[name]
+        return Finding(
+            mistake=name,
+            title=mistake.title,
+            test=test,
+            done=done,
+            seen=seen,
+            means=mistake.means,
+            line=mistake.line,
+            page=mistake.page,
+            severity=mistake.severity,
+            code=mistake.code,
+            place=self.blame(name),
+            example=self.example if name in self.causes else None,
+        )
+
+
+# What shows in another test as well, once its cause is known.
+_TRAINING = ("training_differs", "dropout_elsewhere", "dropout_rate_ignored",
+             "dropout_not_rescaled", "dropout_on_scores", "dropout_unused")  # fmt: skip
+FOLLOWS = {
+    "mask_only_in_eval": _TRAINING,
+    "samples_mixed_in_training": _TRAINING,
+    "training_differs": _TRAINING[1:],
+    "dropout_rate_ignored": (
+        "dropout_elsewhere",
+        "dropout_not_rescaled",
+        "training_differs",
+        "gradient_missing",
+        "init_dead",
+    ),
+    "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
+    "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
+    "random_in_eval": (*_TRAINING, "differs", "samples_mixed", "keeps_state"),
+    "keeps_state": (
+        "some_sizes_raise",
+        "differs",
+        "training_differs",
+        "dropout_rate_ignored",
+    ),
+    "init_constant": ("init_dead", "init_too_large"),
+    "init_dead": ("init_too_large",),
+    "heads_shared": ("projections_tied",),
+    "gradient_missing": ("init_dead",),
+    "no_gradient": ("init_dead",),
+    "backward_raises": ("init_dead",),
+    "weights_not_saved": ("init_dead",),
+    "samples_mixed": ("samples_mixed_in_training",),
+    "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
+    "padding_batch": ("padding_leaks",),
+    "padding_inverted": ("padding_leaks", "padding_future"),
+    "batch_first": ("samples_mixed_in_training", "training_differs"),
+}

@@ -1,0 +1,236 @@
+"""The contract of a cache: in chunks the layer computes what it computes at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from attncheck.build import UnusableError
+from attncheck.collector import SkipTest
+from attncheck.contracts.base import accepts, first_tensor, run
+from attncheck.numbers import changed
+from attncheck.report import Report
+from attncheck.subject import CallFailed
+
+CACHES = (
+    "cache",
+    "kv_cache",
+    "past_key_value",
+    "past_key_values",
+    "past",
+    "layer_past",
+)
+RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache")
+T = 6
+ONE_BY_ONE = [1] * T
+IN_CHUNKS = [2, 3, 1]
+
+
+def check_cache(
+    module_or_class: object,
+    *,
+    step: Callable[[nn.Module, torch.Tensor, Any], tuple[torch.Tensor, Any]]
+    | None = None,
+    new_cache: Callable[[nn.Module], Any] | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
+    """Test that a layer with a cache computes in chunks what it computes at once.
+
+    Args:
+        module_or_class: a class derived from ``nn.Module``, or an instance.
+        step: function (module, chunk, cache) that returns (output, cache). For a new
+            sequence the cache is what ``new_cache`` makes. Without it, these are
+            tried: ``module(x, cache)`` under the names cache, kv_cache, past and
+            past_key_value(s), and ``module(x, use_cache=True)`` with ``reset_cache``.
+        new_cache: function (module) that returns an empty cache. Without it: None.
+        time_limit: seconds that one call may take.
+        strict: whether warnings fail too.
+        **arguments: for the constructor.
+
+    Returns:
+        :class:`attncheck.Report`.
+
+    Example:
+        >>> from attention import FusedMultiHeadAttention, KeyValueCache
+        >>> from attncheck import check_cache
+        >>> new = lambda module: KeyValueCache()
+        >>> check_cache(FusedMultiHeadAttention, new_cache=new).ok
+        True
+    """
+
+    def test(function):
+        return lambda layer, found: function(Stepped(layer, step, new_cache), found)
+
+    tests = [
+        ("one token at a time", test(tokens_alone)),
+        ("several tokens at a time", test(chunks)),
+        ("a second sequence", test(second)),
+        ("another number of sequences", test(batches)),
+    ]
+    return run(module_or_class, tests, arguments, True, time_limit, strict)
+
+
+class Stepped:
+    """A layer that is called chunk by chunk.
+
+    Args:
+        layer: :class:`attncheck.contracts.base.Called`.
+        step, new_cache: as of :func:`check_cache`.
+
+    Raises:
+        UnusableError: it is not known how to pass a cache.
+    """
+
+    def __init__(self, layer, step, new_cache):
+        self.layer = layer
+        self.new_cache = new_cache
+        self.step = step or self._found_step(layer.module())
+
+    def _found_step(self, module):
+        name = accepts(module, CACHES)
+        if name is not None:
+
+            def passed(module, chunk, cache):
+                given = module(chunk, **{name: cache})
+                if isinstance(given, tuple | list) and len(given) > 1:
+                    return given[0], given[1]
+                if cache is None:
+                    raise UnusableError(
+                        f"forward takes {name}= and returned no new cache, so an empty "
+                        f"one has to be passed. Say how to make it, as in "
+                        f"check_cache(…, new_cache=lambda module: KeyValueCache())."
+                    )
+                return given, cache
+
+            return passed
+        if accepts(module, ("use_cache",)):
+
+            def kept(module, chunk, cache):
+                if cache is None:
+                    self._reset(module)
+                return module(chunk, use_cache=True), module
+
+            return kept
+        raise UnusableError(
+            "it is not known how to pass a cache. Say it, as in check_cache(…, "
+            "step=lambda module, chunk, cache: (output, cache))."
+        )
+
+    @staticmethod
+    def _reset(module):
+        for name in RESETS:
+            if callable(getattr(module, name, None)):
+                getattr(module, name)()
+                return
+
+    def tokens(self, **sizes):
+        """Return random tokens, no more than are allowed."""
+        return self.layer.tokens(t=T, **sizes)
+
+    def outputs(self, module, x, sizes):
+        """Return the outputs of all chunks in a row, from a new cache."""
+        return self.layer.call(lambda: self._all(module, x, sizes))
+
+    def _all(self, module, x, sizes):
+        cache = self.new_cache(module) if self.new_cache else None
+        outputs, start = [], 0
+        for size in sizes:
+            y, cache = self.step(module, x[:, start : start + size], cache)
+            outputs.append(first_tensor(y))
+            start += size
+        return torch.cat(outputs, dim=1)
+
+    def whole(self, x):
+        """Return the output at once, through an empty cache."""
+        return self.outputs(self.layer.module(), x, [x.shape[1]])
+
+    def plain(self, x):
+        """Return the output without any cache, if forward allows that."""
+        module = self.layer.module()
+        try:
+            return self.layer.call(module, x)
+        except CallFailed:
+            return self.whole(x)
+
+
+def tokens_alone(stepped, found):
+    """Give one token at a time."""
+    x = stepped.tokens()
+    wanted = stepped.plain(x)
+    seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE[: x.shape[1]])
+    if not changed(wanted, seen, 1e-4):
+        return
+    done = "The same tokens at once, and one by one with a cache."
+    alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
+    if not changed(seen[:, 1:2], alone, 1e-4):
+        seen = "The second output is that of its token alone."
+        found.add("cache_unused", done, seen)
+        return
+    first = _first(wanted, seen)
+    # A layer whose positions stand still sees no order of what is cached.
+    other = x.clone()
+    other[:, [0, 2]] = x[:, [2, 0]]
+    matters = changed(stepped.plain(x)[:, -1], stepped.plain(other)[:, -1], 1e-4)
+    shuffled = stepped.outputs(stepped.layer.module(), other, ONE_BY_ONE)
+    if matters and not changed(seen[:, -1], shuffled[:, -1], 1e-4):
+        found.add("cache_positions", done, f"They differ from token {first} on, and "
+                  f"with a cache the order of tokens is lost.")  # fmt: skip
+        return
+    found.add("cache_differs", done, f"They differ from token {first} on.")
+
+
+def chunks(stepped, found):
+    """Give several tokens at a time: the mask must know what is in the cache."""
+    x = stepped.tokens()
+    wanted = stepped.plain(x)
+    done = f"The same tokens at once, and in chunks of {IN_CHUNKS}."
+    try:
+        seen = stepped.outputs(stepped.layer.module(), x, IN_CHUNKS)
+    except CallFailed as failure:
+        found.add("cache_mask_offset", done, f"It raised {failure}.")
+        return
+    if not changed(wanted, seen, 1e-4) or "cache_unused" in found.found:
+        return
+    text = f"They differ from token {_first(wanted, seen)} on."
+    alone = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
+    if not changed(wanted, alone, 1e-4):
+        found.add("cache_mask_offset", done, f"{text} One by one they agree.")
+    elif not found.found:
+        found.add("cache_differs", done, text)
+
+
+def second(stepped, found):
+    """Start a new sequence with the same instance."""
+    x, other = stepped.tokens(), stepped.tokens(seed=1)
+    module = stepped.layer.module()
+    wanted = stepped.outputs(stepped.layer.module(), x, [3, 3])
+    stepped.outputs(module, other, [3, 3])
+    done = "A new sequence with a new cache, after another one."
+    try:
+        seen = stepped.outputs(module, x, [3, 3])
+    except CallFailed as failure:
+        found.add("cache_not_reset", done, f"It raised {failure}.")
+        return
+    if changed(wanted, seen, 1e-4):
+        found.add("cache_not_reset", done, "The outputs differ from a fresh instance.")
+
+
+def batches(stepped, found):
+    """Use another number of sequences after a reset."""
+    module = stepped.layer.module()
+    done = "Two sequences, then three with a new cache."
+    stepped.outputs(module, stepped.tokens(b=2), [3, 3])
+    if "cache_not_reset" in found.found:
+        raise SkipTest("the cache is not reset")
+    try:
+        stepped.outputs(module, stepped.tokens(b=3), [3, 3])
+    except CallFailed as failure:
+        found.add("cache_batch", done, f"It raised {failure}.")
+
+
+def _first(wanted, seen):
+    gaps = [changed(wanted[:, i], seen[:, i], 1e-4) for i in range(wanted.shape[1])]
+    return gaps.index(True) if True in gaps else 0

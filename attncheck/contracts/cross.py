@@ -1,0 +1,143 @@
+"""The contract of cross-attention: queries look at a memory, and at nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from attncheck.calling import with_memory
+from attncheck.collector import SkipTest
+from attncheck.contracts.base import run
+from attncheck.numbers import changed
+from attncheck.report import Report
+from attncheck.subject import CallFailed
+
+
+def check_cross(
+    module_or_class: object,
+    *,
+    call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    time_limit: float = 10.0,
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
+    """Test that queries look at all of a memory and at nothing else.
+
+    Args:
+        module_or_class: a class derived from ``nn.Module``, or an instance.
+        call: function (module, x, memory). Without it: ``module(x, memory)``, or
+            (x, memory, memory) where forward wants query, key and value.
+        time_limit: seconds that one call may take.
+        strict: whether warnings fail too.
+        **arguments: for the constructor.
+
+    Returns:
+        :class:`attncheck.Report`.
+
+    Example:
+        >>> from torch import nn
+        >>> from attncheck import check_cross
+        >>> check_cross(nn.MultiheadAttention(16, 4, batch_first=True)).ok
+        True
+    """
+    tests = [
+        (name, lambda layer, found, f=function: f(Crossed(layer, call), found))
+        for name, function in (
+            ("lengths of queries and memory", sizes),
+            ("what an output depends on", dependence),
+            ("order of the memory", order),
+            ("sequences of a batch are independent", batch),
+        )
+    ]
+    return run(module_or_class, tests, arguments, False, time_limit, strict)
+
+
+class Crossed:
+    """A layer that is called with queries and a memory.
+
+    Args:
+        layer: :class:`attncheck.contracts.base.Called`.
+        call: as of :func:`check_cross`.
+
+    Raises:
+        UnusableError: it is not known how to pass the memory.
+    """
+
+    def __init__(self, layer, call):
+        self.layer = layer
+        self.call = call or with_memory(layer.module())
+
+    def __call__(self, x, memory):
+        """Return the output for queries and a memory."""
+        return self.layer.call(self.call, self.layer.module(), x, memory)
+
+    def tokens(self, t, seed=0):
+        """Return random tokens for two sequences."""
+        return self.layer.tokens(2, t, seed)
+
+
+def sizes(crossed, found):
+    """Try memories shorter and longer than the queries."""
+    for t_q, t_k in ((4, 4), (3, 6), (6, 2), (1, 5), (5, 1)):
+        done = f"{t_q} queries, {t_k} tokens of memory."
+        try:
+            y = crossed(crossed.tokens(t_q), crossed.tokens(t_k, 1))
+        except CallFailed as failure:
+            found.add("cross_sizes", done, f"It raised {failure}.")
+            return
+        if y.shape[:2] != (2, t_q):
+            seen = f"The output has the shape {tuple(y.shape)}."
+            found.add("cross_sizes", done, seen)
+            return
+
+
+def dependence(crossed, found):
+    """Replace one query, then one token of the memory after the other."""
+    t = 5  # of both, so that a layer which wants equal lengths runs
+    x, memory = crossed.tokens(t), crossed.tokens(t, 1)
+    y = crossed(x, memory)
+    other = x.clone()
+    other[:, 2] = crossed.tokens(t, 7)[:, 2]
+    z = crossed(other, memory)
+    rest = [0, 1, 3, 4]
+    done = "Query 2 replaced by another."
+    if changed(y[:, rest], z[:, rest]):
+        found.add("cross_mixes_queries", done, "Other outputs changed.")
+    if not changed(y[:, 2], z[:, 2]):
+        found.add("cross_ignores_queries", done, "Its output did not change.")
+    matrix = []
+    for place in range(t):
+        new = memory.clone()
+        new[:, place] = crossed.tokens(t, 8)[:, place]
+        w = crossed(x, new)
+        matrix.append([changed(y[:, i], w[:, i]) for i in range(t)])
+    seen = torch.tensor(matrix).T  # (queries, memory)
+    done = "One token of the memory after the other replaced."
+    if not seen.any():
+        found.add("cross_ignores_memory", done, "No output changed.")
+    elif not seen.all():
+        i, j = torch.nonzero(~seen)[0].tolist()
+        text = f"Output {i} did not change with token {j} of the memory "
+        text += f"({int((~seen).sum())} of {t * t} pairs)."
+        found.add("cross_masked", done, text)
+
+
+def order(crossed, found):
+    """Shuffle the memory: a weighted sum stays what it is."""
+    if "cross_masked" in found.found:
+        raise SkipTest("part of the memory is hidden")
+    x, memory = crossed.tokens(5), crossed.tokens(5, 1)
+    if changed(crossed(x, memory), crossed(x, memory[:, [3, 1, 4, 0, 2]]), 1e-4):
+        done = "The tokens of the memory in another order."
+        found.add("cross_order", done, "The outputs changed.")
+
+
+def batch(crossed, found):
+    """Replace the memory of one sequence and look at the other."""
+    x, memory = crossed.tokens(5), crossed.tokens(5, 1)
+    other = memory.clone()
+    other[1] = crossed.tokens(5, 3)[1]
+    if changed(crossed(x, memory)[0], crossed(x, other)[0]):
+        done = "The memory of sequence 1 replaced."
+        found.add("samples_mixed", done, "The output for sequence 0 changed.")

@@ -1,0 +1,184 @@
+"""What a layer does besides attention, as a reader declares it or as it is found."""
+
+from dataclasses import dataclass, fields
+
+import torch
+
+from attncheck.build import UnusableError
+
+NORMS = ("layer", "rms", "l2")
+PAIRINGS = ("halves", "neighbors")
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotary positions.
+
+    Attributes:
+        pairing: "halves" pairs number i with i + d_head / 2, "neighbors" 2i with 2i+1.
+        base: pair i turns by base to the power of -2i / d_head with each token.
+        share: the part of d_head that is rotated.
+    """
+
+    pairing: str = "halves"
+    base: float = 10000.0
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What acts besides attention. Without anything: plain attention.
+
+    Attributes:
+        rope: rotary positions of queries and keys.
+        window: how many tokens one sees, itself included.
+        alibi: a bias by distance, with the slopes 2^(-8i/h).
+        qk_norm: the norm of queries and keys within each head.
+        softcap: scores become cap · tanh(scores / cap).
+        prenorm: the norm of the input.
+        memory: how many tokens of a fixed memory make the keys and values.
+        norms: what a norm is multiplied with and added, by place: "x", "q", "k".
+    """
+
+    rope: Rope | None = None
+    window: int | None = None
+    alibi: bool = False
+    qk_norm: str | None = None
+    softcap: float | None = None
+    prenorm: str | None = None
+    memory: int | None = None
+    norms: tuple = ()
+
+    @property
+    def plain(self):
+        """Whether nothing acts."""
+        return self.words() == "nothing else"
+
+    @property
+    def ordered(self):
+        """Whether the order of tokens matters to it."""
+        return bool(self.rope or self.alibi or self.window)
+
+    def norm_of(self, place):
+        """Return (weight or None, bias or None) of the norm at "x", "q" or "k"."""
+        return dict(self.norms).get(place, (None, None))
+
+    def words(self):
+        """Return what acts, in words."""
+        told = []
+        if self.rope:
+            told.append(
+                f"rotary positions (pairs of {self.rope.pairing}, base "
+                f"{self.rope.base:g})"
+            )
+        if self.window:
+            told.append(f"a window of {self.window}")
+        if self.alibi:
+            told.append("a bias by distance")
+        if self.qk_norm:
+            told.append(f"a norm of queries and keys ({self.qk_norm})")
+        if self.softcap:
+            told.append(f"scores capped at {self.softcap:g}")
+        if self.prenorm:
+            told.append(f"a norm of the input ({self.prenorm})")
+        if self.memory:
+            told.append(f"a memory of {self.memory} tokens")
+        return ", ".join(told) or "nothing else"
+
+
+OPTIONS = tuple(f.name for f in fields(Layer) if f.name != "norms")
+
+
+def described(rope=None, qk_norm=None, prenorm=None, **others):
+    """Make a :class:`Layer` from the arguments of :func:`attention.check`.
+
+    Raises:
+        UnusableError: a value that means nothing.
+    """
+    norms = {"qk_norm": qk_norm, "prenorm": prenorm}
+    for name, value in norms.items():
+        value = "layer" if value is True else value or None
+        if value is not None and value not in NORMS:
+            raise UnusableError(
+                f"{name} must be one of {', '.join(NORMS)}, but got {value!r}."
+            )
+        norms[name] = value
+    for name in ("window", "memory"):
+        size = others.get(name)
+        if size is not None and (type(size) is not int or size < 1):
+            raise UnusableError(f"{name} must be a whole number from 1, got {size!r}.")
+    return Layer(rope=_rope(rope), **norms, **others)
+
+
+def _rope(given):
+    if not given:
+        return None
+    if isinstance(given, Rope):
+        return given
+    if given is True:
+        return Rope()
+    settings = {"pairing": given} if isinstance(given, str) else given
+    try:
+        rope = Rope(**settings)
+    except TypeError:
+        rope = None
+    if rope is None or rope.pairing not in PAIRINGS:
+        raise UnusableError(
+            f"rope must be True, one of {', '.join(PAIRINGS)}, or a dictionary with "
+            f"pairing, base and share, but got {given!r}."
+        )
+    return rope
+
+
+def memory_tokens(count, like):
+    """Return the same random memory (b, count, d) for each sequence of (b, t, d)."""
+    b, _, d = like.shape
+    memory = torch.randn(count, d, generator=torch.Generator().manual_seed(91))
+    return memory.to(like).expand(b, count, d)
+
+
+def rotate(x, rope, positions, width=None):
+    """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies."""
+    d = int(x.shape[-1] * rope.share)
+    if d % 2:
+        raise RuntimeError("an odd number of entries has no pairs")
+    turned, rest = x[..., :d], x[..., d:]
+    steps = torch.arange(0, d, 2, dtype=x.dtype)
+    angles = positions[:, None] * rope.base ** (-steps / (width or d))
+    cos, sin = angles.cos(), angles.sin()  # (t, d / 2)
+    if rope.pairing == "halves":
+        one, two = turned.chunk(2, dim=-1)
+        turned = torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+    elif rope.pairing == "neighbors":
+        one, two = turned[..., ::2], turned[..., 1::2]
+        turned = torch.stack([one * cos - two * sin, two * cos + one * sin], dim=-1)
+        turned = turned.flatten(-2)
+    else:  # a table for one pairing, and the rotation of the other
+        turned = _mismatched(turned, cos, sin, rope.pairing)
+    return torch.cat([turned, rest], dim=-1)
+
+
+def _mismatched(x, cos, sin, which):
+    if which == "halves with a table of neighbors":
+        cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
+        one, two = x.chunk(2, dim=-1)
+        return x * cos + torch.cat([-two, one], dim=-1) * sin
+    cos, sin = cos.repeat(1, 2), sin.repeat(1, 2)
+    swapped = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
+    return x * cos + swapped * sin
+
+
+def normalize(x, how, pair, width=None):
+    """Normalize over the last axis, as LayerNorm, RMSNorm or to length 1."""
+    weight, bias = pair
+    if how == "l2":
+        x = x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    else:
+        centered = x - x.mean(dim=-1, keepdim=True) if how == "layer" else x
+        size = centered.square().mean(dim=-1, keepdim=True)
+        x = centered / (size + 1e-5).sqrt()
+    if weight is not None and weight.shape[-1] == x.shape[-1]:
+        x = x * weight.double()
+    if bias is not None and bias.shape[-1] == x.shape[-1]:
+        x = x + bias.double()
+    return x

@@ -1,0 +1,151 @@
+"""What happens in training: dropout, gradients, the first weights."""
+
+from attncheck.mistakes.kinds import CAUSAL, MULTI, TRAINABLE, Mistake
+
+TRAINING = [
+    Mistake(
+        "dropout_on_scores",
+        "ATT751",
+        "Dropout is applied to the scores, before softmax",
+        "A score of 0 is not a dropped weight: it still counts exp(0). And a dropped "
+        "-inf becomes NaN.",
+        "`softmax(dropout(scores))` where `dropout(softmax(scores))` is meant",
+        CAUSAL,
+    ),
+    Mistake(
+        "dropout_not_rescaled",
+        "ATT752",
+        "Dropout does not rescale what it keeps",
+        "On average, outputs in training differ in size from those in eval().",
+        "a mask of zeros and ones alone; divide by 1 - p, as `nn.Dropout` does",
+        CAUSAL,
+    ),
+    Mistake(
+        "dropout_unused",
+        "ATT753",
+        "The dropout argument has no effect",
+        "In training two calls give the same output.",
+        "`self.dropout(attn_weights)` is missing, or its result is not assigned",
+        CAUSAL,
+        "warning",
+    ),
+    Mistake(
+        "no_gradient",
+        "ATT754",
+        "No gradient flows through the layer",
+        "Nothing before or inside the layer can learn.",
+        "`detach()`, `.data`, `torch.no_grad()` or a way through NumPy in forward",
+        TRAINABLE,
+    ),
+    Mistake(
+        "backward_raises",
+        "ATT755",
+        "The backward pass raises an error",
+        "The layer cannot be trained.",
+        "an operation in place on a tensor that the gradient still needs",
+        CAUSAL,
+    ),
+    Mistake(
+        "gradient_missing",
+        "ATT756",
+        "Gradients do not reach a parameter",
+        "It keeps its first value forever.",
+        "the parameter is never used, or `detach()`, `.data` or `torch.no_grad()` cuts "
+        "it off. A mask belongs in `register_buffer`, not into `nn.Parameter`",
+        TRAINABLE,
+    ),
+    Mistake(
+        "training_differs",
+        "ATT757",
+        "In training it computes something else than in eval()",
+        "Dropout is 0 here, so both must agree.",
+        "a branch on `self.training`, or a norm over the batch",
+        CAUSAL,
+    ),
+    Mistake(
+        "mask_only_in_eval",
+        "ATT758",
+        "In training the future leaks",
+        "The mask acts in eval() alone. In training each token reads off what it "
+        "should predict.",
+        "a branch on `self.training` around the mask",
+        CAUSAL,
+    ),
+    Mistake(
+        "samples_mixed_in_training",
+        "ATT759",
+        "In training the sequences of a batch influence each other",
+        "The output for a sequence must not depend on what else is in the batch.",
+        "a mean over axis 0, or a norm over the batch such as `nn.BatchNorm1d`",
+        CAUSAL,
+    ),
+    Mistake(
+        "dropout_elsewhere",
+        "ATT760",
+        "Dropout acts in another place than on the attention weights",
+        "Outputs, values or inputs lose single numbers. Meant is that a token is left "
+        "out of the sum.",
+        "`weights = self.dropout(weights)` after softmax",
+        CAUSAL,
+        "warning",
+    ),
+    Mistake(
+        "dropout_rate_ignored",
+        "ATT761",
+        "The rate of dropout is not the one that was asked for",
+        "The argument has no effect, or not the one that its name says.",
+        "`nn.Dropout(dropout)`, without a fixed number; `p` is the share that is "
+        "dropped, not the share that is kept",
+        CAUSAL,
+    ),
+    Mistake(
+        "heads_shared",
+        "ATT762",
+        "All heads share the same weights",
+        "They compute the same, and training keeps them equal.",
+        "`[Head(…)] * h` repeats one head; `[Head(…) for _ in range(h)]` makes h",
+        MULTI,
+    ),
+    Mistake(
+        "projections_tied",
+        "ATT763",
+        "Two projections are the same weights",
+        "Query, key and value each need their own. If this is meant, ignore it.",
+        "two names for one layer, as in `self.W_key = self.W_query`",
+        TRAINABLE,
+    ),
+    Mistake(
+        "init_dead",
+        "ATT764",
+        "Freshly built, it cannot start to learn",
+        "Some weights get no gradient from any input, step after step.",
+        "an initialization with zeros; one factor of each product must not be zero",
+        TRAINABLE,
+    ),
+    Mistake(
+        "init_constant",
+        "ATT765",
+        "Freshly built, all weights of a projection are equal",
+        "All its outputs compute the same, and training keeps them equal.",
+        "`nn.init.constant_` or `torch.ones`; weights must be drawn at random",
+        TRAINABLE,
+    ),
+    Mistake(
+        "init_too_large",
+        "ATT766",
+        "Freshly built, softmax is saturated",
+        "Nearly all weight falls on one token before anything was learned, and hardly "
+        "any gradient flows.",
+        "the spread of the first weights: about 1/√d_in, as `nn.Linear` draws them",
+        TRAINABLE,
+        "warning",
+    ),
+    Mistake(
+        "init_missing",
+        "ATT768",
+        "Some first weights are whatever was in memory",
+        "They may be zeros, enormous or NaN, and differ from run to run.",
+        "`torch.empty(…)` without `nn.init.…_` after it",
+        TRAINABLE,
+    ),
+]

@@ -1,0 +1,137 @@
+"""Compares a class with attention that is right, or wrong in known ways.
+
+Where the output equals a wrong way of computing it, on random numbers and to the
+last digits, the mistake has a name. Nothing is read from the source code.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+
+from attncheck.changes import (
+    CHANGES,
+    base_recipe,
+    pairs,
+    recipes,
+    triples,
+)
+from attncheck.reference import PLAIN, Computation
+
+__all__ = ["CHANGES", "TOLERANCE", "Match", "distance", "name_mistake", "recognized"]
+
+TOLERANCE = 2e-5  # of the largest output; float32 is exact to about 1e-6
+SECONDS = 2.5  # of processor time for mistakes in pairs and triples
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the output equals.
+
+    Attributes:
+        names: the mistakes.
+        words: what the output equals, in words.
+        gap: the distance that is left.
+        others: single mistakes that give the same numbers with these sizes.
+        recipe: the recipe of the mistakes.
+        projections: the reading of the weights.
+    """
+
+    names: tuple
+    words: str
+    gap: float
+    others: list
+    recipe: object
+    projections: object
+
+
+def distance(output, expected):
+    """Return the largest difference, as a share of the largest expected value.
+
+    Infinite unless shapes and non-finite entries agree and most entries are finite.
+    """
+    if output.shape != expected.shape:
+        return float("inf")
+    output, expected = output.cpu().double(), expected.cpu().double()
+    finite = expected.isfinite()
+    if not torch.equal(finite, output.isfinite()) or not finite.any():
+        return float("inf")
+    largest = expected[finite].abs().max().clamp_min(1e-12)
+    return ((output - expected)[finite].abs().max() / largest).item()
+
+
+def right_distance(x, output, candidates, causal, layer=PLAIN):
+    """Return the distance to right attention, for the best reading of the weights."""
+    base = base_recipe(causal)
+    gaps = []
+    for projections in candidates:
+        try:
+            expected = Computation(x, projections, layer).output(base)
+        except RuntimeError:
+            continue
+        gaps.append(distance(output, expected))
+    return min(gaps, default=float("inf"))
+
+
+def recognized(x, output, candidates, causal, layers):
+    """Return the first of several layers that the output equals, or None."""
+    for layer in layers:
+        if right_distance(x, output, candidates, causal, layer) < TOLERANCE:
+            return layer
+    return None
+
+
+def name_mistake(x, output, candidates, causal, layer=PLAIN):
+    """Return what the output equals as a :class:`Match`, or None."""
+    output = output.cpu().double()
+    for projections in candidates:
+        computation = Computation(x, projections, layer)
+        matches = []
+        for names, recipe, words in recipes(causal, projections.d_head, layer):
+            gap = _gap(output, computation, recipe)
+            if gap < TOLERANCE:
+                matches.append((names, words, gap, recipe))
+        if matches:
+            names, words, gap, recipe = matches[0]
+            others = sorted({m[0][0] for m in matches} - set(names))
+            return Match(names, words, gap, others, recipe, projections)
+    end = time.process_time() + SECONDS
+    for projections in candidates[:2]:
+        computation = Computation(x, projections, layer)
+        several = chain(pairs(causal, layer), triples(causal, layer))
+        for number, (names, recipe, words) in enumerate(several):
+            gap = _gap(output, computation, recipe)
+            if gap < TOLERANCE:
+                return Match(names, words, gap, [], recipe, projections)
+            if number % 100 == 0 and time.process_time() > end:
+                return None
+    return None
+
+
+def example(match, x, causal, layer=PLAIN):
+    """Return expected and actual weights of four tokens, each (4, 4), or None."""
+    computation = Computation(x[:1, :4], match.projections, layer)
+    try:
+        expected = computation.weights(base_recipe(causal))[0, 0]
+        actual = computation.weights(match.recipe)[0, 0]
+    except RuntimeError:
+        return None
+    square = expected.shape == actual.shape == (4, 4)
+    if not square or torch.allclose(expected, actual, atol=1e-3, equal_nan=True):
+        return None
+    return expected, actual
+
+
+def _gap(output, computation, recipe):
+    """Return the distance, infinite where the recipe does not fit the shapes."""
+    try:
+        expected = computation.output(recipe)
+    except RuntimeError:
+        return float("inf")
+    if expected.shape == output.shape:
+        # Most recipes are far off: the first sequence tells, and costs little.
+        one, other = expected[0, -1], output[0, -1]
+        if not torch.allclose(one, other, 1e-2, 1e-3, equal_nan=True):
+            return float("inf")
+    return distance(output, expected)

@@ -1,0 +1,151 @@
+"""Tests of the call itself: shapes, the input, state, too many tokens."""
+
+import torch
+
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+from attncheck.subject import CallFailed
+
+LARGEST = 2048  # tokens; more would take too long
+
+
+def state(subject, found):
+    """Compute x, then something else, then x again, with one instance."""
+    x, other = subject.tokens(), subject.tokens(b=2, t=3, seed=1)
+    module = subject.copy()
+    saved = _shapes(module)
+    done = "The same tokens twice through one instance, with other tokens in between."
+    first = subject(x, module).clone()
+    _tell_state_dict(saved, _shapes(module), found)
+    try:
+        _try_other(subject, other, module)
+        again = subject(x, module)
+    except CallFailed as failure:
+        found.add("keeps_state", done, f"The second time it raised {failure}.")
+        return
+    if first.shape != again.shape:
+        seen = f"First the shape {tuple(first.shape)}, then {tuple(again.shape)}."
+        found.add("keeps_state", done, seen)
+    elif changed(first, again):
+        gap = (first - again).abs().max().item()
+        found.add("keeps_state", done, f"The outputs differ by up to {gap:.2g}.")
+    elif _depends_on_the_first(subject, x, other, first):
+        seen = "After a first call with fewer tokens it raised, or gave other outputs."
+        found.add("keeps_state", done, seen)
+    else:
+        subject.keeps_state = False
+
+
+def _depends_on_the_first(subject, x, other, expected):
+    """Whether a shorter input before spoils the longer one."""
+    try:
+        subject(other)
+    except CallFailed:
+        return False  # this size fails by itself
+    module = subject.copy()
+    subject(other, module)
+    try:
+        return changed(expected, subject(x, module))
+    except CallFailed:
+        return True
+
+
+def _try_other(subject, other, module):
+    """Run the input in between, unless this size fails for a fresh instance too."""
+    try:
+        subject(other)
+    except CallFailed:
+        return
+    subject(other, module)
+
+
+def _shapes(module):
+    return {name: tuple(value.shape) for name, value in module.state_dict().items()}
+
+
+def _tell_state_dict(before, after, found):
+    new = [name for name, shape in after.items() if before.get(name) != shape]
+    new += [name for name in before if name not in after]
+    if new:
+        done = "The entries of state_dict() before and after one call."
+        seen = f"Added, removed or of another shape: {', '.join(sorted(new))}."
+        found.add("state_dict_changes", done, seen)
+
+
+def shapes(subject, found):
+    """Try several numbers of sequences and tokens."""
+    limit = subject.limit or 8
+    width = subject(subject.tokens()).shape[-1]
+    tried = [(1, 1), (2, 1), (1, 2), (2, 5), (1, min(limit, 64)), (4, min(limit, 3))]
+    for b, t in [(b, t) for b, t in tried if t <= limit]:
+        done = f"{b} {_plural(b, 'sequence')} of {t} {_plural(t, 'token')}."
+        try:
+            y = subject(subject.tokens(b, t), any_shape=True)
+        except CallFailed as failure:
+            found.add("some_sizes_raise", done, f"It raised {failure}.")
+            continue
+        if tuple(y.shape) != (b, t, width):
+            seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."
+            found.add("wrong_shape", done, seen)
+    _width(subject, found, width)
+
+
+def _width(subject, found, width):
+    """Compare the output's width with d_out, or h · d_out for separate heads."""
+    d_out = subject.sizes.get("d_out")
+    if d_out is None or width == d_out:
+        return
+    readings = subject.candidates()
+    separate = not readings or readings[0].per_head
+    if separate and width == d_out * (subject.sizes["num_heads"] or 1):
+        return
+    done = f"Built with d_out={d_out}, called with 3 sequences."
+    found.add("wrong_shape", done, f"Each output vector is {width} wide, not {d_out}.")
+
+
+def _plural(count, noun):
+    return noun if count == 1 else noun + "s"
+
+
+def input_kept(subject, found):
+    """Compare the input before and after."""
+    x = subject.tokens()
+    given = x.clone()
+    subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
+    if not torch.equal(x, given):
+        gap = (x - given).abs().max().item()
+        done = "The input compared with a copy made before the call."
+        found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
+
+
+def same_in_eval(subject, found):
+    """Call twice in eval() after different seeds, with dropout where there is any."""
+    with_dropout = subject.variant(dropout=0.5)
+    for one, words in ((subject, ""), (with_dropout, " and dropout 0.5")):
+        if one is None:
+            continue
+        x = one.tokens()
+        if changed(one(x, seed=1), one(x, seed=2)):
+            done = f"The same tokens twice in eval(){words}, after different seeds."
+            found.add("random_in_eval", done, "The two outputs differ.")
+            return
+
+
+def too_many_tokens(subject, found):
+    """Pass one token more than context_length."""
+    if subject.limit is None:
+        raise SkipTest("no context_length is known")
+    t = subject.limit + 1
+    if t > LARGEST:
+        raise SkipTest(f"context_length={subject.limit} is too long for a quick test")
+    x = torch.zeros(1, t, subject.sizes["d_in"]).to(subject.device, subject.dtype)
+    try:
+        y = subject(x, any_shape=True)
+    except CallFailed:
+        return  # right: it refuses
+    done = f"{t} tokens, with context_length={subject.limit}."
+    if y.dim() == 3 and y.shape[1] < t:
+        seen = f"No error, and the output holds {y.shape[1]} tokens."
+        found.add("too_many_tokens_cut", done, seen)
+    else:
+        found.add("too_many_tokens_accepted", done, "No error was raised.")

@@ -1,0 +1,139 @@
+"""Tests of the weights as the class draws them, and of weights that are shared."""
+
+import torch
+
+from attncheck.collector import SkipTest
+from attncheck.projections import find
+from attncheck.subject import CallFailed
+
+STEPS = 3
+SATURATED = 0.9  # the mean of the largest weight in rows of eight
+
+
+def shared(subject, found):
+    """See whether two heads, or two projections, are the same weights."""
+    module = subject.pristine
+    done = "The weights of all heads and projections compared by where they lie."
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.ModuleList):
+            layers = [e for e in part if any(True for _ in e.parameters())]
+            if len({id(layer) for layer in layers}) < len(layers):
+                seen = f"{name or 'The list'} holds one layer several times."
+                found.add("heads_shared", done, seen)
+                return
+    owners = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        owners.setdefault(id(parameter), []).append(name)
+    for names in owners.values():
+        if len(names) > 1:
+            seen = f"These are one and the same: {', '.join(names)}."
+            found.add("projections_tied", done, seen)
+            return
+
+
+def first_weights(subject, found):
+    """Look at the weights as built: can they learn, are they drawn at random?"""
+    again = subject.variant(seed=0)
+    if again is None:
+        raise SkipTest("needs the class, and an instance was given")
+    module = again.fresh
+    readings = find(module, again.sizes.get("num_heads"), again.sizes.get("d_in"))
+    weights = {}
+    for reading in readings[:1]:
+        for role in ("query", "key", "value"):
+            weights[role] = getattr(reading, role)[0]
+    if not weights:
+        weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
+    positive = _values(weights, subject, found)
+    if not found.found.keys() & {"no_gradient", "gradient_missing", "backward_raises"}:
+        _learns(again, found)
+    if readings and not positive:
+        _saturated(readings[0], again, found)
+
+
+def written(subject, found):
+    """Build it once more, with NaN in all memory that nobody has written to."""
+    kept = torch.are_deterministic_algorithms_enabled()
+    # PyTorch then fills memory that nobody wrote to with NaN.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        built = subject.variant(seed=0)
+    finally:
+        torch.use_deterministic_algorithms(kept)
+    done = "Built, with NaN in all memory that nobody has written to."
+    names = [
+        name
+        for name, p in (built.fresh.named_parameters() if built else [])
+        if p.is_floating_point() and p.isnan().any()
+    ]
+    if names:
+        found.add("init_missing", done, f"Never written: {', '.join(names)}.")
+
+
+def _values(weights, subject, found):
+    done = "The weights as the class draws them."
+    for name, weight in weights.items():
+        if weight.numel() < 2 or not weight.isfinite().all():
+            continue
+        if bool((weight == weight.flatten()[0]).all()) and weight.any():
+            seen = f"All numbers of {name} are {weight.flatten()[0].item():.3g}."
+            found.add("init_constant", done, seen)
+        elif bool((weight > 0).all()):
+            subject.note(
+                f"Freshly built, all numbers of {name} are positive: scores are large, "
+                f"and point one way. `nn.Linear` draws from both signs."
+            )
+            return True
+    return False
+
+
+def _learns(subject, found):
+    """Train for some steps; a matrix that never changes cannot learn."""
+    module = subject.fresh.train()
+    before = {n: p.detach().clone() for n, p in module.named_parameters()}
+    x = subject.tokens(b=8, seed=11)
+    generator = torch.Generator().manual_seed(12)
+    wanted = None
+    try:
+        for _ in range(STEPS):
+            y = subject(x * 1.0, module, train=True, grad=True)
+            if not y.requires_grad or not y.isfinite().all():
+                return
+            if wanted is None:
+                wanted = torch.randn(y.shape, generator=generator).to(y)
+            module.zero_grad()
+            (y - wanted).square().mean().backward()
+            with torch.no_grad():
+                for p in module.parameters():
+                    if p.grad is not None:
+                        p -= 0.5 * p.grad
+    except (CallFailed, RuntimeError):
+        return
+    still = [
+        name
+        for name, p in module.named_parameters()
+        if p.dim() >= 2 and p.requires_grad and torch.equal(p.detach(), before[name])
+    ]
+    if still:
+        done = f"{STEPS} steps of training from the first weights."
+        found.add("init_dead", done, f"Never changed: {', '.join(still)}.")
+
+
+def _saturated(reading, subject, found):
+    x = subject.tokens(b=16, t=8, seed=13).cpu().double()
+    h, d = reading.num_heads, reading.d_head
+    q, k = (_project(x, pair) for pair in (reading.query, reading.key))
+    if q.shape != k.shape:
+        return  # grouped heads
+    q, k = (part.unflatten(-1, (h, d)).transpose(1, 2) for part in (q, k))
+    scores = q @ k.mT
+    largest = (scores / d**0.5).softmax(-1).amax(-1).mean().item()
+    if largest > SATURATED:
+        done = "The weights as the class draws them, and random tokens."
+        seen = f"The largest weight of a row is {largest:.2f} on average."
+        found.add("init_too_large", done, seen)
+
+
+def _project(x, pair):
+    y = x @ pair[0].double().T
+    return y if pair[1] is None else y + pair[1].double()

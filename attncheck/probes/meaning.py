@@ -1,0 +1,225 @@
+"""Tests of what the output means: who sees whom, and by how much."""
+
+import torch
+
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+
+
+def finite(subject, found):
+    """Look for NaN and infinity."""
+    y = subject(subject.tokens())
+    bad = ~y.isfinite().all(dim=-1).all(dim=0)  # (t,)
+    if bad.any():
+        where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
+        found.add("not_finite", "Ordinary random tokens.", f"NaN or inf at {where}.")
+
+
+def _positions(indices, t):
+    if len(indices) == t:
+        return "every position"
+    noun = "position" if len(indices) == 1 else "positions"
+    return f"{noun} {', '.join(map(str, indices))}"
+
+
+def batch(subject, found):
+    """Change one sequence and look at the others."""
+    x = subject.tokens(seed=2)
+    y = subject(x)
+    other = x.clone()
+    other[1] = subject.tokens(seed=3)[1]
+    z = subject(other)
+    done = "Sequence 1 of 3 replaced by another."
+    if changed(y[0], z[0]) or changed(y[2], z[2]):
+        found.add("samples_mixed", done, "The output for sequence 0 or 2 changed.")
+        return
+    alone = subject(x[:1])
+    if changed(y[0], alone[0], 1e-4):
+        done = "Sequence 0 alone, and in a batch of 3."
+        found.add("samples_mixed", done, "The outputs for it differ.")
+
+
+def dependence(subject, found):
+    """Replace one token after the other and see which positions change."""
+    matrix = depends(subject)
+    t = len(matrix)
+    if t < 2:
+        raise SkipTest("the layer takes no more than one token")
+    i, j = torch.arange(t)[:, None], torch.arange(t)[None, :]
+    ahead, behind, itself = matrix & (j > i), matrix & (j < i), matrix.diagonal()
+    # Rows that are NaN throughout change with nothing: the test above names them.
+    known = subject(subject.tokens()).isfinite().flatten(2).all(dim=-1).all(dim=0)
+    if t < 2 or not known.any():
+        raise SkipTest("no position is finite")
+    window = subject.layer.window
+    if window:
+        # What lies behind the window is not to be seen; that it is, comparing tells.
+        matrix = matrix | ((i - j).abs() >= window)
+        behind = matrix & (j < i)
+    if subject.layer.memory:
+        _tell_memory(subject, matrix, known, found)
+    elif subject.causal:
+        _tell_causal(ahead, behind, itself, known, found)
+    else:
+        _tell_full(matrix, known, found)
+
+
+def depends(subject):
+    """Return (t, t), True where output i changes when token j is replaced.
+
+    Small tokens are tried as well: with large ones softmax may be so sharp that a
+    token gets no weight at all.
+    """
+    return _depends(subject, size=1.0) | _depends(subject, size=0.2)
+
+
+def _depends(subject, size):
+    x = subject.tokens(size=size)
+    y = subject(x)
+    fresh = subject.tokens(seed=5, size=2 * size)
+    columns = []
+    for j in range(x.shape[1]):
+        other = x.clone()
+        other[:, j] = fresh[:, j]
+        z = subject(other)
+        columns.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
+    return torch.tensor(columns).T
+
+
+def _tell_causal(ahead, behind, itself, known, found):
+    done = "One token after the other replaced, and all outputs compared."
+    t = len(itself)
+    if ahead.any():
+        i, j = torch.nonzero(ahead)[0].tolist()
+        distances = sorted({(b - a) for a, b in torch.nonzero(ahead).tolist()})
+        seen = f"Position {i} changed when token {j} changed: the future leaks, at "
+        seen += f"distance {_listed(distances)} ({int(ahead.sum())} of "
+        seen += f"{t * (t - 1) // 2} pairs)."
+        if not behind.any():
+            seen += " No position changed with its past."
+            name = "mask_upside_down" if itself[known].all() else "mask_inverted"
+        elif distances == [1] and t > 2:
+            name = "mask_off_by_one"
+        else:
+            name = "future_leaks"
+        found.add(name, done, seen)
+        return
+    full = torch.ones(t, t, dtype=torch.bool).tril(-1)
+    lost = full & ~behind & known[:, None]
+    if not behind.any() and itself.all():
+        found.add("tokens_not_mixed", done, "Each output changed with its token alone.")
+    elif not itself[known].all() or (behind.any() and not known[0] and known[1:].all()):
+        rows = torch.nonzero(~itself | ~known).flatten().tolist()
+        seen = f"The output did not change with its own token: {_positions(rows, t)}."
+        found.add("mask_hides_itself", done, seen)
+    elif lost.any():
+        i, j = torch.nonzero(lost)[0].tolist()
+        seen = f"Position {i} did not change when token {j} did ({int(lost.sum())} of "
+        found.add("past_unused", done, seen + f"{int(full.sum())} pairs of the past).")
+
+
+def _tell_full(matrix, known, found):
+    done = "One token after the other replaced, and all outputs compared."
+    missing = ~matrix & known[:, None]
+    t = len(matrix)
+    if not missing.any():
+        return
+    count = int(missing.sum())
+    seen = f"{count} of {t * t} pairs of output and token are independent."
+    if torch.equal(matrix, torch.eye(t, dtype=torch.bool)):
+        found.add("tokens_not_mixed", done, seen)
+    elif torch.equal(matrix, torch.ones(t, t, dtype=torch.bool).tril()):
+        found.add("mask_unwanted", done, seen)
+    else:
+        found.add("past_unused", done, seen)
+
+
+def _tell_memory(subject, matrix, known, found):
+    done = "One query after the other replaced, and all outputs compared."
+    if (matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any():
+        found.add("cross_mixes_queries", done, "Outputs of other queries changed.")
+    elif not matrix.diagonal()[known].all():
+        found.add("cross_ignores_queries", done, "Its own output did not change.")
+    done = "One token of the memory after the other replaced."
+    x = subject.tokens(size=0.2)
+    y, acts = subject(x), []
+    for place in range(subject.layer.memory):
+        subject.replaced_memory = place
+        z = subject(x)
+        acts.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
+    subject.replaced_memory = None
+    acts = torch.tensor(acts)[:, known]
+    if not acts.any():
+        found.add("cross_ignores_memory", done, "No output changed.")
+    elif not acts.all():
+        text = f"In {int((~acts).sum())} of {acts.numel()} cases an output did not."
+        found.add("cross_masked", done, text)
+
+
+def _listed(distances):
+    if len(distances) > 2 and distances == list(range(1, len(distances) + 1)):
+        return f"1 to {len(distances)}"
+    return ", ".join(map(str, distances))
+
+
+def prefix(subject, found):
+    """Compare the first tokens alone with the same tokens followed by others."""
+    if not subject.causal:
+        raise SkipTest("without a mask the outputs may differ")
+    x = subject.tokens()
+    y = subject(x)
+    for t in range(1, x.shape[1]):
+        short = subject(x[:, :t])
+        if changed(y[:, :t], short, 1e-4):
+            done = f"The first {t} of {x.shape[1]} tokens alone."
+            seen = "Their outputs differ from those in the longer sequence."
+            found.add("length_matters", done, seen)
+            return
+
+
+def equal_tokens(subject, found):
+    """Repeat one token: an average of equal values is that value, at any position."""
+    x = subject.tokens()
+    x = x[:, :1].expand_as(x).contiguous()
+    y = subject(x)
+    known = y.isfinite().all(dim=-1).all(dim=0)
+    if not known.any():
+        raise SkipTest("no position is finite")
+    y = y[:, known]
+    if changed(y, y[:, -1:].expand_as(y), 1e-4):
+        gap = (y - y[:, -1:]).abs().max().item()
+        done = "The same token at all positions."
+        seen = f"The outputs of equal tokens differ by up to {gap:.2g}."
+        found.add("rows_do_not_sum_to_one", done, seen)
+
+
+def large_scores(subject, found):
+    """Raise the scores until exp alone overflows, and a finite fill value leaks."""
+    if not subject(subject.tokens()).isfinite().all():
+        raise SkipTest("the output is not finite for ordinary tokens either")
+    size = 25.0
+    y = subject(subject.tokens(size=size))
+    if not y.isfinite().all():
+        done = f"Tokens {size:g} times as large, so that scores reach some hundreds."
+        found.add("overflows", done, "The output holds NaN or infinity.")
+        return
+    if subject.causal and not found.found.keys() & _LEAKS and not found.causes:
+        _finite_fill(subject, found)
+
+
+_LEAKS = {"future_leaks", "mask_upside_down", "mask_inverted", "mask_off_by_one"}
+
+
+def _finite_fill(subject, found):
+    size = 300.0
+    x = subject.tokens(b=16, size=size)
+    other = x.clone()
+    other[:, -1] = subject.tokens(b=16, size=size, seed=7)[:, -1]
+    y, z = subject(x), subject(other)
+    if changed(y[:, :-1], z[:, :-1], 1e-4):
+        done = (
+            f"Tokens {size:g} times as large, so that visible scores reach about "
+            f"-{size**2:,.0f}; then the last token replaced."
+        )
+        seen = "Earlier positions changed, which they did not for ordinary tokens."
+        found.add("mask_fill_finite", done, seen)

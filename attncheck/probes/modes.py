@@ -1,0 +1,168 @@
+"""Tests of training mode: what changes there, and where dropout acts."""
+
+import torch
+
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+from attncheck.probes.training import mean_holds
+from attncheck.subject import CallFailed
+from attncheck.trace import Watch
+
+RATES = 0.2, 0.5
+
+
+def same_in_training(subject, found):
+    """Compare training mode with eval() where dropout is 0."""
+    one = subject.variant(dropout=0.0) or subject
+    x = one.tokens()
+    still = one(x)
+    if not still.isfinite().all():
+        raise SkipTest("the output is not finite in eval() either")
+    first, second = one(x, train=True, seed=1), one(x, train=True, seed=2)
+    if changed(first, second):
+        _random(subject, one, found)
+    elif changed(still, first):
+        _tell_difference(one, x, found)
+
+
+def _random(subject, one, found):
+    """Without dropout two calls differ: the rate is another than the one asked for."""
+    takes_rate = one is not subject or subject.variant(dropout=0.0) is not None
+    if not takes_rate:
+        raise SkipTest("it is random in training, and no rate of dropout was found")
+    done = "Two calls in training mode, with dropout 0."
+    found.add("dropout_rate_ignored", done, "The two outputs differ.")
+
+
+def _tell_difference(one, x, found):
+    done = "The same tokens in train() and eval(), with dropout 0."
+    if _same_for_all(one(x, train=True)) and not _same_for_all(one(x)):
+        seen = "In training the output is the same for all tokens: all is dropped."
+        found.add("dropout_rate_ignored", done, seen)
+        return
+    other = x.clone()
+    other[1] = one.tokens(seed=3)[1]
+    if changed(one(x, train=True)[0], one(other, train=True)[0]) and not changed(
+        one(x)[0], one(other)[0]
+    ):
+        seen = "In training the output for sequence 0 changes with sequence 1."
+        found.add("samples_mixed_in_training", done, seen)
+        return
+    ahead = x.clone()
+    ahead[:, -1] = one.tokens(seed=5)[:, -1]
+    y, z = one(x, train=True), one(ahead, train=True)
+    if one.causal and changed(y[:, :-1], z[:, :-1]):
+        still = not changed(one(x)[:, :-1], one(ahead)[:, :-1])
+        if still:
+            seen = "In training earlier positions change with the last token."
+            found.add("mask_only_in_eval", done, seen)
+            return
+    found.add("training_differs", done, "The two outputs differ.")
+
+
+def _same_for_all(y):
+    return not changed(y, y[:1, :1].expand_as(y))
+
+
+def dropout_place(subject, found):
+    """Drop with one token, whose weight is 1: all or nothing of each head remains."""
+    dropped = subject.variant(dropout=0.5)
+    if dropped is None:
+        raise SkipTest("no dropout was found")
+    said = "random_in_eval dropout_on_scores dropout_unused dropout_not_rescaled"
+    if found.found.keys() & set(said.split()):
+        raise SkipTest("the test of dropout says more")
+    if subject.fixed_length:
+        raise SkipTest("it runs with context_length tokens alone")
+    _rate(subject, found)
+    places = _places(dropped)
+    if any(place == "weights" for place in places):
+        others = [place for place in places if place != "weights"]
+        if others:
+            subject.note(f"Dropout acts on the weights, and on {', '.join(others)}.")
+        return
+    if subject.sizes.get("dropout") is None:
+        raise SkipTest("no argument asks for dropout of the weights")
+    patterns, most = _patterns(dropped)
+    if (places and patterns > 1) or patterns > most:
+        where = f" It acts on {', '.join(places)}." if places else ""
+        done = "One token in training mode, many times, with dropout 0.5."
+        seen = f"The output takes {patterns} forms. Dropped weights give {most} at most"
+        found.add("dropout_elsewhere", done, f"{seen}.{where}")
+
+
+def _patterns(subject):
+    """Return how many outputs one token has, and how many dropped weights can give."""
+    x = subject.tokens(b=1, t=1).expand(512, -1, -1).contiguous()
+    y = subject(x, train=True, seed=3)[:, 0]
+    scale = y.abs().max().clamp_min(1e-12)
+    forms = (y / scale * 1e4).round().unique(dim=0)
+    return len(forms), 2 ** min(subject.sizes.get("num_heads") or 1, 8)
+
+
+def _places(subject):
+    """Return where calls of dropout acted: on weights, scores, values, outputs."""
+    x = subject.tokens(b=2)
+    t = x.shape[1]
+    module = subject.copy()
+    watch = Watch(module)
+    try:
+        subject(x, module, train=True, mode=watch)
+    except CallFailed:
+        return []
+    seen = watch.seen
+    softmax = min((place for place, *_ in seen.softmaxes), default=0)
+    places = []
+    for place, shape, _ in seen.dropouts:
+        if shape == (0, 0) or (shape[-2:] == (t, t) and place > softmax):
+            places.append("weights")
+        elif shape[-2:] == (t, t):
+            places.append("scores")
+        else:
+            before = any(p.place > place for p in seen.products[:1])
+            later = place > max((p.place for p in seen.products), default=0)
+            places.append("inputs" if before else "outputs" if later else "values")
+    return sorted(set(places))
+
+
+def _rate(subject, found):
+    """Compare the spread of two rates: it grows with p / (1 - p)."""
+    if not mean_holds(subject):
+        return
+    spreads = []
+    for rate in RATES:
+        one = subject.variant(dropout=rate)
+        x = one.tokens(b=1, t=2).expand(1024, -1, -1).contiguous()
+        y = one(x, train=True, seed=4)
+        spreads.append(y.var(dim=0).sum().item())
+    if spreads[0] <= 1e-12:
+        return
+    ratio, (low, high) = spreads[1] / spreads[0], RATES
+    meant = high / (1 - high) / (low / (1 - low))
+    # A share of what is kept, taken for one that is dropped, turns this round.
+    if not meant / 1.6 < ratio < meant * 1.6:
+        done = f"The spread of the output with dropout {low} and {high}."
+        seen = f"It grows {ratio:.2f} times, where {meant:.2f} times is meant."
+        found.add("dropout_rate_ignored", done, seen)
+
+
+def order(subject, found):
+    """Exchange two earlier tokens and look at the last one."""
+    x = subject.tokens()
+    if x.shape[1] < 4:
+        raise SkipTest("the layer takes too few tokens")
+    other = x.clone()
+    other[:, [0, 2]] = x[:, [2, 0]]
+    matters = changed(subject(x)[:, -1], subject(other)[:, -1], 1e-4)
+    if torch.equal(subject(x), subject(other)):
+        raise SkipTest("the output does not change with these tokens")
+    if matters:
+        subject.note(
+            "It sees the order of tokens: the last output changes when two earlier "
+            "tokens are exchanged."
+        )
+    else:
+        subject.note(
+            "It does not see the order of earlier tokens: positions have to be added "
+            "before."
+        )

@@ -1,0 +1,162 @@
+"""Tests of what is stored: the state dict, devices, dtypes."""
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+from attncheck.subject import CallFailed
+
+
+def saved(subject, found):
+    """Build a second instance, load the first one's state dict, compare outputs."""
+    second = subject.variant(seed=1)
+    if second is None:
+        raise SkipTest("needs the class, and an instance was given")
+    first = subject.variant(seed=0)
+    done = "A second instance with the state dict of the first, same tokens."
+    try:
+        second.pristine.load_state_dict(first.pristine.state_dict())
+    except RuntimeError as error:
+        found.add("weights_not_saved", done, f"Loading failed: {error}.")
+        return
+    x = first.tokens()
+    if changed(first(x), second(x)):
+        found.add("weights_not_saved", done, "The two instances give other outputs.")
+
+
+def devices(subject, found):
+    """Move the module to another device: PyTorch's device without memory, or a GPU."""
+    # The first operation there makes PyTorch load much of itself, which can take
+    # longer than a call of the reader's class may.
+    torch.ones(1, device="meta").neg()
+    targets = ["meta"]
+    if torch.cuda.is_available():
+        targets.append("cpu" if subject.device.type == "cuda" else "cuda")
+    for device in targets:
+        _move(subject, device, found)
+
+
+def _move(subject, device, found):
+    done = f"Module and tokens moved with .to('{device}')."
+    try:
+        module = subject.copy().to(device)
+    except Exception as error:  # a GPU that is there and cannot be used, for example
+        raise SkipTest(f"the weights cannot go to {device}: {error}") from None
+    try:
+        y = subject(subject.tokens().to(device), module, mode=OneDevice())
+    except CallFailed as failure:
+        if _about_devices(failure):
+            found.add("stays_behind", done, f"It raised {failure}.")
+            return
+        if device == "meta":
+            raise SkipTest("forward looks at values, which 'meta' has not") from None
+        raise
+    if y.device.type != device:
+        found.add("stays_behind", done, f"The output is on {y.device.type}.")
+
+
+class OneDevice(TorchFunctionMode):
+    """Refuses operations on tensors of two devices, as a GPU would.
+
+    PyTorch itself lets some of them pass on its device "meta".
+    """
+
+    # Copying is what these are for, and an index may lie on the CPU.
+    ALLOWED = ("to", "type_as", "copy_", "__getitem__", "view_as", "expand_as")
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        devices = {tensor.device.type for tensor in _tensors((args, kwargs))}
+        if len(devices) > 1 and name not in self.ALLOWED and "like" not in name:
+            both = " and ".join(sorted(devices))
+            raise RuntimeError(
+                f"`{name}` needs all tensors on the same device, but got {both}"
+            )
+        return function(*args, **(kwargs or {}))
+
+
+def _tensors(nested):
+    """Yield the tensors with at least one axis; a lone number may lie anywhere."""
+    if isinstance(nested, torch.Tensor):
+        if nested.dim() > 0:
+            yield nested
+    elif isinstance(nested, dict):
+        yield from _tensors(list(nested.values()))
+    elif isinstance(nested, list | tuple):
+        for entry in nested:
+            yield from _tensors(entry)
+
+
+def _about_devices(failure):
+    text = str(failure).lower()
+    return "device" in text and ("same device" in text or "cpu" in text)
+
+
+def precision(subject, found):
+    """Compute in float64 what was computed in float32: the gap must be rounding."""
+    x = subject.tokens(b=2)
+    y = subject(x)
+    if subject.dtype != torch.float32 or not y.isfinite().all():
+        raise SkipTest("the layer is not in float32, or not finite there")
+    try:
+        fine = subject(x.double(), subject.copy().double())
+    except CallFailed:
+        raise SkipTest("it does not run in float64") from None
+    scale = fine.abs().max().clamp_min(1e-12)
+    gap = ((y - fine).abs().max() / scale).item()
+    # Rounding to float16 leaves 1e-4 to 1e-3, to bfloat16 eight times as much.
+    if gap > 1e-4:
+        done = "The same tokens and weights in float32 and in float64."
+        seen = f"The outputs differ by {gap:.1g} of the largest; rounding leaves 1e-6."
+        found.add("low_precision", done, seen)
+        return
+    _rounded(subject, x.double(), fine, scale, found)
+
+
+def _rounded(subject, x, fine, scale, found):
+    """Shift the input by less than lower precision can see."""
+    step = 2e-5  # float32 sees it, float16 and bfloat16 do not
+    direction = subject.tokens(b=2, seed=21).double()
+    module = subject.copy().double()
+    moved = subject(x + step * direction, module)
+    more = subject(x + 2 * step * direction, subject.copy().double())
+    first, second = moved - fine, more - fine
+    if second.abs().max() < 1e-12 * scale:
+        return  # the output does not change with the input at all
+    # Smooth, the second shift is twice the first; with few digits it jumps.
+    if (second - 2 * first).abs().max() > 0.2 * second.abs().max():
+        done = "In float64, tokens shifted by 2 and by 4 parts in 10^5."
+        found.add("low_precision", done, "The output does not follow in proportion.")
+
+
+def dtypes(subject, found):
+    """Convert the module and call it, with ordinary and with large scores."""
+    x = subject.tokens()
+    if not subject(x).isfinite().all():
+        raise SkipTest("the output is not finite in float32 either")
+    missing = []
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        name = str(dtype).removeprefix("torch.")
+        try:
+            module = subject.copy().to(dtype)
+        except Exception:  # some devices have no float64
+            missing.append(name)
+            continue
+        done = f"Module and tokens converted to {name}."
+        try:
+            y = subject(x.to(dtype), module)
+            large = subject(subject.tokens(size=6.0).to(dtype), module)
+        except CallFailed as failure:
+            if "not implemented" in str(failure):
+                missing.append(name)
+            else:
+                found.add("dtype_stays_behind", done, f"It raised {failure}.")
+            continue
+        if y.dtype != dtype:
+            found.add("dtype_changes", done, f"The output is {y.dtype}.")
+        if not (y.isfinite().all() and large.isfinite().all()):
+            done += " Scores of about 30."
+            found.add("overflows", done, "The output holds NaN or infinity.")
+    if missing:
+        subject.note(f"This PyTorch cannot compute the layer in {', '.join(missing)}.")

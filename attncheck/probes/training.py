@@ -1,0 +1,116 @@
+"""Tests of what happens in training: dropout and gradients."""
+
+import torch
+
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+from attncheck.subject import Failure, guarded
+from attncheck.trace import Watch
+
+P = 0.5
+
+
+def dropout(subject, found):
+    """Run many copies of one sequence with dropout 0.5 and look at their mean."""
+    subject = subject.variant(dropout=P)
+    if subject is None:
+        raise SkipTest("no dropout was found")
+    if "random_in_eval" in found.found:
+        raise SkipTest("the layer is random in eval()")
+    linear = mean_holds(subject)
+    _without_biases(subject)
+    x = subject.tokens(b=1)
+    x = x.expand(_copies(subject), -1, -1).contiguous()
+    expected, y = subject(x), subject(x, train=True, seed=1)
+    if not expected.isfinite().all():
+        raise SkipTest("the output is not finite without dropout either")
+    if _too_early(subject, x, y, found):
+        return
+    if not changed(expected, y):
+        done = f"The same tokens in train() and eval(), with dropout {P}."
+        found.add("dropout_unused", done, "The outputs are equal.")
+        return
+    if not linear:
+        raise SkipTest("a norm acts after dropout, so the mean may change")
+    mean, expected = y.mean(dim=0), expected[0]
+    ratio = ((mean * expected).sum() / expected.square().sum()).item()
+    if not 0.8 < ratio < 1.25:
+        done = f"The mean over {len(x)} runs with dropout {P}, against eval()."
+        seen = f"On average the output is {ratio:.2f} times as large."
+        found.add("dropout_not_rescaled", done, seen)
+
+
+def mean_holds(subject):
+    """Whether dropout of weights may not change the mean: no norm comes after it."""
+    if subject.layer.prenorm or subject.layer.qk_norm:
+        return True
+    module = subject.copy()
+    watch = Watch(module)
+    try:
+        subject(subject.tokens(b=1), module, mode=watch)
+    except Failure:
+        return True
+    return "a norm" not in watch.seen.extras
+
+
+def _too_early(subject, x, y, found):
+    """Tell whether scores are dropped: with equal values, that cannot show."""
+    if not y.isfinite().all():
+        done = f"Training mode with dropout {P}."
+        seen = "The output holds NaN; in eval() it does not."
+        found.add("dropout_on_scores", done, seen)
+        return True
+    equal = x[:, :1].expand_as(x).contiguous()
+    still = not changed(subject(equal), subject(equal, train=True, seed=1), 1e-4)
+    if still and changed(y[:1].expand_as(y), y):
+        done = f"Training mode with dropout {P}: random tokens, then equal tokens."
+        seen = (
+            "The output varies for random tokens but never for equal ones, so the "
+            "weights still sum to 1 after dropout."
+        )
+        found.add("dropout_on_scores", done, seen)
+        return True
+    return False
+
+
+def _copies(subject):
+    return 512 if subject.sizes["d_in"] <= 128 else 128
+
+
+def _without_biases(subject):
+    """Set biases to 0, since dropout does not touch them and the ratio would blur."""
+    with torch.no_grad():
+        for name, parameter in subject.pristine.named_parameters():
+            if parameter.dim() == 1 and "bias" in name:
+                parameter.zero_()
+
+
+def gradients(subject, found):
+    """Send a gradient back and see where it arrives."""
+    module = subject.copy()
+    x = subject.tokens().requires_grad_()
+    # Times 1, since PyTorch itself refuses to change a leaf of the graph in place.
+    y = subject(x * 1.0, module, train=True, grad=True)
+    if not y.isfinite().all():
+        raise SkipTest("the output is not finite")
+    done = "A gradient sent back from a random sum of the outputs."
+    if not y.requires_grad:
+        found.add("no_gradient", done, "The output is cut off from all weights.")
+        return
+    generator = torch.Generator().manual_seed(3)
+    loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
+    guarded(subject.worker, loss.backward, "backward_raises")
+    if x.grad is None:
+        found.add("no_gradient", done, "No gradient arrives at the input.")
+        return
+    cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    if cut:
+        found.add("gradient_missing", done, f"None arrives at {', '.join(cut)}.")
+
+
+def _cut_off(parameter):
+    """Whether no gradient arrives. That of a key's bias is 0 by nature: let it be."""
+    if not parameter.requires_grad:
+        return False
+    gradient = parameter.grad
+    return gradient is None or (parameter.dim() > 1 and not gradient.any())

@@ -1,0 +1,54 @@
+"""The pytest plugin: its fixtures are there wherever the package is installed.
+
+It imports nothing but pytest, so that test runs without attention start as fast as
+before; PyTorch is imported when a test asks for a check.
+"""
+
+import pytest
+
+
+@pytest.fixture
+def check_attention():
+    """Return a function that checks a class and fails the test with the report."""
+
+    def run(*arguments, **named):
+        __tracebackhide__ = True  # the report says all, our frames say nothing
+        from attncheck import check
+
+        report = check(*arguments, **named)
+        report.raise_for_failures()
+        return report
+
+    return run
+
+
+@pytest.fixture
+def attention_subtests(subtests):
+    """Return a function that checks a class, with a subtest for each of its tests."""
+
+    def run(*arguments, **named):
+        __tracebackhide__ = True
+        from attncheck import check
+
+        report = check(*arguments, **named)
+        if not report.usable:
+            report.raise_for_failures()
+        for result in report.results:
+            with subtests.test(msg=result.test):
+                _tell(report, result)
+        return report
+
+    return run
+
+
+def _tell(report, result):
+    __tracebackhide__ = True
+    if result.outcome == "not run":
+        pytest.skip(result.why)
+    if result.outcome == "broken":
+        pytest.fail(result.why, pytrace=False)
+    failing = report.failing()
+    told = [f for f in failing if f.mistake in result.mistakes or f.test == result.test]
+    if told:
+        lines = [f"{f.mistake} ({f.code}): {f.title}. {f.seen}" for f in told]
+        pytest.fail("\n".join(lines), pytrace=False)

@@ -1,0 +1,309 @@
+"""Attention computed step by step in float64, right or with mistakes."""
+
+from dataclasses import dataclass
+
+import torch
+
+from attncheck.layer import Layer, Rope, memory_tokens, normalize, rotate
+
+PLAIN = Layer()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to compute attention. The defaults are right; each change is a mistake.
+
+    Attributes:
+        source: what queries, keys and values are made with: "q", "k", "v" for the
+            projections, "x" for the input itself.
+        split: how queries, keys and values are cut into heads.
+        join: how the heads are put together.
+        attend: "tokens", or "heads" for attention among the heads of one token.
+        scale: what the scores are multiplied with; see :func:`_factor`.
+        mask: which scores are hidden; see :func:`hidden`.
+        fill: the score of a hidden position.
+        mask_by: "fill", "adding ones", or "after softmax".
+        softmax: the axis that is normalized, or "none", "twice", "all", "safe".
+        turned: "scores" or "weights" to transpose these.
+        scale_weights: also divide the attention weights by √d_head.
+        groups: how neighboring query heads share a key, and how a value: "blocks",
+            "tiles", or "first" for all the same one.
+        use_bias, use_out, add_input: what the layer adds around attention.
+        merge: "concatenate" heads, or "sum" or "mean" them.
+        one_head: not to split at all.
+        rotated: what is wrong with rotary positions; see :func:`_rotated`.
+        norm: which of "q", "k" are normalized, or "width" for all heads at once.
+        prenormed: which of the three come from the normalized input.
+        cap: "scores", "masked scores" or "none".
+        bias: the sign of the bias by distance, or "steep" or "none".
+        window: how much larger the window is than meant.
+    """
+
+    source: tuple = ("q", "k", "v")
+    split: tuple = ("transpose", "transpose", "transpose")
+    join: str = "transpose"
+    attend: str = "tokens"
+    scale: str = "1/√d_head"
+    mask: str = "future"
+    fill: float = -torch.inf
+    mask_by: str = "fill"
+    softmax: int | str = -1
+    turned: str = ""
+    scale_weights: bool = False
+    groups: tuple = ("blocks", "blocks")
+    use_bias: bool = True
+    use_out: bool = True
+    add_input: bool = False
+    merge: str = "concatenate"
+    one_head: bool = False
+    rotated: str = "both"
+    norm: str = "qk"
+    prenormed: str = "qkv"
+    cap: str = "scores"
+    bias: str = "-"
+    window: int | None = 0
+
+
+RIGHT = Recipe()
+
+
+def attention(x, projections, recipe=RIGHT, layer=PLAIN):
+    """Compute the layer's output (b, t, width) for tokens ``x`` (b, t, d_in).
+
+    Raises:
+        RuntimeError: the recipe does not fit the shapes, so it is not the mistake.
+    """
+    return Computation(x, projections, layer).output(recipe)
+
+
+class Computation:
+    """Attention of one input, which keeps what several recipes have in common.
+
+    Args:
+        x: tokens (b, t, d_in).
+        projections: the weights.
+        layer: what acts besides attention.
+    """
+
+    def __init__(self, x, projections, layer=PLAIN):
+        self.x = x.double()
+        self.p = projections
+        self.layer = layer
+        if layer.memory:
+            self.memory = memory_tokens(layer.memory, x).double()
+        self._kept = {}
+
+    def output(self, recipe):
+        """Return the output (b, t, width)."""
+        r, p = recipe, self.p
+        context = self.context(r)
+        context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
+        if p.out is not None and r.use_out:
+            context = _project(context, p.out, use_bias=True)
+        return context + self.x if r.add_input else context
+
+    def weights(self, recipe):
+        """Return the attention weights (b, h, t_q, t_k)."""
+        r = recipe
+        scores = (r.scale, r.softmax, r.turned, r.scale_weights, r.cap, r.bias)
+        masking = (r.mask, r.fill, r.mask_by, r.window)
+        heads = (self._key(r, 0), self._key(r, 1), r.attend, r.groups)
+        return self._once((scores, masking, heads), lambda: self._weights(r))
+
+    def context(self, recipe):
+        """Return the sum of values for each head."""
+        r = recipe
+        values = self._heads(r, 2)
+        if r.attend == "heads":
+            values = values.transpose(1, 2)
+        return self.weights(r) @ values
+
+    def _once(self, key, function):
+        if key not in self._kept:
+            self._kept[key] = function()
+        return self._kept[key]
+
+    def _key(self, r, slot):
+        norms = (r.norm, r.prenormed)
+        return (slot, r.source[slot], r.split[slot], r.use_bias, r.one_head, norms,
+                r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
+
+    def _heads(self, r, slot):
+        return self._once(self._key(r, slot), lambda: self._made(r, slot))
+
+    def _made(self, r, slot):
+        """Return queries, keys or values (b, h, t, d_head) as the recipe does."""
+        p, layer = self.p, self.layer
+        name, how = r.source[slot], r.split[slot]
+        x = self.x if slot == 0 or not layer.memory else self.memory
+        if layer.prenorm and "qkv"[slot] in r.prenormed:
+            x = normalize(x, layer.prenorm, layer.norm_of("x"))
+        pairs = {"q": p.query, "k": p.key, "v": p.value}
+        made = x if name == "x" else _project(x, pairs[name], r.use_bias)
+        normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
+        if layer.qk_norm and r.norm == "width" and slot < 2:
+            made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
+        across = r.rotated == "across heads" and slot < 2
+        if layer.rope and across:
+            made = _rotated(made[:, None], layer.rope, "both", slot)[:, 0]
+        heads = 1 if r.one_head else max(made.shape[-1] // p.d_head, 1)
+        made = _split(made, heads, how)
+        if normed and r.norm != "width":
+            made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
+        if layer.rope and not across:
+            made = _rotated(made, layer.rope, r.rotated, slot)
+        if slot > 0:
+            h = 1 if r.one_head else p.num_heads
+            made = _share(made, h, r.groups[slot - 1])
+        return made
+
+    def _weights(self, r):
+        q, k = self._heads(r, 0), self._heads(r, 1)
+        if r.attend == "heads":
+            q, k = q.transpose(1, 2), k.transpose(1, 2)
+        scores = q @ k.transpose(2, 3) * _factor(r.scale, self.p, self.x.shape[1])
+        if self.layer.alibi:
+            scores = scores + _distances(r.bias, *scores.shape[1:])
+        cap = self.layer.softcap
+        if cap and r.cap == "scores":
+            scores = cap * torch.tanh(scores / cap)
+        mask = hidden(r.mask, *scores.shape[-2:])
+        window = self.layer.window
+        if window and r.window is not None:
+            mask = mask | _far(window + r.window, *scores.shape[-2:], r.mask)
+        weights = _masked(scores, mask, r, cap if r.cap == "masked scores" else None)
+        return weights * self.p.d_head**-0.5 if r.scale_weights else weights
+
+
+def hidden(which, t_q, t_k):
+    """Return the mask (t_q, t_k), True where a score is hidden."""
+    i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
+    return {
+        "future": j > i,
+        "none": (j > i) & False,
+        "past": j < i,
+        "future and self": j >= i,
+        "past and self": j <= i,
+        "beyond the next": j > i + 1,
+    }[which]
+
+
+def _far(window, t_q, t_k, mask):
+    i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
+    # Without a causal mask a window reaches to both sides.
+    return (i - j).abs() >= window if mask == "none" else i - j >= window
+
+
+def _distances(how, h, t_q, t_k):
+    """Return the bias by distance (h, t_q, t_k): -slope · |i - j|."""
+    i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
+    heads = torch.arange(1, h + 1, dtype=torch.float64)
+    slopes = 2.0 ** (-8 * heads / h)
+    if how == "steep":  # the heads counted alone, without their number
+        slopes = 2.0**-heads
+    elif how == "from 0":
+        slopes = 2.0 ** (-8 * (heads - 1) / h)
+    sign = {"+": 1.0, "none": 0.0}.get(how, -1.0)
+    return sign * slopes[:, None, None] * (i - j).abs()
+
+
+def _rotated(x, rope, how, slot):
+    """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
+    sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": ()}
+    if slot not in sides.get(how, (0, 1)):
+        return x
+    start = 1.0 if how == "offset" and slot == 0 else 0.0
+    positions = torch.arange(x.shape[-2], dtype=x.dtype) + start
+    if how == "opposite" and slot == 1:
+        positions = -positions
+    if how == "twice":
+        positions = 2 * positions
+    width = {"half steps": 2 * x.shape[-1], "whole width": x.shape[-1] * x.shape[1]}
+    if how.startswith("base "):
+        rope = Rope(rope.pairing, float(how[5:]), rope.share)
+    elif "neighbors" in how or how == "halves":
+        rope = Rope(how, rope.base, rope.share)
+    return rotate(x, rope, positions, width.get(how))
+
+
+def _project(x, pair, use_bias):
+    weight, bias = pair
+    y = x @ weight.double().T
+    return y + bias.double() if use_bias and bias is not None else y
+
+
+def _factor(scale, projections, t):
+    d_head, d_out = projections.d_head, projections.query[0].shape[0]
+    return {
+        "1/√d_head": d_head**-0.5,
+        "1": 1.0,
+        "1/√d_out": d_out**-0.5,
+        "1/√d_in": projections.d_in**-0.5,
+        "1/d_head": 1 / d_head,
+        "1/d_out": 1 / d_out,
+        "√d_head": d_head**0.5,
+        "1/√t": t**-0.5,
+        "1/√h": projections.num_heads**-0.5,
+    }[scale]
+
+
+def _split(x, h, how):
+    """Cut (b, t, width) into heads (b, h, t, d_head), as meant or as mistaken."""
+    b, t, width = x.shape
+    if how == "view":  # straight to the target shape: mixes tokens
+        return x.reshape(b, h, t, width // h)
+    if how == "interleaved":  # heads and d_head exchanged
+        return x.reshape(b, t, width // h, h).permute(0, 3, 1, 2)
+    return x.reshape(b, t, h, width // h).transpose(1, 2)
+
+
+def _share(x, h, groups):
+    """Repeat the keys or values of grouped heads until there are h."""
+    repeats = h // x.shape[1]
+    if repeats <= 1:
+        return x
+    if groups == "tiles":
+        return x.repeat(1, repeats, 1, 1)
+    if groups == "first":
+        return x[:, :1].expand(-1, h, -1, -1)
+    return x.repeat_interleave(repeats, dim=1)
+
+
+def _masked(scores, mask, recipe, cap):
+    if recipe.turned == "scores":
+        scores = scores.transpose(-2, -1)
+    if recipe.mask_by == "adding ones":
+        scores = scores + mask
+    elif recipe.mask_by == "fill":
+        scores = scores.masked_fill(mask, recipe.fill)
+    if cap:
+        scores = cap * torch.tanh(scores / cap)
+    weights = _normalize(scores, recipe.softmax)
+    if recipe.mask_by == "after softmax":
+        weights = weights.masked_fill(mask, 0.0)
+    return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
+
+
+def _normalize(scores, how):
+    if how == "none":
+        return scores
+    if how == "all":
+        return torch.softmax(scores.flatten(1), dim=-1).view(scores.shape)
+    if how == "twice":
+        return torch.softmax(torch.softmax(scores, dim=-1), dim=-1)
+    if how == "safe":  # as PyTorch's own: zeros where everything is hidden
+        return torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    return torch.softmax(scores, dim=how)
+
+
+def _join(context, recipe):
+    """Put heads (b, h, t, d_head) together to (b, t, width)."""
+    b, h, t, d_head = context.shape
+    if recipe.merge != "concatenate":
+        total = context.sum(dim=1)
+        return total / h if recipe.merge == "mean" else total
+    if recipe.join == "view":  # without moving the heads back: mixes tokens
+        return context.reshape(b, t, h * d_head)
+    if recipe.join == "interleaved":
+        return context.permute(0, 2, 3, 1).reshape(b, t, h * d_head)
+    return context.transpose(1, 2).reshape(b, t, h * d_head)

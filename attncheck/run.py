@@ -1,0 +1,230 @@
+"""The check itself: build, call, probe, report."""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from attncheck import build, limits
+from attncheck.build import UnusableError
+from attncheck.collector import Collector
+from attncheck.first_call import RUNS, first_call
+from attncheck.given_reference import reference_from
+from attncheck.layer import OPTIONS, described
+from attncheck.probes import PROBES
+from attncheck.report import Report
+from attncheck.source import Source
+from attncheck.subject import (
+    Failure,
+    How,
+    random_state_kept,
+)
+from attncheck.surroundings import process_kept, quiet, settings_kept
+from attncheck.variants import (
+    first_subject,
+)
+
+TESTS = [RUNS, *(test for test, _ in PROBES)]
+
+
+def check(
+    module_or_class: object,
+    reference: object = None,
+    causal: bool = True,
+    *,
+    weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
+    call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
+    layout: str = "btd",
+    time_limit: float = 10.0,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
+    """Test an attention class by what it does, and name the mistake.
+
+    Works for any module that maps (b, t, d_in) to (b, t, d_out). The module given is
+    copied; it, its mode and the global random state stay as they are. Weights of the
+    copy are drawn anew, so that mistakes show.
+
+    Args:
+        module_or_class: a class derived from ``nn.Module``, an instance, or a
+            function of x.
+        reference: what is right. None: attention computed from the module's own
+            weights. A module or class with the same parameter names: it gets the
+            weights, and no buffers. A function (module, x). False: leave the
+            comparison out.
+        causal: whether a token may not see the future.
+        weights: function (module) that returns a dictionary with "query", "key",
+            "value", if there is one "out", each a weight (out, in) or a pair of it
+            and a bias, and "num_heads". For weights that the check does not find.
+        call: function (module, x), where module(x) is not the way to call it.
+        layout: "btd", or "tbd" where the first axis is meant for the tokens.
+        time_limit: seconds that one call may take.
+        select: codes or names of the mistakes to report, such as "ATT2"; others are
+            left out. Nothing: all.
+        ignore: codes or names of mistakes that are left out.
+        strict: also fail on warnings, and where it could not be compared.
+        **arguments: for the constructor, by the chapter's names or its own. Without
+            any, d_in=16, d_out=16, context_length=8, dropout=0.0, num_heads=4, as far
+            as the constructor takes them. And what the layer does besides attention:
+            rope=True, "halves", "neighbors" or a dictionary with pairing, base and
+            share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
+            softcap=…; memory=…, the number of tokens that keys and values come from
+            in cross-attention.
+
+    Returns:
+        :class:`attncheck.Report`, which prints as text and shows as a table.
+        Whatever the class does, this function does not raise;
+        ``report.raise_for_failures()`` does.
+
+    Example:
+        >>> import attention
+        >>> attention.check(attention.MultiHeadAttention).ok
+        True
+
+    Note:
+        The time limit is kept by a second thread. Python code that loops is stopped;
+        a C function that never returns is left behind in its thread, and one that
+        holds Python's lock cannot be limited at all. The command line runs the class
+        in a process of its own.
+    """
+    if not isinstance(time_limit, int | float) or not time_limit > 0:
+        raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")
+    worker = limits.Worker(time_limit)
+    collector = Collector()
+    report = Report(subject=_name(module_or_class), strict=strict)
+    with contextlib.ExitStack() as kept:
+        # Prints and warnings of the class would bury the report.
+        kept.enter_context(quiet())
+        kept.enter_context(_memory())
+        kept.enter_context(random_state_kept(_device(module_or_class)))
+        # Tensors made in inference mode, or without gradients, could not be trained.
+        kept.enter_context(torch.inference_mode(False))
+        kept.enter_context(torch.enable_grad())
+        changes = kept.enter_context(settings_kept())
+        kept.enter_context(process_kept())
+        try:
+            layer = described(**_layer_options(module_or_class, arguments))
+            causal = causal and not layer.memory  # a memory is there from the start
+            source = Source(module_or_class, arguments, causal, worker)
+            report.subject = source.label
+            report.notes += source.notes
+            how = How(call, _layout(layout), weights, layer)
+            _run(source, reference, causal, how, collector, report)
+        except UnusableError as error:
+            report.usable = False
+            report.problem = str(error)
+        except Exception as error:
+            # Nobody who checks a class should meet a traceback of the checker.
+            report.usable = False
+            report.problem = (
+                f"the checker itself failed ({type(error).__name__}: "
+                f"{build.first_line(error)}). Nothing is known about the class."
+            )
+        finally:
+            worker.close()
+        _tell_settings(changes(), collector)
+    if report.usable:
+        report.take(collector, select, ignore)
+    return report
+
+
+def _layer_options(given, arguments):
+    """Take what describes the layer; leave what the constructor asks for too."""
+    names = []
+    if inspect.isclass(given):
+        with contextlib.suppress(TypeError, ValueError):
+            names = list(inspect.signature(given).parameters)
+    options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    for name in options:
+        if name not in names:
+            del arguments[name]
+    return options
+
+
+def _tell_settings(names, collector):
+    # Imports of any kind change these two, PyTorch's own included.
+    imports = ("the path of imports", "the environment")
+    names = [name for name in names if name not in imports]
+    if names:
+        collector.start(RUNS)
+        done = "Settings of the process before and after all tests."
+        seen = f"Changed: {', '.join(names)}. They were given back."
+        collector.add("changes_settings", done, seen)
+
+
+def _run(source, reference, causal, how, collector, report):
+    try:
+        subject = first_subject(source, causal, how, source.build())
+    except Failure as failure:
+        done = f"Built as {source.label}."
+        if failure.mistake == "environment":
+            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
+        collector.cannot_run(RUNS, failure, done)
+        collector.not_run(TESTS[1:], "there is no instance")
+        return
+    report.notes = subject.notes = source.notes
+    subject.skip_reference = reference is False
+    if reference is not None and reference is not False:
+        subject.reference = reference_from(reference, source)
+    subject = first_call(source, subject, collector, TESTS[1:])
+    if subject is not None:
+        _probe(subject, collector)
+
+
+# Without the right to shorter inputs, these have nothing to say.
+_NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
+# Where these are found, whatever else shows may follow from them.
+_STOP = {"init_missing": "its weights are not initialized"}
+
+
+def _probe(subject, collector):
+    for place, (test, probe) in enumerate(PROBES):
+        if subject.fixed_length and test in _NEED_LENGTHS:
+            collector.not_run([test], "it runs with context_length tokens alone")
+            continue
+        left = TESTS[place + 1 :]
+        if "hangs" in collector.found:
+            collector.not_run(left, "a call did not return")
+            return
+        for name, why in _STOP.items():
+            if name in collector.found:
+                collector.not_run(left, why)
+                return
+        # The time in calls of the class: the checker's own does not count.
+        spent = subject.worker.spent
+        if spent > 3 * subject.worker.seconds:
+            collector.not_run(left, "the time is used up")
+            seen = f"The calls so far took {spent:.1f} s, 3 · time_limit is allowed."
+            collector.add("slow", "All tests one after the other.", seen)
+            return
+        collector.run(test, probe, subject)
+
+
+def _layout(layout):
+    if layout not in ("btd", "tbd"):
+        raise UnusableError(
+            f'layout must be "btd" or "tbd", but got {layout!r}. "tbd" is for layers '
+            f"whose first axis counts tokens."
+        )
+    return layout
+
+
+def _name(given):
+    return getattr(given, "__name__", type(given).__name__)
+
+
+def _device(given):
+    if isinstance(given, nn.Module):
+        for parameter in given.parameters():
+            return parameter.device
+    return None
+
+
+def _memory():
+    # A GPU's driver reserves far more addresses than it uses: no limit there.
+    return contextlib.nullcontext() if torch.cuda.is_available() else limits.memory()

@@ -1,0 +1,156 @@
+"""What the reader gave, and how to build modules and variants from it."""
+
+import inspect
+
+import torch
+from torch import nn
+
+from attncheck.build import (
+    ALIASES,
+    DEFAULTS,
+    FunctionModule,
+    UnusableError,
+    constructor_arguments,
+    duplicate,
+    is_lazy,
+    whole_sizes,
+)
+from attncheck.projections import find
+from attncheck.subject import guarded, seed_everything
+
+
+class Source:
+    """A class with its arguments, an instance, or a function.
+
+    Args:
+        given: class, instance or function.
+        arguments: the reader's constructor arguments, or sizes of the instance.
+        causal: passed to a constructor that asks for it.
+        worker: runs the constructor.
+
+    Attributes:
+        label: what is checked, in words.
+        sizes: d_in, d_out, context_length, num_heads; None where unknown.
+        notes: remarks on the arguments.
+
+    Raises:
+        UnusableError: nothing that can be tested.
+    """
+
+    def __init__(self, given, arguments, causal, worker):
+        self.given = given
+        self.worker = worker
+        self.notes = []
+        self.mapped = {}
+        self.arguments = {}
+        self.is_class = inspect.isclass(given)
+        whole_sizes(arguments)
+        if self.is_class:
+            self._take_class(given, arguments, causal)
+        elif isinstance(given, nn.Module):
+            self.label = f"{type(given).__name__} (an instance)"
+        elif inspect.isroutine(given):
+            self.label = f"{getattr(given, '__name__', 'function')} (a function)"
+        else:
+            raise UnusableError(
+                f"expected a class, a module or a function, but got {given!r:.80} "
+                f"({type(given).__name__}). Pass the class itself, as in "
+                f"check(MyAttention), or from a terminal path/to/file.py:MyAttention."
+            )
+        self.sizes = {name: arguments.get(name) for name in DEFAULTS}
+        for ours, theirs in self.mapped.items():
+            if ours in self.sizes:
+                self.sizes[ours] = self.arguments[theirs]
+
+    def _take_class(self, given, arguments, causal):
+        if not issubclass(given, nn.Module):
+            raise UnusableError(
+                f"{given.__name__} is a class, but no torch.nn.Module. Derive it from "
+                f"nn.Module, or pass a function from x to context vectors."
+            )
+        self.arguments, self.mapped = constructor_arguments(given, arguments, causal)
+        ignored = [name for name in arguments if self._ignores(name)]
+        if ignored:
+            self.notes.append(
+                f"{given.__name__} takes no {', '.join(ignored)}: ignored in building."
+            )
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        self.label = f"{given.__name__}({shown})"
+
+    def _ignores(self, name):
+        return name not in self.arguments and name not in self.mapped
+
+    def build(self, seed=0, **changes):
+        """Return a module: built after ``seed`` with changed arguments, or a copy.
+
+        Raises:
+            Failure: the constructor raised or did not return.
+            UnusableError: the instance cannot be copied.
+        """
+        if not self.is_class:
+            if isinstance(self.given, nn.Module):
+                return duplicate(self.given)
+            return FunctionModule(self.given)
+        own = changes.pop("own", {})
+        changes = {self.mapped[name]: value for name, value in changes.items()}
+
+        def job():
+            seed_everything(seed, torch.device("cpu"))
+            with torch.enable_grad():
+                return self.given(**(self.arguments | changes | own))
+
+        return guarded(self.worker, job, "constructor_raises")
+
+    def complete_sizes(self, module):
+        """Read from the built module the sizes that no argument told."""
+        sizes = self.sizes
+        for name in ("d_in", "context_length", "num_heads"):
+            if sizes[name] is None:
+                sizes[name] = _attribute(module, name)
+        if is_lazy(module):
+            sizes["d_in"] = sizes["d_in"] or DEFAULTS["d_in"]
+            return
+        readings = find(module, sizes["num_heads"], sizes["d_in"])
+        if readings and not ("d_in" in self.mapped and self.is_class):
+            sizes["d_in"] = readings[0].d_in
+        if sizes["d_in"] is None:
+            sizes["d_in"] = _last_width(module) or DEFAULTS["d_in"]
+        if sizes["context_length"] is None:
+            sizes["context_length"] = _mask_length(module)
+
+
+def _attribute(module, ours):
+    """Return an integer that the module keeps under one of the known names."""
+    for name in ALIASES[ours]:
+        value = getattr(module, name, None)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _last_width(module):
+    widths = [p.shape[-1] for p in module.parameters() if p.dim() == 2]
+    return widths[0] if widths else None
+
+
+def _mask_length(module):
+    """Return the size of a square buffer whose name says that it is a mask."""
+    for name, buffer in module.named_buffers():
+        masks = ("mask", "tril", "triu", "bias")
+        square = buffer.dim() >= 2 and buffer.shape[-1] == buffer.shape[-2]
+        if square and name.split(".")[-1].strip("_").endswith(masks):
+            return buffer.shape[-1]
+    return None
+
+
+def set_dropout(module, p):
+    """Set every dropout of a module to ``p``; return whether there was any."""
+    found = False
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p, found = p, True
+        for name in ALIASES["dropout"]:
+            if isinstance(getattr(part, name, None), float):
+                setattr(part, name, p)
+                found = True
+    return found

@@ -1,0 +1,291 @@
+"""The module under test: calls it within limits and never lets it escape."""
+
+import contextlib
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from attncheck.build import (
+    UnusableError,
+    duplicate,
+    first_line,
+    randomise,
+)
+from attncheck.calling import inputs, mask_of_pytorch, with_memory
+from attncheck.layer import Layer, memory_tokens
+from attncheck.limits import TimedOutError, is_out_of_memory, message
+from attncheck.projections import find, from_adapter
+from attncheck.reference import PLAIN
+
+
+class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
+    """The module did not do what was asked.
+
+    Attributes:
+        mistake: the name of the mistake that this is.
+    """
+
+    def __init__(self, mistake, text):
+        super().__init__(text)
+        self.mistake = mistake
+
+
+class CallFailed(Failure):
+    """It raised, or returned something else than (b, t, width)."""
+
+
+class CallHung(Failure):
+    """It did not return. Its thread is lost, so no test can go on."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How to call a module, and what it is meant to do.
+
+    Attributes:
+        call: function (module, x) for modules that are not called as module(x).
+        layout: "btd" or "tbd".
+        weights: function (module) for weights under unknown names.
+        layer: what acts besides attention.
+        one_by_one: give it each sequence (t, d_in) alone.
+    """
+
+    call: object = None
+    layout: str = "btd"
+    weights: object = None
+    layer: Layer = PLAIN
+    one_by_one: bool = False
+
+
+class Subject:
+    """A module with the sizes it was made for, and the way to call it.
+
+    Args:
+        module: the module; it is copied, never changed.
+        worker: runs every call, within its time limit.
+        causal: whether tokens may not see the future.
+        sizes: d_in, context_length, num_heads as far as they are known.
+        how: :class:`How` to call it and what it is meant to do.
+
+    Attributes:
+        fresh: a copy with the weights that it was built with.
+        pristine: a copy with weights drawn anew, so that mistakes show.
+    """
+
+    def __init__(self, module, worker, causal, sizes, how):
+        self.worker = worker
+        self.causal = causal
+        self.sizes = sizes
+        self.how = how
+        self.layer = how.layer
+        self.layout = how.layout
+        self.keeps_state = True  # until a probe has shown that it does not
+        self.notes = []
+        self.replaced_memory = None  # the token of the memory that is another one
+        self.limit = None  # the most tokens allowed
+        self.fixed_length = None  # set where it takes no other number of tokens
+        self.reference = None
+        self.skip_reference = False
+        self.uneven = None  # the same with d_in ≠ d_out
+        if any(p.is_meta for p in module.parameters()):
+            raise UnusableError("its parameters are on 'meta', without values.")
+        self.pristine = duplicate(module)
+        self.fresh = duplicate(module)
+        floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
+        if floating and floating[0].dtype in (torch.float16, torch.bfloat16):
+            self.pristine.float()
+        randomise(self.pristine)
+        self.device = floating[0].device if floating else torch.device("cpu")
+        self.dtype = torch.float32
+        if floating and floating[0].dtype == torch.float64:
+            self.dtype = torch.float64
+        self._shared = None
+
+    def copy(self):
+        """Return a copy of the module that a probe may change."""
+        return duplicate(self.pristine)
+
+    def tokens(self, b=3, t=6, seed=0, size=1.0):
+        """Return random tokens (b, t, d_in), t no more than the layer allows."""
+        generator = torch.Generator().manual_seed(seed)
+        t = self.fixed_length or min(t, self.sizes.get("context_length") or t)
+        x = torch.randn(b, t, self.sizes["d_in"], generator=generator) * size
+        return x.to(self.device, self.dtype)
+
+    def __call__(
+        self,
+        x,
+        module=None,
+        train=False,
+        seed=0,
+        grad=False,
+        mode=None,
+        any_shape=False,
+    ):
+        """Return the module's output (b, t, width) for a copy of ``x``.
+
+        Args:
+            x: tokens (b, t, d_in).
+            module: the module to call; None for one that nothing has disturbed.
+            train: in training mode, not in eval().
+            seed: for dropout.
+            grad: keep the graph, and give ``x`` itself, not a copy.
+            mode: a context to run in.
+            any_shape: return the output even if it is not (b, t, width).
+
+        Raises:
+            CallFailed: it raised, or returned no (b, t, width).
+            CallHung: it did not return in time.
+        """
+        if module is None:
+            module = self._fresh()
+        module.train(train)
+        given = x if grad else x.detach().clone()
+
+        def job():
+            seed_everything(seed, self.device)
+            with torch.set_grad_enabled(grad), mode or contextlib.nullcontext():
+                return self._forward(module, given)
+
+        y = self._unwrap(guarded(self.worker, job, "forward_raises"))
+        if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
+            text = f"the input has the shape {tuple(x.shape)}, the output "
+            raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}")
+        return y
+
+    def candidates(self):
+        """Return the readings of the weights, or an empty list."""
+        if self.how.weights is not None:
+            try:
+                return [from_adapter(self.how.weights(self.pristine)).cpu()]
+            except Exception as error:
+                raise UnusableError(
+                    f"weights(module) failed: {first_line(error)}"
+                ) from error
+        found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
+        return [projections.cpu() for projections in found]
+
+    def note(self, text):
+        """Keep a remark for the report, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _fresh(self):
+        """Return a module that no earlier call can have disturbed."""
+        if self.keeps_state:
+            return self.copy()
+        if self._shared is None:
+            self._shared = self.copy()
+        return self._shared
+
+    def _forward(self, module, x):
+        if self.how.one_by_one:
+            outputs = [self._plain_call(module, one) for one in x]
+            if all(isinstance(y, torch.Tensor) for y in outputs):
+                return torch.stack(outputs)
+            return outputs[0]
+        x = x.transpose(0, 1) if self.layout == "tbd" else x
+        return self._plain_call(module, x)
+
+    def _plain_call(self, module, x):
+        if self.how.call is not None:
+            return self.how.call(module, x)
+        if self.layer.memory:
+            memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
+            memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
+            return with_memory(module)(module, x, memory)
+        if isinstance(module, nn.MultiheadAttention):
+            given = mask_of_pytorch(module, x, self.causal)
+            return module(x, x, x, **given)
+        places, names = inputs(module)
+        return module(*[x] * places, **dict.fromkeys(names, x))
+
+    def _memory(self, x):
+        memory = memory_tokens(self.layer.memory, x)
+        if self.replaced_memory is not None:
+            memory = memory.clone()
+            memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]
+        return memory
+
+    def _unwrap(self, output):
+        if isinstance(output, tuple | list) and output:
+            self.note(
+                f"forward returned a {type(output).__name__} of {len(output)}; its "
+                f"first entry was tested."
+            )
+            output = output[0]
+        if not isinstance(output, torch.Tensor):
+            raise CallFailed("not_a_tensor", f"it returned {type(output).__name__}")
+        if self.layout == "tbd" and output.dim() >= 2:
+            output = output.transpose(0, 1)
+        return output
+
+
+def guarded(worker, job, mistake):
+    """Run a job of the reader's code; turn whatever goes wrong into a Failure.
+
+    Raises:
+        CallFailed: it raised.
+        CallHung: it did not return in time.
+        UnusableError: it wants other arguments.
+    """
+    try:
+        return worker.call(job)
+    except UnusableError:
+        raise
+    except TimedOutError:
+        text = f"one call had not returned after {worker.seconds:g} s"
+        raise CallHung("hangs", text) from None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        mistake = "out_of_memory" if is_out_of_memory(error) else mistake
+        mistake = "environment" if _is_environment(error) else mistake
+        text = f"{type(error).__name__}: {first_line(error)}{_where(error)}"
+        raise CallFailed(mistake, text) from None
+
+
+def _is_environment(error):
+    """Whether this PyTorch lacks what the code needs, which is no mistake of it."""
+    text = message(error)
+    words = ("Could not run 'aten::", "not implemented for '", "no kernel image",
+             "No available kernel", "is not available on this", "not compiled with",
+             "has no meta", "derivative for aten::", "Torch not compiled",
+             "requires CUDA", "only supports CUDA", "Meta tensors")  # fmt: skip
+    kinds = (NotImplementedError, RuntimeError, AssertionError)
+    return isinstance(error, kinds) and any(word in text for word in words)
+
+
+def _where(error):
+    """Return the line of the reader's code that raised, if there is one."""
+    ours = str(Path(__file__).parent)
+    library = str(Path(torch.__file__).parent)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((ours, library))
+    ]
+    if not frames:
+        return ""
+    line = f": `{frames[-1].line}`" if frames[-1].line else ""
+    name = Path(frames[-1].filename).name
+    return f" ({name}, line {frames[-1].lineno}{line})"
+
+
+def seed_everything(seed, device):
+    """Seed the generator that dropout draws from, on the module's own device."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def random_state_kept(device):
+    """Give the global random state back as it was."""
+    devices = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield

@@ -1,0 +1,153 @@
+"""Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
+
+from dataclasses import replace
+
+from torch import nn
+
+from attncheck.build import DEFAULTS, UnusableError, is_lazy
+from attncheck.source import set_dropout
+from attncheck.subject import CallFailed, Failure, Subject
+
+# (d_in, d_out, h) where no two of their roots, nor those of d_head, are alike. Where
+# a class has one width alone, d_out is that width. Rotary positions need an even
+# d_head, grouped heads an h that two divides.
+DISTINCT = ((18, 24, 3), (20, 48, 6))
+
+
+def first_subject(source, causal, how, module):
+    """Return the subject for the module, with sizes read from it.
+
+    Raises:
+        UnusableError: it is no module.
+    """
+    if not isinstance(module, nn.Module):
+        raise UnusableError(f"{source.label} builds no torch.nn.Module.")
+    source.complete_sizes(module)
+    if is_lazy(module):
+        module = _materialized(source, causal, how, module)
+    subject = Subject(module, source.worker, causal, dict(source.sizes), how)
+    subject.limit = source.sizes["context_length"]
+    subject.variant = lambda **changes: variant(source, subject, **changes)
+    return subject
+
+
+def _materialized(source, causal, how, module):
+    """Call a lazy module once, so that it gets its sizes."""
+    sizes = {"d_in": DEFAULTS["d_in"], "context_length": 8} | {
+        name: value for name, value in source.sizes.items() if value
+    }
+    first = Subject(module, source.worker, causal, sizes, how)
+    first(first.tokens(), module)
+    return module
+
+
+def variant(source, subject, **changes):
+    """Return the subject with other arguments or another seed, or None."""
+    dropout = changes.pop("dropout", None)
+    if not source.is_class and changes:
+        return None
+    if not set(changes) <= {"seed", *source.mapped}:
+        return None
+    if dropout is not None and "dropout" in source.mapped:
+        changes["dropout"] = dropout
+    try:
+        module = source.build(**changes)
+        if is_lazy(module):
+            module = _materialized(source, subject.causal, subject.how, module)
+    except CallFailed:
+        return None
+    by_argument = dropout is None or "dropout" in changes
+    if not by_argument and not set_dropout(module, dropout):
+        return None
+    sizes = dict(subject.sizes)
+    sizes |= {name: value for name, value in changes.items() if name in sizes}
+    twin = Subject(module, subject.worker, subject.causal, sizes, subject.how)
+    twin.layer, twin.layout = subject.layer, subject.layout
+    twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
+    twin.fixed_length = subject.fixed_length
+    return twin
+
+
+def uneven(subject, collector):
+    """Return the subject with d_in, d_out, h and d_head all different, if it can be.
+
+    With equal sizes, a mistake about one of them would not show.
+    """
+    d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
+    if d_out is not None:
+        if d_in != d_out or d_in < 4:
+            return None
+        other = subject.variant(d_in=d_in - d_in // 4)
+        if other is not None:
+            try:
+                other(other.tokens())
+            except CallFailed as failure:
+                done = f"Built with d_in={other.sizes['d_in']} and d_out={d_out}."
+                collector.add("widths_mixed_up", done, f"It raised {failure}.")
+                return None
+    return distinct(subject)
+
+
+def distinct(subject):
+    """Return a variant whose widths have no alias, or the nearest that runs."""
+    d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
+    h = subject.sizes["num_heads"] or 1
+    # A function that names the weights may tell the number of heads as well.
+    for wide_in, wide_out, heads in () if subject.how.weights else DISTINCT:
+        sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
+        if d_out is None:
+            found = runs(subject.variant(d_in=wide_out, **sizes))
+        else:
+            found = runs(subject.variant(d_in=wide_in, d_out=wide_out, **sizes))
+        if found is not None and _whole_groups(found):
+            return found
+    if d_out is None:
+        return runs(subject.variant(d_in=d_in + 2 * h))
+    narrow = d_in - d_in // 4
+    wider = runs(subject.variant(d_in=narrow, d_out=d_out + 2 * h))
+    return wider or runs(subject.variant(d_in=narrow))
+
+
+def _whole_groups(subject):
+    """Whether each key head serves the same number of query heads."""
+    return all(
+        reading.query[0].shape[0] % reading.key[0].shape[0] == 0
+        for reading in subject.candidates()[:1]
+    )
+
+
+def runs(subject):
+    """Return the subject if there is one that runs."""
+    try:
+        if subject is not None:
+            subject(subject.tokens())
+    except CallFailed:
+        return None
+    return subject
+
+
+def one_by_one(source, subject):
+    """Return the subject called with one sequence (t, d_in) at a time, or None."""
+    how = replace(subject.how, one_by_one=True)
+    twin = Subject(subject.fresh, subject.worker, subject.causal, subject.sizes, how)
+    twin.limit = subject.limit
+    twin.variant = lambda **changes: variant(source, twin, **changes)
+    return runs(twin)
+
+
+def narrower_heads(source, subject):
+    """Return the subject built with head_size = d_in / h, or None."""
+    h, d_in = subject.sizes["num_heads"], subject.sizes["d_in"]
+    if not source.is_class or "head_size" not in source.arguments or not h:
+        return None
+    source.arguments["head_size"] = d_in // h
+    try:
+        module = source.build()
+    except Failure:
+        return None
+    twin = Subject(
+        module, subject.worker, subject.causal, dict(subject.sizes), subject.how
+    )
+    twin.limit = subject.limit
+    twin.variant = lambda **changes: variant(source, twin, **changes)
+    return runs(twin)

@@ -1,0 +1,74 @@
+"""Figures of the book: tensors in, matplotlib Axes out.
+
+Every function returns Axes, so a figure can be changed and tested like any other;
+`show` puts finished Axes into a notebook with a caption and a text alternative.
+Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
+"""
+
+from coding_attention.figures.averaging import product, running_mean, spread
+from coding_attention.figures.base import matrix, new_axes, number
+from coding_attention.figures.causal import cropped_mask, dropped, steps
+from coding_attention.figures.flow import flow
+from coding_attention.figures.future import writing
+from coding_attention.figures.heads import circuit, curves, pattern
+from coding_attention.figures.multi_head import lanes, memory, tagged
+from coding_attention.figures.one_path import one_path
+from coding_attention.figures.overview import look, mechanisms
+from coding_attention.figures.plane import plane
+from coding_attention.figures.ring import ring
+from coding_attention.figures.roofline import roofline
+from coding_attention.figures.runs import runs
+from coding_attention.figures.shown import show
+from coding_attention.figures.simple import arrows, bars
+from coding_attention.figures.speed import amounts, by_tokens, kept, shards
+from coding_attention.figures.stacked import stacked_projection
+from coding_attention.figures.tiles import online_softmax_tiles
+from coding_attention.figures.trainable import growth, one_query
+from coding_attention.figures.why import (
+    against_length,
+    alignment,
+    bottleneck,
+    look_back,
+)
+
+__all__ = [
+    "against_length",
+    "alignment",
+    "amounts",
+    "arrows",
+    "bars",
+    "bottleneck",
+    "by_tokens",
+    "circuit",
+    "cropped_mask",
+    "curves",
+    "dropped",
+    "flow",
+    "growth",
+    "kept",
+    "lanes",
+    "look",
+    "look_back",
+    "matrix",
+    "mechanisms",
+    "memory",
+    "new_axes",
+    "number",
+    "one_path",
+    "one_query",
+    "online_softmax_tiles",
+    "pattern",
+    "plane",
+    "product",
+    "ring",
+    "roofline",
+    "running_mean",
+    "runs",
+    "shards",
+    "show",
+    "spread",
+    "stacked_projection",
+    "steps",
+    "tagged",
+    "writing",
+]

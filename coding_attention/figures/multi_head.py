@@ -1,0 +1,170 @@
+"""Figures of section 3.6: heads side by side, and how view and transpose split."""
+
+import torch
+
+from coding_attention.figures.base import (
+    DARK,
+    HEADS,
+    INK,
+    SMALL,
+    TEXT,
+    TITLE,
+    VALUE,
+    arrow,
+    canvas,
+    cell,
+    check,
+    shade,
+    styled,
+)
+
+
+@styled
+def lanes(x, layer):
+    """Draw how a multi-head layer works, one lane a head, with its matrices.
+
+    Args:
+        x: token vectors of one sequence, (t, d_in).
+        layer: a ``MultiHeadAttention`` with one to three heads.
+
+    Returns:
+        Axes with the queries, keys and values, the weights and the result of each head
+        as cells, on the color of the head; below, what the heads give side by side.
+    """
+    h, d_head = layer.num_heads, layer.head_dim
+    d_in = {
+        "x": (x, "t d_in"),
+        "layer.W_query.weight": (layer.W_query.weight, "d d_in"),
+    }
+    t = check(**d_in)["t"]
+    with torch.no_grad():
+        q, k, v = (
+            projection(x).unflatten(-1, (h, d_head)).transpose(0, 1)  # (h, t, d_head)
+            for projection in (layer.W_query, layer.W_key, layer.W_value)
+        )
+        scores = q @ k.transpose(1, 2) / d_head**0.5  # (h, t, t)
+        hidden = torch.ones(t, t).triu(1).bool()
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        z = weights @ v  # (h, t, d_head)
+        out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)
+    ax = canvas(3.6, 4.7)
+    high, lane = 0.6, 3.6 / h
+    side = min(high / t, (lane - 0.3) / (3 * d_head + 2))
+    names = ("queries, keys, values", f"each ({t}, {d_head})")
+    ink = {"color": INK, "fontsize": TEXT, "ha": "center"}
+    center = 1.8
+
+    def heat(middle, top, matrix, ground, width=side):
+        left = middle - matrix.shape[1] * width / 2
+        if ground:
+            wide = matrix.shape[1] * width + 0.1
+            cell(ax, left - 0.05, top - 0.05, wide, high + 0.1, ground)
+        for i, line in enumerate(shade(matrix)):
+            for j, color in enumerate(line):
+                cell(ax, left + j * width, top + i * high / t, width, high / t, color)
+
+    for head in range(h):
+        middle, color = (head + 0.5) * lane, HEADS[head % len(HEADS)]
+        ax.text(middle, 0.14, f"head {head}", va="center", **ink)
+        apart = d_head * side + 0.14
+        for place, matrix in zip((-1, 0, 1), (q, k, v), strict=True):
+            heat(middle + place * apart, 0.5, matrix[head], color)
+            letter = "qkv"[place + 1]
+            ax.text(middle + place * apart, 0.42, letter, va="bottom", **ink)
+        arrow(ax, (middle, 1.36), (middle, 1.56), gap=0)
+        heat(middle, 1.66, weights[head], None, high / t)
+        arrow(ax, (middle, 2.5), (middle, 2.7), gap=0)
+        heat(middle, 2.8, z[head], color)
+        if h < 3 or head == 0:
+            beside = middle + max(high / 2, d_head * side / 2) + 0.07
+            text = {"color": INK, "fontsize": SMALL, "va": "center", "ha": "left"}
+            ax.text(beside, 1.66 + high / 2, f"α\n({t}, {t})", **text)
+            ax.text(beside, 2.8 + high / 2, f"z\n({t}, {d_head})", **text)
+        ax.text(middle, 1.17, names[1], va="top", **ink)
+        part = (head - (h - 1) / 2) * d_head * side
+        arrow(ax, (middle, 3.48), (center - 0.75 + part, 3.85), gap=2)
+        heat(center - 0.75 + part, 3.92, z[head], None)
+    wide = h * d_head * side
+    for head in range(h):
+        left = center - 0.75 - wide / 2 + head * d_head * side
+        cell(
+            ax, left, 3.92 + high + 0.02, d_head * side, 0.06, HEADS[head % len(HEADS)]
+        )
+    heat(center + 0.75, 3.92, out, VALUE)
+    begin, end = center - 0.7 + wide / 2, center + 0.68 - out.shape[1] * side / 2
+    arrow(ax, (begin, 3.92 + high / 2), (end, 3.92 + high / 2), gap=0)
+    ax.text((begin + end) / 2, 3.92 + high / 2 - 0.06, "out_proj", va="bottom", **ink)
+    text = {"color": INK, "fontsize": SMALL, "va": "center"}
+    edge = center - 0.83 - wide / 2
+    ax.text(edge, 3.92 + high / 2, f"joined\n({t}, {h * d_head})", ha="right", **text)
+    edge = center + 0.85 + out.shape[1] * side / 2
+    ax.text(edge, 3.92 + high / 2, f"output\n{tuple(out.shape)}", ha="left", **text)
+    return ax
+
+
+@styled
+def tagged(entries, d_out, num_heads, title, names):
+    """Draw blocks of entries, each tagged with its token and its feature.
+
+    The entries count all features of the first token, then all of the second, as
+    ``torch.arange`` does: entry 5 of tokens four wide is feature 1 of token 1. The
+    color of a cell is that of the head that its feature belongs to.
+
+    Args:
+        entries: whole numbers (blocks, rows, columns).
+        d_out: features of a token.
+        num_heads: h; each head owns d_out / h neighboring features.
+        title: short text above the blocks.
+        names: a label for each block.
+
+    Returns:
+        Axes with the blocks side by side.
+    """
+    sizes = check(entries=(entries, "blocks rows columns"), names=(names, "blocks"))
+    blocks, n_rows, n_columns = sizes.values()
+    wide, high, gap, top = 0.52, 0.42, 0.16, 0.46
+    width = 0.1 + blocks * n_columns * wide + (blocks - 1) * gap
+    ax = canvas(width, top + high * n_rows + 0.04)
+    ax.text(0.05, 0.12, title, color=INK, va="center", fontsize=TITLE)
+    for number, (name, lines) in enumerate(zip(names, entries.tolist(), strict=True)):
+        left = 0.05 + number * (n_columns * wide + gap)
+        middle = left + n_columns * wide / 2
+        ax.text(middle, 0.34, name, color=INK, ha="center", va="center", fontsize=TEXT)
+        for row, line in enumerate(lines):
+            for column, entry in enumerate(line):
+                token, feature = divmod(entry, d_out)
+                x, y = left + column * wide, top + high * row
+                cell(ax, x, y, wide, high, _color(entry, d_out, num_heads))
+                text = {"color": DARK, "ha": "center", "va": "center"}
+                ax.text(x + wide / 2, y + 0.13, str(entry), fontsize=TEXT, **text)
+                tag = f"t{token} f{feature}"
+                ax.text(x + wide / 2, y + 0.3, tag, fontsize=SMALL, **text)
+    return ax
+
+
+def _color(entry, d_out, num_heads):
+    return HEADS[entry % d_out * num_heads // d_out % len(HEADS)]
+
+
+@styled
+def memory(strips, d_out, num_heads):
+    """Draw entries in the order in which they lie in memory.
+
+    Args:
+        strips: dict of name -> whole numbers (n,), counted as in :func:`tagged`.
+        d_out: features of a token.
+        num_heads: h; each head owns d_out / h neighboring features.
+
+    Returns:
+        Axes with one strip of cells for each entry of ``strips``.
+    """
+    ax = canvas(3.6, 0.6 * len(strips) + 0.02)
+    wide = 3.5 / max(len(strip) for strip in strips.values())
+    for i, (name, strip) in enumerate(strips.items()):
+        check(**{f"strips[{name!r}]": (strip, "n")})
+        top = 0.6 * i
+        ax.text(0.05, top + 0.14, name, color=INK, va="center", fontsize=TEXT)
+        for place, entry in enumerate(strip.tolist()):
+            color = _color(entry, d_out, num_heads)
+            cell(ax, 0.05 + place * wide, top + 0.26, wide, 0.26, color, str(entry))
+    return ax

@@ -1,0 +1,72 @@
+"""A roofline: what a machine can reach, by the arithmetic that a step does per byte."""
+
+from itertools import count
+
+from matplotlib.ticker import LogLocator, NullLocator
+
+from coding_attention.figures.base import (
+    BLUE,
+    INK,
+    ORANGE,
+    SMALL,
+    VERMILION,
+    new_axes,
+    styled,
+)
+from coding_attention.figures.speed import plain
+
+GROUPS = ((BLUE, "o"), (VERMILION, "s"), (ORANGE, "^"))
+
+
+@styled
+def roofline(peak, bandwidth, groups):
+    """Draw the most that can be reached against the FLOPs done for each byte.
+
+    Args:
+        peak: GFLOPs a second of the fastest arithmetic.
+        bandwidth: gigabytes a second from memory.
+        groups: dict of name -> dict of step -> FLOPs a byte, at most three groups.
+
+    Returns:
+        Axes with the roof as a line and every step as a mark on it: on the slope it
+        waits for memory, on the flat part for arithmetic.
+    """
+    ax = new_axes(3.6, 3.0)
+    ax.set_position([0.22, 0.17, 0.75, 0.62])
+    found = [x for steps in groups.values() for x in steps.values()]
+    ridge = peak / bandwidth
+    low, high = min(*found, ridge) / 8, max(*found, ridge) * 3
+    ax.plot([low, ridge, high], [low * bandwidth, peak, peak], color=INK, lw=1.5)
+    for i, (group, steps) in enumerate(groups.items()):
+        color, mark = GROUPS[i]
+        heights = [min(peak, x * bandwidth) for x in steps.values()]
+        ax.plot(
+            list(steps.values()), heights, mark, color=color, ms=7, label=group, lw=0
+        )
+        # On the slope, the first group has its names to the left, the others to the
+        # right; above the flat part each stands higher than the one before.
+        flat = count(8, 13)
+        place, side = ((-8, 3), "right") if i == 0 else ((8, -4), "left")
+        for (name, x), y in zip(steps.items(), heights, strict=True):
+            slope = x < ridge
+            ax.annotate(
+                name, (x, y), place if slope else (14, next(flat)),
+                textcoords="offset points", fontsize=SMALL, color=INK,
+                ha=side if slope else "right", va="center" if slope else "bottom",
+            )  # fmt: skip
+    ax.set_xscale("log", base=10)
+    ax.set_yscale("log", base=10)
+    ax.set_xlim(low, high)
+    ax.set_ylim(low * bandwidth, peak * 6)
+    for axis in (ax.xaxis, ax.yaxis):
+        # Powers of ten on both: eighths would stand close, as 0.015625 and 0.125.
+        axis.set_major_locator(LogLocator(base=10))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(plain)
+    ax.set_xlabel("FLOPs for each byte moved", fontsize=SMALL)
+    ax.set_ylabel("GFLOPs a second, at most", fontsize=SMALL)
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=SMALL, frameon=False,
+        labelcolor=INK, ncols=len(groups), borderaxespad=0.1,
+    )  # fmt: skip
+    return ax

@@ -1,0 +1,127 @@
+"""``python -m coding_attention.grading NOTEBOOK…``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from coding_attention.grading import ASSIGNMENTS, Limits, can_fork, grade
+from coding_attention.grading.hand_out import TemplateError, hand_out, nbgrader
+
+EPILOG = """exit status: 0 every notebook ran to its end, 1 one did not, 2 nothing to
+grade. Example: python -m coding_attention.grading handed_in/ --assignment causal
+--variant autumn-26 --csv > points.csv"""
+
+
+def main(arguments=None):
+    """Grade, or write the notebooks to hand out.
+
+    Returns:
+        The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        if options.hand_out or options.nbgrader:
+            return _write(options, parser)
+    except TemplateError as error:
+        parser.error(str(error))
+    if not options.notebooks:
+        parser.error("which notebooks? Name files, or a folder that holds them.")
+    if not can_fork():
+        parser.error("this system cannot run a notebook apart. Use WSL on Windows.")
+    return _graded(options)
+
+
+def _graded(options):
+    limits = Limits(options.processor, options.seconds, options.memory)
+    report = grade(
+        options.notebooks,
+        options.variant,
+        ASSIGNMENTS.get(options.assignment),
+        limits,
+        _tell,
+    )
+    if not report.rows:
+        print("There is no notebook in these folders.", file=sys.stderr)
+        return report.exit_status
+    shown = report.json if options.json else report.csv if options.csv else report.text
+    print(shown())
+    return report.exit_status
+
+
+def _tell(row):
+    # Beside the report, so that one sees that a class of thirty gets on.
+    print(f"{row.file.name}: {row.status}, {row.seconds:.1f} s", file=sys.stderr)
+
+
+def _write(options, parser):
+    if not options.assignment:
+        parser.error(f"which one? --assignment {{{','.join(ASSIGNMENTS)}}}")
+    given = options.template, options.assignment
+    if options.nbgrader:
+        files = [nbgrader(*given, Path(options.nbgrader))]
+    else:
+        if not (options.variant and options.students):
+            parser.error("a hand-out needs --variant NAME and --students NAME…")
+        files = hand_out(
+            *given, Path(options.hand_out), options.variant, options.students
+        )
+    print("\n".join(map(str, files)))
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m coding_attention.grading",
+        description="Run notebooks that were handed in, check their exercises, give "
+        "points, and count the mistakes of the class.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK",
+                        help="a file, or a folder of them")  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="all that is known")
+    form.add_argument("--csv", action="store_true", help="one line a notebook")
+    parser.add_argument("--assignment", choices=ASSIGNMENTS,
+                        help="which exercises count, and how much; without it, those "
+                        "that the notebooks check, one point each")  # fmt: skip
+    parser.add_argument("--variant", default="", metavar="NAME",
+                        help="the name under which sizes were handed out; each "
+                        "student's follow from it")  # fmt: skip
+    group = parser.add_argument_group("limits of one notebook")
+    limits = Limits()
+    group.add_argument(
+        "--processor",
+        type=_positive,
+        default=limits.processor,
+        metavar="SECONDS",
+        help="of processor time (%(default)g)",
+    )
+    group.add_argument(
+        "--seconds", type=_positive, default=limits.seconds, help="in all (%(default)g)"
+    )
+    group.add_argument("--memory", type=_positive, default=limits.memory,
+                       metavar="GIB", help="(%(default)g)")  # fmt: skip
+    group = parser.add_argument_group("writing notebooks instead")
+    group.add_argument(
+        "--hand-out",
+        metavar="FOLDER",
+        help="one notebook for each of --students, with own sizes",
+    )
+    group.add_argument("--students", nargs="+", default=[], metavar="NAME")
+    group.add_argument(
+        "--nbgrader",
+        metavar="FOLDER",
+        help="the assignment as a source notebook of nbgrader",
+    )
+    group.add_argument("--template", metavar="NOTEBOOK",
+                       default="book/exercises.ipynb",
+                       help="whose tasks to take (%(default)s)")  # fmt: skip
+    return parser
+
+
+def _positive(text):
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value

@@ -1,0 +1,342 @@
+"""What the grader says: a row for each notebook, and the mistakes of the class."""
+
+import csv
+import io
+import json
+import re
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coding_attention.exercises import EXERCISES
+from coding_attention.grading.assignments import Assignment
+from coding_attention.grading.variants import VARIED, check_exercise_of
+
+SIGNS = {"right": "+", "not right": "-", "unusable": "!", "nothing yet": "."}
+WIDTH = 88
+SHOWN = 3  # cells that raised, of one notebook
+
+
+@dataclass
+class Row:
+    """What became of one notebook.
+
+    Attributes:
+        file: where it lies.
+        student: who handed it in.
+        variant: whose sizes the notebook says that it has.
+        cells: its code.
+        status: "graded", "no answers", "stopped" or "not run".
+        reason: why, for all but the first.
+        verdicts: {exercise: {"outcome": …, "text": …}}; the last check counts.
+        notes: what the teacher should look at.
+        answers: {exercise: answer}, of those that are numbers and words alone.
+        network: "none", or "blocked" where only Python's sockets were.
+        seconds: how long it ran.
+    """
+
+    file: Path
+    student: str
+    variant: str = ""
+    cells: list = field(default_factory=list, repr=False)
+    status: str = "graded"
+    reason: str = ""
+    verdicts: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+    answers: dict = field(default_factory=dict)
+    network: str = ""
+    seconds: float = 0.0
+    cell: int = 0
+    raised: list = field(default_factory=list)
+
+    def take(self, event):
+        """Note an event that the notebook's process reports."""
+        kind = event["event"]
+        if kind == "started":
+            self.network = str(event["network"])
+        elif kind == "cell":
+            self.cell = int(event["number"])
+        elif kind == "raised":
+            self.raised.append(f"cell {event['number']} raised {event['text']}")
+        elif kind == "verdict" and event["outcome"] in SIGNS:
+            name = str(event["exercise"])
+            self.verdicts[name] = {
+                "outcome": event["outcome"],
+                "text": str(event["text"]),
+            }
+            self.answers[name] = event["answer"]
+            self._note_replaced(event["replaced"])
+
+    def _note_replaced(self, names):
+        if names:
+            note = f"replaces {', '.join(map(str, names[:5]))}: look at it"
+            self.notes += [note] if note not in self.notes else []
+
+    def close(self, ended):
+        """Give the row its status, once its process is gone.
+
+        Args:
+            ended: how the process was ended, or nothing.
+        """
+        self.notes += self.raised[:SHOWN]
+        if len(self.raised) > SHOWN:
+            self.notes.append(f"and {len(self.raised) - SHOWN} more cells raised")
+        outcomes = {verdict["outcome"] for verdict in self.verdicts.values()}
+        if ended:
+            self.status = "stopped"
+            self.reason = f"{ended}, in cell {self.cell}{self._line()}"
+        elif not outcomes:
+            self.status, self.reason = "no answers", "no cell calls check_exercise"
+        elif outcomes == {"nothing yet"}:
+            self.status, self.reason = "no answers", "every answer is the placeholder"
+
+    def _line(self):
+        source = self.cells[self.cell - 1] if self.cells and self.cell else ""
+        first = next((line for line in source.splitlines() if line.strip()), "")
+        return f": {textwrap.shorten(first, 50, placeholder=' …')}" if first else ""
+
+    def sign(self, exercise):
+        """Return one sign for the outcome of an exercise."""
+        return SIGNS[self.verdicts.get(exercise, {}).get("outcome", "nothing yet")]
+
+
+class ClassReport:
+    """The rows of a class, its points and its mistakes.
+
+    Args:
+        rows: a list of :class:`Row`.
+        course: the name of the variants, or nothing.
+        assignment: what the points are, or nothing.
+    """
+
+    def __init__(self, rows, course="", assignment=None):
+        self.rows, self.course = rows, course
+        self.assignment = assignment or _what_is_checked(rows)
+        self.points = self.assignment.points
+        self._compare_with_each_other()
+
+    def points_of(self, row):
+        """Return the points of one row."""
+        right = [n for n, v in row.verdicts.items() if v["outcome"] == "right"]
+        return sum(self.points.get(name, 0) for name in right)
+
+    @property
+    def mistakes(self):
+        """The mistakes of the class, the most frequent first.
+
+        Each is a dictionary: exercise, how many made it, of how many who answered,
+        what the check says, and who.
+        """
+        found, texts = {}, {}
+        for row in self.rows:
+            for name in self.points:
+                verdict = row.verdicts.get(name)
+                if verdict and verdict["outcome"] in ("not right", "unusable"):
+                    text = _told(verdict["text"])
+                    key = name, re.sub(r"\d[\d.]*", "#", text)
+                    found.setdefault(key, []).append(row.student)
+                    texts.setdefault(key, Counter())[text] += 1
+        counted = [
+            {
+                "exercise": key[0],
+                "count": len(students),
+                "of": self.answered(key[0]),
+                "text": texts[key].most_common(1)[0][0],
+                "students": students,
+            }
+            for key, students in found.items()
+        ]
+        order = list(self.points)
+        return sorted(
+            counted, key=lambda m: (-m["count"], order.index(m["exercise"]), m["text"])
+        )
+
+    def answered(self, exercise):
+        """Return how many have answered an exercise, rightly or not."""
+        return sum(row.sign(exercise) != "." for row in self.rows)
+
+    @property
+    def exit_status(self):
+        """0 if every notebook ran to its end, 1 if one did not, 2 if there is none."""
+        if not self.rows:
+            return 2
+        return int(any(row.status in ("stopped", "not run") for row in self.rows))
+
+    def _compare_with_each_other(self):
+        self._note_whose_sizes()
+        self._note_same_code()
+        if self.course:
+            for row in self.rows:
+                self._note_borrowed(row)
+
+    def _note_whose_sizes(self):
+        count = Counter(row.student for row in self.rows)
+        for row in self.rows:
+            if count[row.student] > 1:
+                row.notes.append(f"{count[row.student]} notebooks are {row.student}'s")
+            if self.course and not row.variant and row.cells:
+                row.notes.append("does not say whose sizes it has: taken from its name")
+            elif self.course and row.student.lower() not in row.file.stem.lower():
+                row.notes.append(f"handed out to {row.student}: look at the name")
+
+    def _note_same_code(self):
+        first = {}
+        for row in self.rows:
+            code = "".join("".join(row.cells).split())
+            if row.status != "graded" or not code:
+                continue
+            other = first.setdefault(code, row)
+            if other is not row:
+                row.notes.append(f"the same code as {other.file.name}, to the letter")
+
+    def _note_borrowed(self, row):
+        """Note a wrong number that is right for the sizes of somebody else."""
+        for name, answer in row.answers.items():
+            wrong = row.verdicts[name]["outcome"] == "not right"
+            if name not in VARIED or answer is None or not wrong:
+                continue
+            others = {r.student for r in self.rows if r.cells} - {row.student}
+            for other in sorted(others):
+                if check_exercise_of(f"{self.course}/{other}")(name, answer).right:
+                    row.notes.append(f"the answer to {name} is right for {other}")
+
+    def text(self):
+        """Return the report to be read."""
+        return "\n".join(
+            [*self._headline(), "", *self._table(), *self._to_look_at(),
+             *self._class_mistakes(), "", *_wrapped(self._honest())]
+        )  # fmt: skip
+
+    def _headline(self):
+        count = Counter(row.status for row in self.rows)
+        parts = [f"{count[s]} {s}" for s in ("graded", "no answers", "stopped",
+                                             "not run") if count[s]]  # fmt: skip
+        title = f"{self.assignment.title}: " if self.assignment.title else ""
+        return _wrapped(
+            f"{title}{_plural(len(self.rows), 'notebook')} ({', '.join(parts)}), "
+            f"{_plural(len(self.points), 'exercise')}, "
+            f"{_plural(self.assignment.total, 'point')}."
+        )
+
+    def _table(self):
+        width = min(max([7, *(len(row.student) for row in self.rows)]), 24)
+        head = f"{'student':<{width}}  points  "
+        numbers = " ".join(f"{i:>2}" for i in range(1, len(self.points) + 1))
+        lines = [head + numbers]
+        for row in self.rows:
+            points = f"{self.points_of(row)}/{self.assignment.total}"
+            signs = " ".join(f"{row.sign(name):>2}" for name in self.points)
+            name = textwrap.shorten(_printable(row.student), width, placeholder="…")
+            status = "" if row.status == "graded" else f"  {row.status}"
+            lines.append(f"{name:<{width}}  {points:>6}  {signs}{status}".rstrip())
+        names = [f"{i} {n} ({p})" for i, (n, p) in enumerate(self.points.items(), 1)]
+        legend = "+ right, - not right, ! could not be checked, . no answer."
+        return [*lines, "", *_wrapped(f"{legend} {', '.join(names)}.")]
+
+    def _to_look_at(self):
+        lines = []
+        for row in self.rows:
+            said = [row.reason] if row.reason else []
+            for note in said + row.notes:
+                lines += _wrapped(_printable(f"{row.file.name}: {note}"), "    ")
+        return ["", "To look at", *lines] if lines else []
+
+    def _class_mistakes(self):
+        lines = []
+        for mistake in self.mistakes:
+            share = f"{mistake['count']} of {mistake['of']}"
+            told = f"{share:>8}  {mistake['exercise']}: {_printable(mistake['text'])}"
+            lines += _wrapped(told, " " * 10)
+        return ["", "What went wrong, over the class", *lines] if lines else []
+
+    def _honest(self):
+        blocked = any(row.network == "blocked" for row in self.rows)
+        network = (
+            "Python's sockets were blocked; code in C could still reach the network."
+            if blocked
+            else "There was no network."
+        )
+        return (
+            f"Each notebook ran in a process of its own, within its limits. {network} "
+            "Files were not hidden: whoever does not trust the code grades in a "
+            "container. An answer shares its process with its check, so a notebook "
+            "that sets out to deceive it may; what is odd stands under 'To look at'."
+        )
+
+    def json(self):
+        """Return the report for programs."""
+        students = [
+            {
+                "student": row.student,
+                "file": str(row.file),
+                "status": row.status,
+                "reason": row.reason,
+                "points": self.points_of(row),
+                "of": self.assignment.total,
+                "exercises": {
+                    name: row.verdicts.get(name, {"outcome": "nothing yet", "text": ""})
+                    for name in self.points
+                },
+                "notes": row.notes,
+                "network": row.network,
+                "seconds": round(row.seconds, 2),
+            }
+            for row in self.rows
+        ]
+        whole = {
+            "title": self.assignment.title,
+            "variants": self.course,
+            "points": self.points,
+            "students": students,
+            "mistakes": self.mistakes,
+        }
+        return json.dumps(whole, indent=2)
+
+    def csv(self):
+        """Return one line a notebook, for a spreadsheet."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        head = ["student", "file", "status", "reason", "points", "of"]
+        writer.writerow([*head, *map(_cell, self.points), "notes"])
+        for row in self.rows:
+            points = [
+                self.points[name] if row.sign(name) == "+" else 0
+                for name in self.points
+            ]
+            told = [row.student, str(row.file), row.status, row.reason]
+            total = [self.points_of(row), self.assignment.total]
+            notes = _cell("; ".join(row.notes))
+            writer.writerow([*map(_cell, told), *total, *points, notes])
+        return out.getvalue().rstrip("\n")
+
+
+def _what_is_checked(rows):
+    names = {name for row in rows for name in row.verdicts}
+    return Assignment("", {name: 1 for name in EXERCISES if name in names})
+
+
+def _told(text):
+    """Return what a verdict says about the mistake, without label and pointer."""
+    text = re.sub(r"^Exercise \S+: (not right yet\. )?", "", text)
+    return re.sub(r" To read: .*$", "", text)
+
+
+def _cell(text):
+    # A spreadsheet takes what begins like this for a formula.
+    text = _printable(str(text))
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+
+
+def _printable(text):
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _plural(count, noun):
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _wrapped(text, indent=""):
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False
+    )  # fmt: skip

@@ -1,0 +1,33 @@
+"""Interactive figures: move a value and see what follows, with a kernel or without.
+
+Each lab is one cell, such as ``AttentionLab()``. It needs anywidget, which
+``pip install "coding-attention[labs]"`` brings.
+"""
+
+try:
+    import anywidget  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "the labs need anywidget, which is not installed. Install it with "
+        "pip install anywidget, and restart the kernel."
+    ) from error
+
+from coding_attention.labs.attention import AttentionLab
+from coding_attention.labs.bank import BankLab
+from coding_attention.labs.dropout import DropoutLab
+from coding_attention.labs.head_split import HeadSplitLab
+from coding_attention.labs.mask import MaskLab
+from coding_attention.labs.multi_head import MultiHeadLab
+from coding_attention.labs.scale import ScaleLab
+from coding_attention.labs.training import TrainingLab
+
+__all__ = [
+    "AttentionLab",
+    "BankLab",
+    "DropoutLab",
+    "HeadSplitLab",
+    "MaskLab",
+    "MultiHeadLab",
+    "ScaleLab",
+    "TrainingLab",
+]

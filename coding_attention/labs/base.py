@@ -1,0 +1,326 @@
+"""What all labs have in common on the Python side.
+
+A lab is an anywidget: Python holds its state in traits, JavaScript computes and draws.
+So the same cell works with a kernel and, from the stored state, without one.
+"""
+
+from html import escape
+
+import anywidget
+import torch
+import traitlets
+
+from attention.trainable import SelfAttention_v2
+from coding_attention import example
+from coding_attention.labs import compose
+
+MAX_TOKENS = 12
+MAX_FEATURES = 16
+
+
+def projections(d_in=3, d_out=2):
+    """Give the seed-123 weights of section 3.4: W_query, W_key, W_value.
+
+    Drawn in this order with ``torch.rand``, (d_in, d_out) each, from a generator of
+    their own: the reader's random numbers stay as they are.
+    """
+    generator = torch.Generator().manual_seed(123)
+    return [torch.rand(d_in, d_out, generator=generator) for _ in range(3)]
+
+
+def linear_projections(d_in=3, d_out=2):
+    """Give the seed-789 weights of section 3.5: W_query, W_key, W_value.
+
+    Those of ``SelfAttention_v2``, transposed to (d_in, d_out). The reader's random
+    numbers stay as they are.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(789)
+        layer = SelfAttention_v2(d_in, d_out)
+    return [
+        part.weight.detach().T for part in (layer.W_query, layer.W_key, layer.W_value)
+    ]
+
+
+def rows(value):
+    """Give a tensor as nested lists; float32 with the digits that it holds."""
+    if not value.is_floating_point() or value.dtype == torch.float64:
+        return value.tolist()
+    return _nested(value.tolist(), lambda x: float(f"{x:.7g}"))
+
+
+def _nested(value, function):
+    if isinstance(value, list):
+        return [_nested(part, function) for part in value]
+    return function(value)
+
+
+class Matrix(traitlets.TraitType):
+    """A matrix of finite numbers: a tensor or rows of equal length, kept as lists."""
+
+    info_text = "a matrix of finite numbers: a tensor (rows, columns) or nested lists"
+
+    def validate(self, obj, value):
+        """Give ``value`` as lists, or say what is wrong with it."""
+        try:
+            tensor = torch.as_tensor(value).detach().cpu()
+        except (TypeError, ValueError, RuntimeError):
+            self.error(obj, value)
+        if isinstance(value, torch.Tensor):
+            plain = rows(tensor if tensor.is_floating_point() else tensor.double())
+        else:
+            plain = (
+                [[float(x) for x in row] for row in value] if tensor.dim() == 2 else []
+            )
+        self._require(obj, tensor)
+        return plain
+
+    def _require(self, obj, tensor):
+        shape = tuple(tensor.shape)
+        if tensor.dim() != 2 or 0 in shape:
+            raise traitlets.TraitError(
+                f"{self.name} must have two dimensions (rows, columns), none of them "
+                f"empty, but got the shape {shape}. For one sequence of a batch, pass "
+                f"{self.name}[0]."
+            )
+        if not torch.isfinite(tensor.double()).all():
+            raise traitlets.TraitError(
+                f"{self.name} must hold finite numbers only, but got inf or nan."
+            )
+        if shape[0] > MAX_FEATURES or shape[1] > MAX_FEATURES:
+            raise traitlets.TraitError(
+                f"{self.name} may have at most {MAX_FEATURES} rows and columns, but "
+                f"got the shape {shape}. Pass a part of it, such as "
+                f"{self.name}[:{MAX_TOKENS}, :{MAX_FEATURES}]."
+            )
+
+
+class Lab(anywidget.AnyWidget):
+    """A figure that readers move. Subclasses name their ``script`` and their traits.
+
+    ``shown`` lists the traits that the repr names, in order.
+    """
+
+    script = None
+    title = ""
+    shown = ()
+
+    def __init_subclass__(cls, **kwargs):
+        # anywidget makes a subclass for each widget; those inherit both texts.
+        if "script" in cls.__dict__:
+            cls._esm = compose.module(cls.script)
+            cls._css = compose.styles(cls.script)
+        super().__init_subclass__(**kwargs)
+
+    def __init__(self, **kwargs):
+        known = [name for name in self.trait_names() if name in self.public()]
+        for name in kwargs:
+            if name not in known and name not in ("layout", "model_id"):
+                raise TypeError(
+                    f"{type(self).__name__} has no argument {name!r}. "
+                    f"It takes {', '.join(known)}."
+                )
+        super().__init__(**kwargs)
+
+    @classmethod
+    def public(cls):
+        """Name the traits that a reader sets: those with a help text of their own."""
+        found = cls.class_traits(sync=True, lab=True)
+        return sorted(found)
+
+    def __repr__(self):
+        state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
+        return f"{type(self).__name__}({state})"
+
+    def fallback(self):
+        """Give the static figure: a caption, a picture and its numbers as tables."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **kwargs):
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        data["text/plain"] = repr(self)
+        data["text/html"] = self.fallback()
+        return data, metadata
+
+
+class SequenceLab(Lab):
+    """A lab about one sequence of tokens, of up to 12 tokens with 16 numbers each.
+
+    Traits:
+        inputs: matrix (t, d_in); the running example unless given.
+        tokens: a name for each row of ``inputs``.
+    """
+
+    inputs = Matrix(help="token vectors, (t, d_in)").tag(sync=True, lab=True)
+    tokens = traitlets.List(traitlets.Unicode(), help="a name for each token").tag(
+        sync=True, lab=True
+    )
+
+    @traitlets.default("inputs")
+    def _default_inputs(self):
+        return rows(example.inputs())
+
+    @traitlets.default("tokens")
+    def _default_tokens(self):
+        return names_for(self.inputs, rows(example.inputs()))
+
+    @traitlets.validate("inputs")
+    def _check_inputs(self, proposal):
+        count = len(proposal.value)
+        if count > MAX_TOKENS:
+            raise traitlets.TraitError(
+                f"inputs may have at most {MAX_TOKENS} tokens, but got {count}. "
+                f"Pass inputs[:{MAX_TOKENS}]."
+            )
+        now = self._trait_values.get("inputs")
+        if now and self.comm is not None:
+            old, new = (len(now), len(now[0])), (count, len(proposal.value[0]))
+            if old != new:
+                raise traitlets.TraitError(
+                    f"this lab was made for inputs of the shape {old}, but got {new}. "
+                    f"Make a new one: {type(self).__name__}(inputs=...)."
+                )
+        return proposal.value
+
+    @traitlets.validate("tokens")
+    def _check_tokens(self, proposal):
+        return token_names(proposal.value, len(self.inputs), "inputs")
+
+    def tensor(self, name):
+        """Give a matrix trait as a float64 tensor, to compute with it."""
+        return torch.tensor(getattr(self, name), dtype=torch.float64)
+
+
+def names_for(matrix, known):
+    """Name the rows of a matrix: by the example's words if it is the ``known`` one."""
+    if matrix == known:
+        return list(example.TOKENS)
+    return [f"token {i + 1}" for i in range(len(matrix))]
+
+
+def token_names(value, count, of):
+    """Require one name for each of ``count`` rows."""
+    if len(value) != count:
+        raise traitlets.TraitError(
+            f"tokens must name each row of {of}, so {count} of them, but got "
+            f"{len(value)}: {value!r}."
+        )
+    return value
+
+
+def token_index(lab, name, value, least=0):
+    """Require ``value`` to be a token's index (``least`` -1 also allows no token)."""
+    last = len(lab.tokens) - 1
+    if not least <= value <= last:
+        none = " (or -1 for none)" if least < 0 else ""
+        raise traitlets.TraitError(
+            f"{name} must be the index of a token, from 0 to {last}{none}, but got "
+            f"{value}."
+        )
+    return value
+
+
+def projection(lab, name, value):
+    """Require a weight matrix to fit the inputs and the other weights of ``lab``."""
+    d_in = len(lab.inputs[0])
+    if len(value) != d_in:
+        raise traitlets.TraitError(
+            f"{name} must have d_in={d_in} rows, one for each number of a token, but "
+            f"got the shape ({len(value)}, {len(value[0])}). An nn.Linear stores its "
+            f"weight transposed: pass weight.T."
+        )
+    other = {"W_query": "W_key", "W_key": "W_query"}.get(name)
+    if other and len(value[0]) != len(getattr(lab, other)[0]):
+        raise traitlets.TraitError(
+            "W_query and W_key must be equally wide, since each query is multiplied "
+            "with each key. Pass both at once when making the lab."
+        )
+    return value
+
+
+def one_of(name, value, allowed):
+    """Require ``value`` to be one of ``allowed``."""
+    if value not in allowed:
+        raise traitlets.TraitError(
+            f"{name} must be one of {', '.join(map(repr, allowed))}, but got {value!r}."
+        )
+    return value
+
+
+def within(name, value, low, high):
+    """Require ``low`` ≤ ``value`` ≤ ``high``."""
+    if not low <= value <= high:
+        raise traitlets.TraitError(
+            f"{name} must be from {low} to {high}, but got {value}."
+        )
+    return value
+
+
+# ---- static figures ----
+
+
+def static(title, caption, *parts):
+    """Wrap the static figure of a lab; the site's loader replaces it by the lab."""
+    return (
+        f'<div class="attn-static"><p class="al-title">{escape(title)}</p>'
+        f"<p>{escape(caption)}</p>{''.join(parts)}</div>"
+    )
+
+
+def table(caption, corner, columns, names, values, digits=4):
+    """Give numbers as an HTML table, as PyTorch prints them."""
+    head = "".join(f'<th scope="col">{escape(str(c))}</th>' for c in columns)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th>'
+        + "".join(f"<td>{number(x, digits)}</td>" for x in row)
+        + "</tr>"
+        for name, row in zip(names, values, strict=True)
+    )
+    return (
+        f'<figure><figcaption>{escape(caption)}</figcaption><div class="al-scroll" '
+        f'role="group" tabindex="0" aria-label="{escape(caption)}"><table><thead><tr>'
+        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div></figure>"
+    )
+
+
+def number(x, digits=4):
+    """Give a number with four decimals; whole numbers and words stay as they are."""
+    return f"{x:.{digits}f}" if isinstance(x, float) else escape(str(x))
+
+
+def heat_map(alternative, names, columns, values):
+    """Give a picture of weights as squares, darker for larger, with a text for it."""
+    side, left, top = 26, 74, 20
+    width = left + side * len(columns) + 10
+    height = top + side * len(names) + 4
+    parts = [
+        f'<svg role="img" aria-label="{escape(alternative)}" width="{width}" '
+        f'height="{height}" viewBox="0 0 {width} {height}" font-size="11" '
+        'fill="currentColor" font-family="sans-serif">'
+    ]
+    for j, name in enumerate(columns):
+        x = left + side * j + side / 2
+        parts.append(
+            f'<text x="{x:g}" y="14" text-anchor="middle">{escape(name[:4])}</text>'
+        )
+    for i, (name, row) in enumerate(zip(names, values, strict=True)):
+        y = top + side * i
+        parts.append(
+            f'<text x="{left - 6}" y="{y + 17}" text-anchor="end">{escape(name[:11])}'
+            "</text>"
+        )
+        for j, weight in enumerate(row):
+            parts.append(
+                f'<rect x="{left + side * j}" y="{y}" width="{side - 2}" '
+                f'height="{side - 2}" stroke="currentColor" stroke-opacity="0.3" '
+                f'style="fill:{_shade(weight)}"/>'
+            )
+    return "".join([*parts, "</svg>"])
+
+
+def _shade(weight):
+    # The one scale of weights, as labs.css sets it for light and for dark pages.
+    share = min(max(weight, 0.0), 1.0) if weight == weight else 0.0
+    full, nothing = "var(--al-weight,#56b4e9)", "var(--al-nothing,#f0f7fc)"
+    return f"color-mix(in srgb,{full} {100 * share:.3g}%,{nothing})"

@@ -1,0 +1,129 @@
+"""The head-split lab: where every entry goes when heads are split and joined."""
+
+import torch
+import traitlets
+
+from coding_attention.labs import base
+
+WIDTHS = (2, 4, 6, 8, 12)
+STEPS = (
+    "x",
+    "view",
+    "transpose",
+    "scores",
+    "transpose back",
+    "join",
+)
+
+
+class HeadSplitLab(base.Lab):
+    """``arange`` through view, transpose, scores, transpose back and join.
+
+    Section 3.6.2. Every entry carries the color of its token and the mark of its head,
+    and moves from step to step, so that one sees which entries one ``view`` straight to
+    (b, h, t, d_head) mixes up.
+
+    Traits:
+        batch: b, 1 or 2.
+        num_tokens: t, from 1 to 6.
+        d_out: 2, 4, 6, 8 or 12.
+        num_heads: h, which divides d_out.
+        step: 0 x, 1 view, 2 transpose, 3 scores, 4 transpose back, 5 join.
+        straight: whether one view to (b, h, t, d_head) replaces steps 1 and 2: a bug.
+
+    Raises:
+        traitlets.TraitError: a value does not fit; the message says why.
+    """
+
+    script = "head_split.js"
+    title = "Head-split lab"
+    shown = ("batch", "num_tokens", "d_out", "num_heads", "step", "straight")
+
+    batch = traitlets.Int(2, help="b").tag(sync=True, lab=True)
+    num_tokens = traitlets.Int(3, help="t").tag(sync=True, lab=True)
+    d_out = traitlets.Int(4, help="width").tag(sync=True, lab=True)
+    num_heads = traitlets.Int(2, help="h").tag(sync=True, lab=True)
+    step = traitlets.Int(2, help="which step").tag(sync=True, lab=True)
+    straight = traitlets.Bool(False, help="one view").tag(sync=True, lab=True)
+
+    @traitlets.validate("batch")
+    def _check_batch(self, proposal):
+        return base.within("batch", proposal.value, 1, 2)
+
+    @traitlets.validate("num_tokens")
+    def _check_tokens(self, proposal):
+        return base.within("num_tokens", proposal.value, 1, 6)
+
+    @traitlets.validate("d_out")
+    def _check_width(self, proposal):
+        base.one_of("d_out", proposal.value, WIDTHS)
+        return self._fitting("d_out", proposal.value, proposal.value, self.num_heads)
+
+    @traitlets.validate("num_heads")
+    def _check_heads(self, proposal):
+        base.within("num_heads", proposal.value, 1, WIDTHS[-1])
+        return self._fitting("num_heads", proposal.value, self.d_out, proposal.value)
+
+    @traitlets.validate("step")
+    def _check_step(self, proposal):
+        return base.within("step", proposal.value, 0, len(STEPS) - 1)
+
+    def _fitting(self, name, value, d_out, num_heads):
+        if d_out % num_heads:
+            raise traitlets.TraitError(
+                f"num_heads must divide d_out, but got d_out={d_out} and "
+                f"num_heads={num_heads}. Set the other one first."
+            )
+        return value
+
+    def compute(self):
+        """Compute every step with PyTorch, as int64 tensors.
+
+        Returns:
+            A dict of the steps by name.
+        """
+        b, t, d, h = self.batch, self.num_tokens, self.d_out, self.num_heads
+        x = torch.arange(b * t * d).view(b, t, d)
+        viewed = x.view(b, t, h, d // h)  # (b, t, d_out) -> (b, t, h, d_head)
+        split = viewed.transpose(1, 2)  # (b, t, h, d_head) -> (b, h, t, d_head)
+        if self.straight:
+            viewed = split = x.view(b, h, t, d // h)
+        back = split.transpose(1, 2)  # (b, h, t, d_head) -> (b, t, h, d_head)
+        return {
+            "x": x,
+            "view": viewed,
+            "transpose": split,
+            "scores": split @ split.transpose(2, 3),  # (b, h, t, t)
+            "transpose back": back,
+            "join": back.contiguous().view(b, t, d),
+        }
+
+    def fallback(self):
+        """Give the right split and the one that mixes tokens as tables."""
+        x = self.compute()["x"]
+        t, width = self.num_tokens, self.d_out // self.num_heads
+        right = x.view(self.batch, t, self.num_heads, width).transpose(1, 2)
+        straight = x.view(right.shape)
+        parts = []
+        for split, caption in (
+            (right, "view, then transpose: each head has all tokens"),
+            (straight, "one view straight to (b, h, t, d_head): tokens mixed up"),
+        ):
+            lines = split.flatten(0, 2).tolist()
+            labels = [
+                f"batch {b}, head {h}, row {i}"
+                for b in range(self.batch)
+                for h in range(self.num_heads)
+                for i in range(t)
+            ]
+            tagged = [[f"{x} (token {self._token(x)})" for x in line] for line in lines]
+            parts.append(base.table(caption, "where", range(width), labels, tagged))
+        count = self.batch * t * self.d_out
+        caption = (
+            f"The entries 0 to {count - 1} of x, {tuple(x.shape)}, split into "
+            f"{self.num_heads} heads: shape {tuple(right.shape)}."
+        )
+        return base.static(self.title, caption, *parts)
+
+    def _token(self, entry):
+        return entry // self.d_out % self.num_tokens

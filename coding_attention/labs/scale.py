@@ -1,0 +1,120 @@
+"""The scale lab: why the scores are divided by √d_k."""
+
+import functools
+
+import torch
+import traitlets
+
+from coding_attention.labs import base, draws
+
+QUERIES = 16  # random queries, over which the measures are taken
+KEYS = 8  # keys of each query
+WIDEST = 1024
+DIVISORS = ("none", "root", "full", "other")
+WIDTHS = (1, 4, 16, 64, 256, 1024)
+
+_drawn = functools.cache(lambda seed: draws.scores(seed, QUERIES, KEYS, WIDEST))
+
+
+class ScaleLab(base.Lab):
+    """How wide keys spread the scores, and what a divisor does to softmax.
+
+    Section 3.4.1; Vaswani et al. (2017), footnote 4. Queries and keys are standard
+    normal numbers, so that a score's standard deviation is √d_k.
+
+    Traits:
+        d_k: width of a key, from 1 to 1024.
+        divisor: "none", "root" for √d_k, "full" for d_k, "other" for √d of ``other``.
+        other: another width d, such as that of the inputs, from 1 to 1024.
+        seed: which random numbers, from 1 to 1000.
+
+    Raises:
+        traitlets.TraitError: a value does not fit; the message says why.
+    """
+
+    script = "scale.js"
+    title = "Scale lab"
+    shown = ("d_k", "divisor", "other", "seed")
+
+    d_k = traitlets.Int(64, help="width of a key").tag(sync=True, lab=True)
+    divisor = traitlets.Unicode("none", help="what divides").tag(sync=True, lab=True)
+    other = traitlets.Int(3, help="another width").tag(sync=True, lab=True)
+    seed = traitlets.Int(1, help="which random numbers").tag(sync=True, lab=True)
+
+    @traitlets.validate("d_k", "other")
+    def _check_width(self, proposal):
+        return base.within(proposal.trait.name, proposal.value, 1, WIDEST)
+
+    @traitlets.validate("divisor")
+    def _check_divisor(self, proposal):
+        return base.one_of("divisor", proposal.value, DIVISORS)
+
+    @traitlets.validate("seed")
+    def _check_seed(self, proposal):
+        return base.within("seed", proposal.value, 1, 1000)
+
+    def divide_by(self, d_k):
+        """Give the number that divides the scores of keys of width ``d_k``."""
+        choices = {"none": 1.0, "root": d_k**0.5, "full": d_k, "other": self.other**0.5}
+        return float(choices[self.divisor])
+
+    def compute(self, d_k=None):
+        """Measure what the lab shows for one width, with PyTorch in float64.
+
+        Args:
+            d_k: the width; the lab's own unless given.
+
+        Returns:
+            A dict: spread (standard deviation of all scores), scores and weights of
+            the first query (8,), and the means over all queries of the largest weight,
+            the entropy in nats, and the gradient: the slope of softmax, which is the
+            Frobenius norm of its derivative.
+        """
+        d_k = self.d_k if d_k is None else d_k
+        scores = _drawn(self.seed)[..., d_k - 1] / self.divide_by(
+            d_k
+        )  # (queries, keys)
+        weights = torch.softmax(scores, dim=-1)
+        outer = weights.unsqueeze(-1) * weights.unsqueeze(-2)  # (queries, keys, keys)
+        derivative = torch.diag_embed(weights) - outer
+        return {
+            "spread": scores.std().item(),
+            "scores": scores[0],
+            "weights": weights[0],
+            "largest": weights.amax(dim=-1).mean().item(),
+            "entropy": torch.special.entr(weights).sum(dim=-1).mean().item(),
+            "gradient": derivative.flatten(1).norm(dim=-1).mean().item(),
+        }
+
+    def fallback(self):
+        """Give the weights by width as a picture; the measures as a table."""
+        found = [self.compute(width) for width in WIDTHS]
+        names = [str(width) for width in WIDTHS]
+        keys = [f"key {i + 1}" for i in range(KEYS)]
+        measures = ("spread", "largest", "entropy", "gradient")
+        lines = [[part[name] for name in measures] for part in found]
+        return base.static(
+            self.title,
+            "Scores of random queries and keys, by the width d_k of a key. The spread "
+            "of undivided scores grows as √d_k, and softmax gives one key nearly all.",
+            base.heat_map(
+                "Weights of one query on 8 keys (columns), d_k from 1 to 1024 (rows).",
+                names,
+                [str(i + 1) for i in range(KEYS)],
+                [part["weights"].tolist() for part in found],
+            ),
+            base.table(
+                "Measures by d_k",
+                "d_k",
+                ["spread of scores", "largest weight", "entropy", "slope of softmax"],
+                names,
+                lines,
+            ),
+            base.table(
+                "Weights by d_k",
+                "d_k",
+                keys,
+                names,
+                [p["weights"].tolist() for p in found],
+            ),
+        )

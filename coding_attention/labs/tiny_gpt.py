@@ -1,0 +1,164 @@
+"""The lab of a trained model: it runs in the page, on what the reader types."""
+
+import base64
+import contextlib
+import math
+
+import numpy as np
+import torch
+import traitlets
+
+from coding_attention.labs import base
+from coding_attention.models import heads
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
+
+
+def _row(width):
+    """How a row of numbers lies in the bytes: its scale, then its steps."""
+    return np.dtype([("scale", "<f4"), ("steps", "i1", (width,))])
+
+
+def _pack(parameter):
+    """Round each row to steps of a 127th of its largest number."""
+    rows = parameter.reshape(-1, parameter.shape[-1]).numpy()
+    packed = np.zeros(len(rows), _row(rows.shape[1]))
+    packed["scale"] = np.maximum(np.abs(rows).max(axis=1) / 127, 1e-30)
+    packed["steps"] = np.rint(rows / packed["scale"][:, None])
+    return packed.tobytes()
+
+
+class TinyGptLab(base.Lab):
+    """A trained ``TinyGPT``: all its heads, each of which can be switched off.
+
+    The weights travel with the page, each row as a scale and steps from -127 to 127,
+    and the whole model is computed where it is read.
+
+    Args:
+        model: a trained ``TinyGPT``.
+        words: a name for each token of its vocabulary. Single letters are read one by
+            one from what a reader types, longer names as words.
+
+    Traits:
+        tokens: the sequence, indices into ``words``.
+        silenced: heads that say nothing, counted through all blocks from 0.
+        at: index of the token that looks and whose next token is predicted; -1 is the
+            last one.
+
+    Raises:
+        traitlets.TraitError: a value does not fit; the message says why.
+    """
+
+    script = "tiny_gpt.js"
+    title = "A trained model"
+    shown = ("tokens", "silenced", "at")
+
+    words = traitlets.List(traitlets.Unicode(), help="a name for each token").tag(
+        sync=True, lab=True
+    )
+    tokens = traitlets.List(traitlets.Int(), help="the sequence").tag(
+        sync=True, lab=True
+    )
+    silenced = traitlets.List(traitlets.Int(), help="heads that are off").tag(
+        sync=True, lab=True
+    )
+    at = traitlets.Int(-1, help="which token looks").tag(sync=True, lab=True)
+    sizes = traitlets.Dict().tag(sync=True)
+    shapes = traitlets.List().tag(sync=True)
+    weights = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, model, words, **state):
+        parameters = sorted(model.named_parameters())
+        config = model.config
+        if len(words) != config.vocab_size:
+            raise traitlets.TraitError(
+                f"words must name each of the model's {config.vocab_size} tokens, but "
+                f"got {len(words)}."
+            )
+        sizes = {
+            "vocab_size": config.vocab_size, "context_length": config.context_length,
+            "d_model": config.d_model, "num_heads": config.num_heads,
+            "num_blocks": config.num_blocks,
+        }  # fmt: skip
+        self.set_trait("sizes", sizes)
+        self.set_trait("shapes", [[name, list(p.shape)] for name, p in parameters])
+        data = b"".join(_pack(p.detach()) for _, p in parameters)
+        self.set_trait("weights", base64.b64encode(data).decode())
+        super().__init__(words=list(words), **state)
+
+    @traitlets.validate("tokens")
+    def _check_tokens(self, proposal):
+        count, most = self.sizes["vocab_size"], self.sizes["context_length"]
+        if not 1 <= len(proposal.value) <= most:
+            raise traitlets.TraitError(
+                f"tokens must be from 1 to {most}, but got {len(proposal.value)}."
+            )
+        for token in proposal.value:
+            base.within("a token", token, 0, count - 1)
+        return proposal.value
+
+    @traitlets.validate("silenced")
+    def _check_silenced(self, proposal):
+        last = self.sizes["num_blocks"] * self.sizes["num_heads"] - 1
+        for head in proposal.value:
+            base.within("a silenced head", head, 0, last)
+        return proposal.value
+
+    @traitlets.validate("at")
+    def _check_at(self, proposal):
+        return base.within("at", proposal.value, -1, len(self.tokens) - 1)
+
+    def model(self):
+        """Build the model from the rounded weights, in float64."""
+        model = TinyGPT(GPTConfig(**self.sizes)).double().eval()
+        data = base64.b64decode(self.weights)
+        start, state = 0, model.state_dict()
+        for name, shape in self.shapes:
+            rows = np.frombuffer(data, _row(shape[-1]), math.prod(shape[:-1]), start)
+            values = rows["scale"][:, None].astype(float) * rows["steps"]
+            state[name] = torch.from_numpy(values).view(shape)
+            start += rows.nbytes
+        model.load_state_dict(state)
+        return model
+
+    @torch.no_grad()
+    def compute(self):
+        """Compute what the lab shows, with PyTorch in float64.
+
+        Returns:
+            The weights of all heads (blocks, h, t, t), and the probabilities of the
+            next token at each position (t, vocab_size), without the silenced heads.
+        """
+        model, tokens = self.model(), torch.tensor([self.tokens])
+        with contextlib.ExitStack() as stack:
+            for head in self.silenced:
+                place = divmod(head, self.sizes["num_heads"])
+                stack.enter_context(heads.without_head(model, *place))
+            patterns = heads.attention_weights(model, tokens)[0]
+            return patterns, model(tokens)[0].softmax(dim=-1)
+
+    def head_names(self):
+        """Name the heads of all blocks in a row."""
+        blocks, count = self.sizes["num_blocks"], self.sizes["num_heads"]
+        return [
+            f"block {b + 1}, head {h + 1}" for b in range(blocks) for h in range(count)
+        ]
+
+    def fallback(self):
+        """Give all heads as pictures, and the likeliest next tokens as a table."""
+        patterns, probabilities = self.compute()
+        names = [self.words[token] for token in self.tokens]
+        top = probabilities[self.at].topk(6)
+        lines = [[p] for p in top.values.tolist()]
+        likeliest = [self.words[i] for i in top.indices.tolist()]
+        caption = (
+            f"After “{' '.join(names)}” the model expects “{likeliest[0]}” with the "
+            f"probability {lines[0][0]:.2f}."
+        )
+        every_head = patterns.flatten(0, 1).tolist()
+        pictures = "".join(
+            f"<p>{name}</p>"
+            + base.heat_map(f"Attention weights of {name}.", names, names, pattern)
+            for name, pattern in zip(self.head_names(), every_head, strict=True)
+        )
+        table = base.table("The next word", "word", ["probability"], likeliest, lines)
+        return base.static(self.title, caption, table, pictures)

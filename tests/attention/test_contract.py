@@ -1,0 +1,533 @@
+"""What other code relies on: names, orders, keys, draws, and how the layers behave.
+
+The chapter's checkpoints load and its seeds print its values only as long as all of
+this stays as it is.
+"""
+
+import copy
+import inspect
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import attention
+from tests.attention import public
+from tests.attention.public import FUNCTIONS, LAYERS, WITH_BIAS, WITH_DROPOUT, arguments
+
+pytestmark = pytest.mark.package
+
+D_IN, D_OUT, CONTEXT, H = 3, 4, 6, 2
+REQUIRED = inspect.Parameter.empty
+SIGNATURES = {
+    "softmax_naive": {"x": REQUIRED},
+    "simple_self_attention": {"x": REQUIRED},
+    "SelfAttention_v1": {"d_in": REQUIRED, "d_out": REQUIRED},
+    "SelfAttention_v2": {"d_in": REQUIRED, "d_out": REQUIRED, "qkv_bias": False},
+    "CausalAttention": {
+        "d_in": REQUIRED,
+        "d_out": REQUIRED,
+        "context_length": REQUIRED,
+        "dropout": REQUIRED,
+        "qkv_bias": False,
+    },
+    "MultiHeadAttentionWrapper": {
+        "d_in": REQUIRED,
+        "d_out": REQUIRED,
+        "context_length": REQUIRED,
+        "dropout": REQUIRED,
+        "num_heads": REQUIRED,
+        "qkv_bias": False,
+    },
+    "MultiHeadAttention": {
+        "d_in": REQUIRED,
+        "d_out": REQUIRED,
+        "context_length": REQUIRED,
+        "dropout": REQUIRED,
+        "num_heads": REQUIRED,
+        "qkv_bias": False,
+    },
+    "FusedMultiHeadAttention": {
+        "d_in": REQUIRED,
+        "d_out": REQUIRED,
+        "context_length": REQUIRED,
+        "dropout": REQUIRED,
+        "num_heads": REQUIRED,
+        "qkv_bias": False,
+        "num_kv_heads": None,
+        "causal": True,
+    },
+}
+ALL = pytest.mark.parametrize("name", [*FUNCTIONS, *LAYERS])
+EVERY_LAYER = pytest.mark.parametrize("name", LAYERS)
+BIASES = pytest.mark.parametrize("bias", [False, True], ids=["no-bias", "bias"])
+
+
+def build(name, dropout=0.0, bias=False):
+    """Build a layer with the small sizes of this file."""
+    heads = 1 if name.startswith("MultiHeadAttentionWrapper") else H
+    d_head = D_OUT // heads if "num_heads" in arguments(name) else D_OUT
+    return public.build(name, D_IN, d_head, CONTEXT, dropout, H, bias)
+
+
+def seeded(name, **options):
+    torch.manual_seed(7)
+    return build(name, **options)
+
+
+def callable_named(name):
+    return getattr(attention, name) if name in FUNCTIONS else seeded(name)
+
+
+def tokens(dtype=torch.float32, t=CONTEXT, b=2):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(b, t, D_IN, generator=generator, dtype=torch.float64).to(dtype)
+
+
+# Names and orders ---------------------------------------------------------------
+
+
+@ALL
+def test_arguments_keep_their_names_order_and_defaults(name):
+    parameters = inspect.signature(getattr(attention, name)).parameters
+    assert list(parameters) == list(SIGNATURES[name])
+    assert {k: p.default for k, p in parameters.items()} == SIGNATURES[name]
+    assert {p.kind for p in parameters.values()} == {
+        inspect.Parameter.POSITIONAL_OR_KEYWORD
+    }
+
+
+def test_everything_public_is_importable_and_its_facts_are_written_down():
+    assert list(attention.__all__) == sorted(attention.__all__)
+    assert set(SIGNATURES) == {*FUNCTIONS, *LAYERS}, "arguments are a promise"
+    assert {name for name, _ in KEYS} == set(WITH_BIAS), "so are the names of weights"
+    for name in LAYERS:
+        taken = inspect.signature(build(name).forward).parameters
+        assert next(iter(taken)) == "x"
+        assert {p.default for p in list(taken.values())[1:]} <= {None}
+
+
+# Neither a layer nor a function of x: the tests that hold what they promise.
+HELD_ELSEWHERE = {
+    "KeyValueCache": "tests/attention/test_fused.py",
+    "check": "tests/attncheck/test_module_call.py",
+}
+
+
+def test_whatever_is_no_layer_has_tests_of_its_own():
+    assert set(public.REST) == set(HELD_ELSEWHERE)
+    root = Path(attention.__file__).parents[1]
+    for name, where in HELD_ELSEWHERE.items():
+        assert re.search(rf"\b{name}\b", (root / where).read_text(encoding="utf-8"))
+
+
+MASK = {"mask": (CONTEXT, CONTEXT)}
+# nn.Linear stores (d_out, d_in). A wrapper's heads are D_OUT wide each.
+WEIGHTS = {f"W_{part}.weight": (D_OUT, D_IN) for part in ("query", "key", "value")}
+BOTH = {
+    f"W_{part}.{kind}": (D_OUT, D_IN) if kind == "weight" else (D_OUT,)
+    for part in ("query", "key", "value")
+    for kind in ("weight", "bias")
+}
+OUT_PROJ = {"out_proj.weight": (D_OUT, D_OUT), "out_proj.bias": (D_OUT,)}
+
+
+def in_heads(keys):
+    return {f"heads.{i}.{key}": shape for i in range(H) for key, shape in keys.items()}
+
+
+KEYS = {
+    ("SelfAttention_v2", False): WEIGHTS,
+    ("SelfAttention_v2", True): BOTH,
+    ("CausalAttention", False): MASK | WEIGHTS,
+    ("CausalAttention", True): MASK | BOTH,
+    ("MultiHeadAttentionWrapper", False): in_heads(MASK | WEIGHTS),
+    ("MultiHeadAttentionWrapper", True): in_heads(MASK | BOTH),
+    ("MultiHeadAttention", False): MASK | WEIGHTS | OUT_PROJ,
+    ("MultiHeadAttention", True): MASK | BOTH | OUT_PROJ,
+    ("FusedMultiHeadAttention", False): MASK | WEIGHTS | OUT_PROJ,
+    ("FusedMultiHeadAttention", True): MASK | BOTH | OUT_PROJ,
+}
+
+
+@pytest.mark.parametrize(("name", "bias"), KEYS)
+def test_state_dict_keys_shapes_and_order(name, bias):
+    state = build(name, bias=bias).state_dict()
+    expected = KEYS[name, bias]
+    assert list(state) == list(expected)
+    assert {key: tuple(value.shape) for key, value in state.items()} == expected
+    assert {value.dtype for value in state.values()} == {torch.float32}
+
+
+def test_state_dict_of_v1():
+    state = build("SelfAttention_v1").state_dict()
+    assert list(state) == ["W_query", "W_key", "W_value"]
+    assert {tuple(value.shape) for value in state.values()} == {(D_IN, D_OUT)}
+
+
+@EVERY_LAYER
+def test_masks_are_buffers_and_the_rest_learns(name):
+    layer = build(name)
+    masks = {k: v for k, v in layer.state_dict().items() if k.endswith("mask")}
+    buffers = dict(layer.named_buffers())
+    # A layer may do without a buffer and still write the mask that others load.
+    assert set(buffers) in (set(masks), set())
+    assert all(parameter.requires_grad for parameter in layer.parameters())
+    # 1 hides: row i has zeros up to its own token and ones after it.
+    expected = [[float(j > i) for j in range(CONTEXT)] for i in range(CONTEXT)]
+    assert all(mask.tolist() == expected for mask in masks.values())
+    assert bool(masks) == (name in WITH_DROPOUT)
+
+
+def test_attributes():
+    assert build("CausalAttention").d_out == D_OUT
+    layer = build("MultiHeadAttention")
+    assert (layer.d_out, layer.num_heads, layer.head_dim) == (D_OUT, H, D_OUT // H)
+    heads = build("MultiHeadAttentionWrapper").heads
+    assert isinstance(heads, nn.ModuleList)
+    assert [type(head) for head in heads] == [attention.CausalAttention] * H
+    for part in (layer, *heads, build("CausalAttention", dropout=0.25)):
+        assert isinstance(part.dropout, nn.Dropout)
+    assert build("CausalAttention", dropout=0.25).dropout.p == 0.25
+    assert build("MultiHeadAttention", dropout=0.25).dropout.p == 0.25
+    wrapper = build("MultiHeadAttentionWrapper", dropout=0.25)
+    assert [head.dropout.p for head in wrapper.heads] == [0.25, 0.25]
+
+
+# Random draws -------------------------------------------------------------------
+
+
+def draws_of(name, bias):
+    """Draw a class's parameters by hand, in the order that the chapter draws them."""
+
+    def projections():
+        made = [nn.Linear(D_IN, D_OUT, bias=bias) for _ in range(3)]
+        return [p for layer in made for p in layer.parameters()]
+
+    mixes = hasattr(build(name), "out_proj")
+    torch.manual_seed(7)
+    if name == "SelfAttention_v1":
+        return [torch.rand(D_IN, D_OUT) for _ in range(3)]
+    if name == "MultiHeadAttentionWrapper":
+        return [p for _ in range(H) for p in projections()]
+    if mixes:
+        return [*projections(), *nn.Linear(D_OUT, D_OUT).parameters()]
+    return projections()
+
+
+@BIASES
+@EVERY_LAYER
+def test_random_draws_come_in_order_and_there_are_no_others(name, bias):
+    ours = [p.detach() for p in seeded(name, bias=bias).parameters()]
+    after = torch.get_rng_state()
+    by_hand = [p.detach() for p in draws_of(name, bias)]
+    assert len(ours) == len(by_hand)
+    assert all(torch.equal(a, b) for a, b in zip(ours, by_hand, strict=True))
+    assert torch.equal(torch.get_rng_state(), after)
+
+
+@ALL
+def test_computing_draws_nothing_without_dropout(name):
+    layer = callable_named(name)
+    before = torch.get_rng_state()
+    layer(tokens())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# Checkpoints --------------------------------------------------------------------
+
+SMALL_MASK = [[0.0, 1.0], [0.0, 0.0]]  # context_length 2
+QUERY = [[1.0, 0.0, 0.5], [0.0, 2.0, -1.0]]
+KEY = [[0.5, 1.0, 0.0], [-1.0, 0.0, 1.0]]
+VALUE = [[2.0, 0.0, 1.0], [0.0, 3.0, -1.0]]
+
+
+def tensors(entries):
+    return {key: torch.tensor(value) for key, value in entries.items()}
+
+
+def by_hand(x, query, key, value, causal):
+    """Attention as the formula says, one query at a time."""
+    q, k, v = (x @ torch.tensor(w).T for w in (query, key, value))
+    rows = []
+    for i in range(len(x)):
+        seen = slice(0, i + 1) if causal else slice(None)
+        weights = torch.softmax(k[seen] @ q[i] / k.shape[-1] ** 0.5, dim=0)
+        rows.append(weights @ v[seen])
+    return torch.stack(rows)
+
+
+X = torch.tensor([[0.43, 0.15, 0.89], [0.55, 0.87, 0.66]])
+
+
+def test_checkpoint_of_v1_loads():
+    layer = attention.SelfAttention_v1(3, 2)
+    query, key, value = (torch.tensor(w).T.tolist() for w in (QUERY, KEY, VALUE))
+    weights = tensors({"W_query": query, "W_key": key, "W_value": value})
+    layer.load_state_dict(weights, strict=True)
+    torch.testing.assert_close(layer(X), by_hand(X, QUERY, KEY, VALUE, causal=False))
+
+
+def test_checkpoint_of_v2_loads():
+    layer = attention.SelfAttention_v2(3, 2)
+    weights = tensors(
+        {"W_query.weight": QUERY, "W_key.weight": KEY, "W_value.weight": VALUE}
+    )
+    layer.load_state_dict(weights, strict=True)
+    torch.testing.assert_close(layer(X), by_hand(X, QUERY, KEY, VALUE, causal=False))
+
+
+def test_checkpoint_of_causal_attention_loads():
+    layer = attention.CausalAttention(3, 2, 2, 0.0, qkv_bias=True)
+    weights = tensors(
+        {
+            "mask": SMALL_MASK,
+            "W_query.weight": QUERY,
+            "W_query.bias": [0.0, 0.0],
+            "W_key.weight": KEY,
+            "W_key.bias": [0.0, 0.0],
+            "W_value.weight": VALUE,
+            "W_value.bias": [10.0, 20.0],
+        }
+    )
+    layer.load_state_dict(weights, strict=True)
+    # Weights sum to 1, so a value bias passes through unchanged.
+    expected = by_hand(X, QUERY, KEY, VALUE, causal=True) + torch.tensor([10.0, 20.0])
+    torch.testing.assert_close(layer(X.unsqueeze(0))[0], expected)
+
+
+def test_checkpoint_of_the_wrapper_loads():
+    layer = attention.MultiHeadAttentionWrapper(3, 2, 2, 0.0, num_heads=2)
+    weights = tensors(
+        {
+            "heads.0.mask": SMALL_MASK,
+            "heads.0.W_query.weight": QUERY,
+            "heads.0.W_key.weight": KEY,
+            "heads.0.W_value.weight": VALUE,
+            "heads.1.mask": SMALL_MASK,
+            "heads.1.W_query.weight": KEY,
+            "heads.1.W_key.weight": VALUE,
+            "heads.1.W_value.weight": QUERY,
+        }
+    )
+    layer.load_state_dict(weights, strict=True)
+    first = by_hand(X, QUERY, KEY, VALUE, causal=True)
+    second = by_hand(X, KEY, VALUE, QUERY, causal=True)
+    torch.testing.assert_close(
+        layer(X.unsqueeze(0))[0], torch.cat([first, second], dim=-1)
+    )
+
+
+def test_checkpoint_of_multi_head_attention_loads():
+    layer = attention.MultiHeadAttention(3, 4, 2, 0.0, num_heads=2)
+    swap = [[0.0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]]
+    weights = tensors(
+        {
+            "mask": SMALL_MASK,
+            "W_query.weight": QUERY + KEY,
+            "W_key.weight": KEY + VALUE,
+            "W_value.weight": VALUE + QUERY,
+            "out_proj.weight": swap,
+            "out_proj.bias": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    layer.load_state_dict(weights, strict=True)
+    first = by_hand(X, QUERY, KEY, VALUE, causal=True)
+    second = by_hand(X, KEY, VALUE, QUERY, causal=True)
+    expected = torch.cat([first, second], dim=-1).flip(-1)
+    torch.testing.assert_close(
+        layer(X.unsqueeze(0))[0], expected + torch.tensor([1.0, 2.0, 3.0, 4.0])
+    )
+
+
+@EVERY_LAYER
+def test_a_key_too_many_or_too_few_is_refused(name):
+    good = build(name).state_dict()
+    first = next(iter(good))
+    with pytest.raises(RuntimeError, match="Missing key"):
+        build(name).load_state_dict({k: v for k, v in good.items() if k != first})
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        build(name).load_state_dict({**good, "extra": torch.zeros(1)})
+
+
+# Copies and modes ---------------------------------------------------------------
+
+
+@EVERY_LAYER
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))],
+    ids=["deepcopy", "pickle"],
+)
+def test_a_copy_computes_the_same_and_is_independent(name, duplicate):
+    layer, x = seeded(name, bias=True), tokens()
+    expected = layer(x).detach()
+    other = duplicate(layer)
+    assert type(other) is type(layer)
+    assert torch.equal(other(x), expected)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    assert torch.equal(layer(x), expected)
+    assert not torch.equal(other(x), expected)
+
+
+@pytest.mark.parametrize("name", WITH_DROPOUT)
+def test_eval_is_deterministic_and_train_is_not(name):
+    layer, x = seeded(name, dropout=0.5), tokens()
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+    layer.train()
+    assert not torch.equal(layer(x), layer(x))
+
+
+@ALL
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_neither_input_nor_weights_are_changed(name, dropout):
+    layer = callable_named(name)
+    if name in WITH_DROPOUT:
+        layer = seeded(name, dropout=dropout)
+    x = tokens()
+    before, version = x.clone(), x._version
+    kept = copy.deepcopy(layer.state_dict()) if name in LAYERS else {}
+    layer(x)
+    assert torch.equal(x, before)
+    assert x._version == version  # nothing was written, not even the same numbers
+    assert all(torch.equal(layer.state_dict()[key], v) for key, v in kept.items())
+
+
+@ALL
+def test_input_may_lie_anyhow_in_memory(name):
+    layer, x = callable_named(name), tokens()
+    scattered = x.transpose(0, 2).contiguous().transpose(0, 2)
+    assert not scattered.is_contiguous()
+    torch.testing.assert_close(layer(scattered), layer(x))
+
+
+@ALL
+def test_without_gradients_the_numbers_are_the_same(name):
+    layer, x = callable_named(name), tokens()
+    with_gradients = layer(x.clone().requires_grad_())
+    assert with_gradients.requires_grad
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            assert torch.equal(layer(x), with_gradients)
+
+
+# Dtypes, devices, lengths, compilation ------------------------------------------
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-5), (torch.bfloat16, 3e-2)], ids=str
+)
+def test_dtypes(name, dtype, tolerance):
+    expected = callable_named(name)(tokens())
+    layer = callable_named(name)
+    if name in LAYERS:
+        layer = layer.to(dtype)
+        assert {value.dtype for value in layer.state_dict().values()} == {dtype}
+    out = layer(tokens(dtype))
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.float(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", WITH_DROPOUT)
+@pytest.mark.parametrize("t", range(1, CONTEXT))
+def test_inputs_may_be_shorter_than_context_length(name, t):
+    layer = seeded(name)
+    torch.testing.assert_close(layer(tokens()[:, :t]), layer(tokens())[:, :t])
+
+
+@pytest.mark.parametrize("name", ["simple_self_attention", *LAYERS])
+def test_an_empty_batch_gives_an_empty_batch(name):
+    out = callable_named(name)(torch.empty(0, CONTEXT, D_IN))
+    assert out.shape[:2] == (0, CONTEXT)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is available")
+@ALL
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_cuda(name, dtype):
+    layer, x = callable_named(name), tokens(dtype)
+    if name in LAYERS:
+        layer = layer.to(dtype)
+    expected = layer(x)
+    if name in LAYERS:
+        layer = layer.to("cuda")
+        assert all(value.is_cuda for value in layer.state_dict().values())
+    x = x.to("cuda").requires_grad_()
+    out = layer(x)
+    tolerance = 3e-2 if dtype == torch.bfloat16 else 1e-3
+    torch.testing.assert_close(out.cpu(), expected, atol=tolerance, rtol=tolerance)
+    out.square().sum().backward()
+    assert x.grad.is_cuda
+    assert x.grad.isfinite().all()
+
+
+@ALL
+def test_compiled_whole_it_computes_the_same(name):
+    # aot_eager traces and differentiates as the default does, without a C++ compiler.
+    torch.compiler.reset()
+    layer, x = callable_named(name), tokens()
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    traced, plain = x.clone().requires_grad_(), x.clone().requires_grad_()
+    out, expected = compiled(traced), layer(plain)
+    torch.testing.assert_close(out, expected)
+    out.square().sum().backward()
+    expected.square().sum().backward()
+    torch.testing.assert_close(traced.grad, plain.grad)
+
+
+# The package itself -------------------------------------------------------------
+
+
+def test_import_needs_torch_alone():
+    code = (
+        "import sys, attention; "
+        "names = 'matplotlib anywidget IPython coding_attention attncheck "
+        "attention.convert attention.parallel'.split(); "
+        "print([m for m in sys.modules if m.startswith(tuple(names))])"
+    )
+    root = Path(attention.__file__).parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "[]"
+
+
+def test_type_checkers_are_told_that_the_package_is_typed():
+    assert (Path(attention.__file__).parent / "py.typed").is_file()
+
+
+def section(docstring, title):
+    """Cut one section, such as Args, out of a docstring; empty if there is none."""
+    found = re.search(rf"^{title}:\n((?:[ ]{{4}}.*\n?|\n)*)", docstring, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+@ALL
+def test_docstrings_name_section_arguments_results_and_errors(name):
+    documented = getattr(attention, name)
+    docstring = inspect.getdoc(documented)
+    assert re.search(r"\b[Ss]ection 3\.[3-6]\.\d", docstring)
+    for argument in SIGNATURES[name]:
+        assert re.search(rf"^ +{argument}: \S", section(docstring, "Args"), re.M)
+    assert re.search(r"(Type|Value)Error", section(docstring, "Raises"))
+    if name in LAYERS:
+        for attribute, _ in build(name).named_children():
+            if attribute != "dropout":
+                assert attribute in section(docstring, "Attributes")
+        docstring = inspect.getdoc(documented.forward)
+        assert " x: " in section(docstring, "Args")
+    assert section(docstring, "Returns").strip()
+    raises = section(docstring, "Raises")
+    assert "TypeError:" in raises
+    assert "ValueError:" in raises

@@ -1,0 +1,252 @@
+"""Layers in real programs: masks that are missing, encoders, padding, pickles."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from attention import FusedMultiHeadAttention, KeyValueCache, convert
+from tests.attention import public
+from tests.attention.public import CAUSAL, build, tokens
+
+pytestmark = pytest.mark.package
+
+CLOSE = {"atol": 2e-6, "rtol": 1e-5}
+KEEPS_A_MASK = [name for name in CAUSAL if list(build(name).buffers())]
+MASKED = pytest.mark.parametrize("name", KEEPS_A_MASK)
+
+
+def without_masks(layer):
+    state = layer.state_dict()
+    return {name: w for name, w in state.items() if not name.endswith("mask")}
+
+
+def on_meta(name):
+    with torch.device("meta"):
+        return build(name).double()
+
+
+# The mask ------------------------------------------------------------------------
+
+
+@MASKED
+@pytest.mark.parametrize("depth", ["layer", "model"])
+def test_a_mask_that_the_checkpoint_lacks_is_restored(name, depth):
+    full, empty, x = build(name).double(), on_meta(name), tokens(2, 6, 3)
+    expected = full(x)
+    if depth == "model":
+        full, empty = nn.Sequential(full), nn.Sequential(empty)
+    result = empty.load_state_dict(without_masks(full), strict=False, assign=True)
+    assert torch.equal(empty(x), expected)
+    missing = [key for key in full.state_dict() if key.endswith("mask")]
+    assert result.missing_keys == missing, "what was missing is still reported"
+
+
+@MASKED
+def test_an_empty_mask_is_filled_when_weights_are_copied_in(name):
+    full, x = build(name).double(), tokens(2, 6, 3)
+    empty = on_meta(name).to_empty(device="cpu")
+    for buffer in empty.buffers():
+        buffer.zero_()  # whatever the memory held: here, nothing hidden
+    empty.load_state_dict(without_masks(full), strict=False)
+    assert torch.equal(empty(x), full(x))
+
+
+@MASKED
+def test_a_strict_load_still_asks_for_the_mask(name):
+    with pytest.raises(RuntimeError, match="Missing key"):
+        build(name).load_state_dict(without_masks(build(name)))
+
+
+@MASKED
+def test_a_mask_in_the_checkpoint_is_taken_as_it_is(name):
+    layer = build(name)
+    state = {
+        key: torch.zeros_like(w) if key.endswith("mask") else w
+        for key, w in layer.state_dict().items()
+    }
+    layer.load_state_dict(state)
+    assert not any(buffer.any() for buffer in layer.buffers())
+
+
+@MASKED
+def test_a_mask_without_numbers_is_refused(name):
+    full, empty = build(name).double(), on_meta(name)
+    for part, model in zip(public.parts_of(empty), public.parts_of(full), strict=True):
+        for weight, parameter in model.named_parameters():
+            holder, _, leaf = weight.rpartition(".")
+            copied = nn.Parameter(parameter.detach().clone())
+            setattr(part.get_submodule(holder), leaf, copied)
+    with pytest.raises(ValueError, match="meta device") as caught:
+        empty(tokens(2, 6, 3))
+    assert "load_state_dict(state, assign=True)" in str(caught.value)
+
+
+@MASKED
+def test_shapes_can_still_be_worked_out_on_the_meta_device(name):
+    layer = on_meta(name)
+    assert layer(torch.empty(2, 6, 3, device="meta", dtype=torch.float64)).is_meta
+
+
+# Encoders and padding ---------------------------------------------------------------
+
+
+def encoder(seed=0, **options):
+    torch.manual_seed(seed)
+    return FusedMultiHeadAttention(6, 8, 9, 0.0, 4, True, causal=False, **options)
+
+
+def in_torch(layer, x, key_padding_mask=None):
+    """Compute with nn.MultiheadAttention and the same weights."""
+    theirs = nn.MultiheadAttention(8, 4, batch_first=True).eval()
+    theirs.load_state_dict(convert.to_torch(layer.state_dict()))
+    mask = key_padding_mask
+    return theirs(x, x, x, key_padding_mask=mask, need_weights=True)[0]
+
+
+def padded(b, t, seed):
+    """Draw a mask that leaves at least the first key of each row."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, t + 1, (b, 1), generator=generator)
+    return torch.arange(t) >= lengths
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_encoder_is_that_of_torch_with_and_without_padding(seed):
+    torch.manual_seed(seed)
+    layer = FusedMultiHeadAttention(8, 8, 9, 0.0, 4, True, causal=False)
+    x, mask = torch.randn(3, 7, 8), padded(3, 7, seed)
+    torch.testing.assert_close(layer(x), in_torch(layer, x), **CLOSE)
+    ours = layer(x, key_padding_mask=mask)
+    torch.testing.assert_close(ours, in_torch(layer, x, mask), **CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_padding_changes_nothing_for_real_tokens(seed):
+    torch.manual_seed(seed)
+    layer, x = FusedMultiHeadAttention(6, 8, 9, 0.0, 4), torch.randn(3, 7, 6)
+    mask = padded(3, 7, seed)
+    out = layer(x, key_padding_mask=mask)
+    for row, hidden in zip(range(3), mask, strict=True):
+        length = int((~hidden).sum())
+        alone = layer(x[row : row + 1, :length])
+        torch.testing.assert_close(out[row : row + 1, :length], alone, **CLOSE)
+
+
+@torch.no_grad()
+def test_padding_on_the_left_with_a_cache():
+    torch.manual_seed(0)
+    layer, x = FusedMultiHeadAttention(6, 8, 9, 0.0, 4), torch.randn(2, 7, 6)
+    mask = torch.zeros(2, 7, dtype=torch.bool)
+    mask[0, :2] = True
+    cache = KeyValueCache()
+    layer(x[:, :4], cache=cache, key_padding_mask=mask[:, :4])
+    steps = [
+        layer(x[:, i : i + 1], cache=cache, key_padding_mask=mask[:, : i + 1])
+        for i in range(4, 7)
+    ]
+    alone = layer(x[:1, 2:])[:, 2:]
+    torch.testing.assert_close(torch.cat(steps, dim=1)[:1], alone, **CLOSE)
+
+
+def test_padding_of_a_memory():
+    torch.manual_seed(0)
+    layer, x = encoder(), torch.randn(2, 3, 6)
+    memory, mask = torch.randn(2, 5, 6), padded(2, 5, 3)
+    mask[:, 3:] = True
+    expected = layer(x, memory=memory[:1, : int((~mask[0]).sum())].expand(2, -1, -1))
+    out = layer(x, memory=memory, key_padding_mask=mask)
+    torch.testing.assert_close(out[0], expected[0], **CLOSE)
+
+
+@pytest.mark.skipif(torch.__version__ < "2.5", reason="nan before PyTorch 2.5")
+def test_a_query_with_nothing_to_see_gets_zeros():
+    layer = encoder()
+    out = layer(torch.randn(1, 3, 6), key_padding_mask=torch.ones(1, 3).bool())
+    torch.testing.assert_close(out, layer.out_proj.bias.expand(1, 3, 8))
+
+
+def test_an_encoder_has_no_mask_and_takes_none():
+    layer = encoder()
+    assert "mask" not in layer.state_dict()
+    layer.load_state_dict(layer.state_dict(), strict=True)
+    torch.manual_seed(0)
+    causal = FusedMultiHeadAttention(6, 8, 9, 0.0, 4, True)
+    with pytest.raises(RuntimeError, match="causal=False makes this layer see it"):
+        layer.load_state_dict(causal.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "parts"),
+    [
+        (
+            lambda x: encoder()(x, cache=KeyValueCache()),
+            ValueError,
+            ["causal=False", "nothing can be cached"],
+        ),
+        (
+            lambda x: encoder()(x, key_padding_mask=torch.ones(2, 4)),
+            TypeError,
+            ["must hold booleans", "torch.float32", "(mask == 0)"],
+        ),
+        (
+            lambda x: encoder()(x, key_padding_mask=[True]),
+            TypeError,
+            ["key_padding_mask must be a Tensor", "got list"],
+        ),
+        (
+            lambda x: encoder()(x, key_padding_mask=torch.ones(2, 5).bool()),
+            ValueError,
+            ["(2, 4)", "(2, 5)"],
+        ),
+    ],
+    ids=["cache", "dtype", "no tensor", "shape"],
+)
+@torch.no_grad()
+def test_what_does_not_fit_is_refused(call, error, parts):
+    with pytest.raises(error) as caught:
+        call(torch.randn(2, 4, 6))
+    for part in parts:
+        assert part in str(caught.value)
+
+
+# Caches ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.copy, copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+@torch.no_grad()
+def test_a_cache_that_was_copied_goes_on(duplicate):
+    torch.manual_seed(0)
+    layer, x = FusedMultiHeadAttention(3, 4, 9, 0.0, 2), torch.randn(2, 9, 3)
+    cache = KeyValueCache()
+    layer(x[:, :5], cache=cache)
+    other = duplicate(cache)
+    rest = layer(x[:, 5:], cache=other)
+    torch.testing.assert_close(rest, layer(x)[:, 5:], **CLOSE)
+    assert (cache.length, other.length) == (5, 9)
+    # The first one is as it was: another continuation starts from the same tokens.
+    again = layer(x[:, 5:6], cache=cache)
+    torch.testing.assert_close(again, rest[:, :1], **CLOSE)
+    assert duplicate(KeyValueCache()).length == 0
+
+
+@torch.no_grad()
+def test_a_pickle_holds_the_tokens_and_neither_the_layer_nor_free_room():
+    layer = FusedMultiHeadAttention(3, 4, 4096, 0.0, 2)
+    cache = KeyValueCache()
+    layer(torch.randn(1, 2, 3), cache=cache)
+    stored = pickle.dumps(cache)
+    assert len(stored) < 5000
+    assert b"FusedMultiHeadAttention" not in stored
+    read = pickle.loads(stored)
+    assert (read.length, read.layer, read.num_bytes) == (2, None, cache.num_bytes)
+    with pytest.raises(ValueError, match="batch size"):
+        layer(torch.randn(2, 1, 3), cache=read)
+    layer(torch.randn(1, 1, 3), cache=read)
+    assert read.layer is layer

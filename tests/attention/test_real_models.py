@@ -1,0 +1,220 @@
+"""Our layers in the models of two libraries, built from a config: no download.
+
+Each test swaps an attention layer, or all of them, and compares outputs. A layer that
+is not the same function is refused in words. The libraries are no part of the extras:
+
+    pip install transformers timm
+    python -m pytest tests/attention/test_real_models.py
+"""
+
+import importlib
+import importlib.util
+
+import pytest
+import torch
+from torch import nn
+
+from attention import FusedMultiHeadAttention, MultiHeadAttention, convert
+
+pytestmark = [pytest.mark.package, pytest.mark.filterwarnings("ignore")]
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+WIDTH, HEADS, CONTEXT = 32, 4, 24
+SMALL = {
+    "hidden_size": WIDTH,
+    "num_attention_heads": HEADS,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+}
+
+
+def needs(library):
+    """Skip where a library is absent, or cannot be loaded with this PyTorch."""
+    if importlib.util.find_spec(library) is None:
+        return pytest.mark.skip(
+            f"{library} is not installed: its models were not tried"
+        )
+    try:
+        importlib.import_module(library)
+    except (ImportError, RuntimeError) as error:
+        reason = f"{library} cannot be imported here ({error}): not tried"
+        return pytest.mark.skip(reason)
+    return lambda test: test
+
+
+transformers = needs("transformers")
+timm = needs("timm")
+
+
+class Swapped(nn.Module):
+    """Calls our layer with the first argument alone, and gives a tuple as they do."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, hidden_states, *arguments, **named):
+        return self.layer(hidden_states), None
+
+
+def spread(model):
+    """Draw weights wide enough to tell layers apart, biases too."""
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+@transformers
+@pytest.mark.parametrize("kind", [MultiHeadAttention, FusedMultiHeadAttention])
+@torch.no_grad()
+def test_every_attention_of_a_gpt2_can_be_swapped(kind):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        n_layer=2, n_head=HEADS, n_embd=WIDTH, n_positions=CONTEXT, vocab_size=50,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = spread(GPT2LMHeadModel(config))
+    ids = torch.randint(50, (2, CONTEXT))
+    expected, weights = model(ids, use_cache=False).logits, model.state_dict()
+    for i, block in enumerate(model.transformer.h):
+        ours = kind(WIDTH, WIDTH, CONTEXT, 0.0, HEADS, qkv_bias=True).eval()
+        prefix = f"transformer.h.{i}.attn."
+        ours.load_state_dict(convert.from_gpt2(weights, CONTEXT, prefix=prefix))
+        back = convert.to_gpt2(ours.state_dict(), prefix=prefix)
+        assert all(torch.equal(tensor, weights[name]) for name, tensor in back.items())
+        block.attn = Swapped(ours)
+    torch.testing.assert_close(model(ids, use_cache=False).logits, expected, **CLOSE)
+
+
+ENCODERS = {
+    "BertModel": (
+        "encoder.layer.{}.attention.",
+        ("self.query", "self.key", "self.value", "output.dense"),
+    ),
+    "ViTModel": (
+        "layers.{}.attention.",
+        ("q_proj", "k_proj", "v_proj", "o_proj"),
+    ),
+}
+
+
+def encoder(name):
+    import transformers
+
+    sizes = {
+        "BertModel": {"vocab_size": 50, "max_position_embeddings": CONTEXT},
+        "ViTModel": {"image_size": 16, "patch_size": 4},
+    }
+    config = getattr(transformers, name.replace("Model", "Config"))
+    config = config(**SMALL, **sizes[name], attn_implementation="eager")
+    return spread(getattr(transformers, name)(config))
+
+
+def ours_for(model, name, i):
+    prefix, names = ENCODERS[name]
+    state = convert.from_separate(model, names=names, prefix=prefix.format(i))
+    layer = FusedMultiHeadAttention(WIDTH, WIDTH, CONTEXT, 0, HEADS, True, causal=False)
+    layer.load_state_dict(state)
+    back = convert.to_separate(state, names, prefix.format(i))
+    weights = model.state_dict()
+    assert all(torch.equal(tensor, weights[key]) for key, tensor in back.items())
+    return layer.eval()
+
+
+@transformers
+@torch.no_grad()
+def test_a_vit_with_our_layers_is_the_same_model():
+    model, images = encoder("ViTModel"), torch.randn(2, 3, 16, 16)
+    expected = model(images).last_hidden_state
+    for i, block in enumerate(model.layers):
+        block.attention = Swapped(ours_for(model, "ViTModel", i))
+    torch.testing.assert_close(model(images).last_hidden_state, expected, **CLOSE)
+
+
+@transformers
+@pytest.mark.parametrize("padded", [False, True])
+@torch.no_grad()
+def test_an_attention_of_bert_and_ours_agree_with_and_without_padding(padded):
+    model, x = encoder("BertModel"), torch.randn(2, CONTEXT, WIDTH)
+    attention = model.encoder.layer[1].attention
+    padding = torch.zeros(2, CONTEXT, dtype=torch.bool)
+    padding[1, 9:] = padded
+    hide = torch.zeros(2, 1, 1, CONTEXT).masked_fill(padding[:, None, None], -1e30)
+    attended = attention.self(x, attention_mask=hide)[0]
+    expected = attention.output.dense(attended)
+    layer = ours_for(model, "BertModel", 1)
+    torch.testing.assert_close(layer(x, key_padding_mask=padding), expected, **CLOSE)
+    assert not torch.allclose(ours_for(model, "BertModel", 0)(x), expected)
+
+
+@transformers
+@pytest.mark.parametrize("part", ["model", "layer"])
+def test_rotary_positions_are_refused_in_words(part):
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(**SMALL, vocab_size=50, num_key_value_heads=2)
+    model = LlamaModel(config)
+    prefix = "layers.0.self_attn." if part == "model" else ""
+    given = model if part == "model" else model.layers[0].self_attn
+    with pytest.raises(ValueError, match="rotary positions") as caught:
+        convert.from_separate(given, CONTEXT, prefix=prefix)
+    assert "rope" in str(caught.value).lower()
+    assert "No layer of this package has rotary positions" in str(caught.value)
+
+
+@transformers
+def test_positions_inside_the_scores_are_refused():
+    from transformers import T5Config, T5EncoderModel
+
+    model = T5EncoderModel(
+        T5Config(d_model=WIDTH, num_heads=HEADS, d_kv=8, num_layers=1, d_ff=48,
+                 vocab_size=50)
+    )  # fmt: skip
+    prefix = "encoder.block.0.layer.0.SelfAttention."
+    with pytest.raises(KeyError, match="relative_attention_bias"):
+        convert.from_separate(model, names=("q", "k", "v", "o"), prefix=prefix)
+
+
+@timm
+@torch.no_grad()
+def test_every_attention_of_a_timm_vit_can_be_swapped():
+    from timm.models.vision_transformer import VisionTransformer
+
+    model = spread(
+        VisionTransformer(img_size=16, patch_size=4, embed_dim=WIDTH, depth=2,
+                          num_heads=HEADS, num_classes=5)
+    )  # fmt: skip
+    images, weights = torch.randn(2, 3, 16, 16), model.state_dict()
+    expected = model(images)
+    for i, block in enumerate(model.blocks):
+        ours = FusedMultiHeadAttention(
+            WIDTH, WIDTH, CONTEXT, 0.0, HEADS, True, causal=False
+        ).eval()
+        prefix, names = f"blocks.{i}.attn.", ("qkv", "proj")
+        ours.load_state_dict(convert.from_combined(weights, names=names, prefix=prefix))
+        back = convert.to_combined(ours.state_dict(), names, prefix=prefix)
+        assert all(torch.equal(tensor, weights[name]) for name, tensor in back.items())
+        block.attn = First(ours)
+    torch.testing.assert_close(model(images), expected, **CLOSE)
+
+
+@timm
+def test_normalized_queries_of_timm_are_refused():
+    from timm.models.vision_transformer import Attention
+
+    layer = Attention(WIDTH, num_heads=HEADS, qk_norm=True, norm_layer=nn.LayerNorm)
+    with pytest.raises(KeyError, match=r"Unknown: .*q_norm"):
+        convert.from_combined(layer.state_dict(), names=("qkv", "proj"))
+
+
+class First(nn.Module):
+    """Calls our layer with the first argument alone."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, *arguments, **named):
+        return self.layer(x)

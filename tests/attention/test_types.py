@@ -1,0 +1,113 @@
+"""What a type checker says: nothing about the package, and the truth to its users."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attention
+import attncheck
+
+pytest.importorskip("mypy", reason="mypy is not installed: no type was checked")
+
+PACKAGE = Path(attention.__file__).parent
+# Typed inside: every module of the package itself. The checker's machinery and the
+# chapter's kit are not; of the checker, what a user calls is typed.
+MODULES = sorted(PACKAGE.glob("*.py"))
+MODULES += [PACKAGE.parent / "attncheck/__init__.py"]
+PUBLIC = [(attention, n) for n in attention.__all__]
+PUBLIC += [(attncheck, n) for n in attncheck.__all__]
+CALLED = [getattr(m, n) for m, n in PUBLIC if callable(getattr(m, n))]
+PLACES = ("attention", "attncheck")
+
+RIGHT = """
+import torch
+import attention
+from attention import FusedMultiHeadAttention, KeyValueCache, MultiHeadAttention
+from attention import check, convert
+
+layer = MultiHeadAttention(3, 4, 6, dropout=0.0, num_heads=2)
+context: torch.Tensor = layer(torch.randn(1, 6, 3))
+fused = FusedMultiHeadAttention(3, 4, 6, 0, num_heads=2, num_kv_heads=1)
+cache = KeyValueCache()
+step: torch.Tensor = fused(torch.randn(1, 1, 3), cache=cache)
+state: dict[str, torch.Tensor] = convert.from_gpt2(layer.state_dict(), 6, prefix="h.")
+weights: torch.Tensor = attention.softmax_naive(torch.zeros(3))
+heads: int = layer.head_dim
+mask: torch.Tensor = layer.mask
+fine: bool = check(MultiHeadAttention).ok
+"""
+WRONG = {
+    'layer = attention.MultiHeadAttention(3, "4", 6, 0.0, 2)': 'expected "int"',
+    "attention.SelfAttention_v1(3)": 'Missing positional argument "d_out"',
+    'attention.SelfAttention_v2(3, 2)("x")': 'expected "Tensor"',
+    "text: str = attention.CausalAttention(3, 2, 6, 0.0)(x)": 'has type "str"',
+    "attention.FusedMultiHeadAttention(3, 4, 6, 0.0, 2)(x, True)": "KeyValueCache",
+    "attention.simple_self_attention([1.0])": 'expected "Tensor"',
+    "attention.softmax_wise(x)": 'has no attribute "softmax_wise"',
+    "attention.convert.from_torch([], 6)": 'expected "Mapping[str, Tensor]"',
+}
+
+
+@pytest.fixture(scope="module")
+def said(request, tmp_path_factory):
+    """What mypy says of all files at once: reading PyTorch is the long part."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "right.py").write_text(RIGHT, encoding="utf-8")
+    wrong = ["import torch", "import attention", "import attention.convert"]
+    wrong += ["x = torch.randn(1, 6, 3)", *WRONG]
+    (folder / "wrong.py").write_text("\n".join(wrong), encoding="utf-8")
+    files = [*MODULES, folder / "right.py", folder / "wrong.py"]
+    # Kept between runs where pytest keeps anything: the first takes a minute.
+    keeper = getattr(request.config, "cache", None)
+    cache = keeper.mkdir("mypy") if keeper else folder / "cache"
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
+         "--cache-dir", str(cache), *map(str, files)],
+        cwd=PACKAGE.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    return [line for line in ran.stdout.splitlines() if ": error: " in line]
+
+
+def test_nothing_is_wrong_with_the_public_modules(said):
+    assert [line for line in said if line.startswith(PLACES)] == []
+
+
+def test_nothing_is_wrong_with_what_a_user_may_write(said):
+    assert [line for line in said if "right.py" in line] == []
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_a_wrong_line_is_reported(code, said):
+    number = list(WRONG).index(code) + 5
+    about = [line for line in said if f"wrong.py:{number}: " in line]
+    assert any(WRONG[code] in line for line in about), said
+
+
+@pytest.mark.parametrize("value", CALLED, ids=lambda value: value.__name__)
+def test_every_public_signature_is_annotated(value):
+    functions = [value] if not isinstance(value, type) else _methods(value)
+    for function in functions:
+        told = set(function.__annotations__)
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        assert told >= {*code.co_varnames[:count]} - {"self"} | {"return"}, function
+
+
+def _methods(cls):
+    return [
+        value
+        for name, value in vars(cls).items()
+        if callable(value) and (name == "__init__" or not name.startswith("_"))
+    ]
+
+
+def test_the_modules_that_are_checked_hold_every_public_name():
+    checked = {f"attention.{path.stem}" for path in MODULES}
+    for name in attention.__all__:
+        module = getattr(attention, name).__module__
+        importlib.import_module(module)
+        assert module in checked or module.startswith("attncheck")

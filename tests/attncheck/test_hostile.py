@@ -1,0 +1,34 @@
+"""Whatever a class or a file does, the answer is clear, and never green."""
+
+import pytest
+
+from attncheck.commandline import main
+from tests.attncheck.hostile import HOSTILE, LAYER
+
+
+def test_there_are_enough():
+    assert len(HOSTILE) >= 52
+    assert len(set(HOSTILE.values())) == len(HOSTILE)
+
+
+def test_the_layer_that_they_break_is_right(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(LAYER)
+    assert main([f"{path}:Attention"]) == 0
+    assert "nothing wrong found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "source"), HOSTILE.items(), ids=HOSTILE)
+def test_the_answer_is_clear_and_not_green(tmp_path, capsys, monkeypatch, name, source):
+    # A lock that is held in C can only be ended from outside.
+    monkeypatch.setattr("attncheck.commandline.SPARE", 8)
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    status = main([f"{path}:Attention", "--time-limit", "2"])
+    captured = capsys.readouterr()
+    text = " ".join((captured.out + captured.err).split())
+    assert status in (1, 2), text
+    assert "Traceback" not in text
+    assert "the checker itself failed" not in text, text
+    # A finding with its line, or a sentence that says why nothing can be tested.
+    assert ("Means" in text) if status == 1 else ("could not be tested" in text)

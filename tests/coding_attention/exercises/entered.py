@@ -1,0 +1,93 @@
+"""Answers as a reader enters them on the site, made from answers in Python."""
+
+import re
+
+import torch
+
+from coding_attention.exercises.site import GRIDS, table_of
+
+
+def entered(name, answer):
+    """Return one entry for each field, or None where the site has no such answer."""
+    table = table_of(name)
+    if name in GRIDS:
+        return _grid(name, answer)
+    if name == "3.2":
+        return _argument(answer)
+    if name == "fill":
+        return _row(answer)
+    if isinstance(answer, torch.Tensor):
+        answer = answer.tolist()
+    if isinstance(answer, dict):
+        answer = list(answer.values())
+    parts = [answer] if len(table.fields) == 1 else answer
+    if not isinstance(parts, tuple | list) or len(parts) != len(table.fields):
+        return None
+    entries = [_entry(f, p) for f, p in zip(table.fields, parts, strict=True)]
+    return None if None in entries else entries
+
+
+def _entry(field, part):
+    if isinstance(part, torch.Tensor) and field.kind != "shape":
+        part = part.tolist()
+    if field.kind in ("number", "count"):
+        number = isinstance(part, int | float) and not isinstance(part, bool)
+        return repr(float(part)) if number else None
+    if field.kind == "shape":
+        return str(tuple(part)) if isinstance(part, tuple | list) else None
+    if field.kind == "numbers":
+        right = isinstance(part, tuple | list) and len(part) == field.length
+        return [_entry_of(x) for x in part] if right else None
+    if isinstance(part, list):
+        part = "".join(part)
+    known = [value for value, _ in field.options]
+    if field.kind == "choice" and str(part).strip().lower() not in known:
+        return None  # the site offers what there is
+    return part.strip().lower() if isinstance(part, str) else None
+
+
+def _entry_of(x):
+    return str(x)
+
+
+def _grid(name, answer):
+    grid = GRIDS[name]
+    try:
+        result = answer(*grid.case)
+    except Exception:
+        return None
+    if not isinstance(result, torch.Tensor):
+        return None
+    if grid.batched:
+        result = result[0] if result.dim() == 3 else result[:0]
+    if tuple(result.shape) != (len(grid.rows), len(grid.columns)):
+        return None
+    if (result.dtype == torch.bool) != (grid.kind == "mask"):
+        return None
+    if not result.isfinite().all():
+        return None
+    rows = result.tolist()
+    return [rows if grid.kind == "mask" else [[str(x) for x in row] for row in rows]]
+
+
+def _argument(answer):
+    if isinstance(answer, str):
+        match = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+),?\s*", answer)
+        answer = {match[1]: int(match[2])} if match else None
+    if not isinstance(answer, dict) or len(answer) != 1:
+        return None
+    ((argument, value),) = answer.items()
+    known = [value for value, _ in table_of("3.2").fields[0].options]
+    return [argument, str(value)] if argument in known else None
+
+
+def _row(answer):
+    tensors = isinstance(answer, tuple | list) and len(answer) == 2
+    if not tensors or not all(isinstance(x, torch.Tensor) for x in answer):
+        return None
+    scores, hidden = answer
+    if scores.shape != (3,) or hidden.shape != (3,) or hidden.dtype != torch.bool:
+        return None
+    if not scores.is_floating_point():
+        return None
+    return [[str(x) for x in scores.tolist()], hidden.tolist()]

@@ -1,0 +1,199 @@
+"""What holds for every exercise: rubbish gets clear words, and hints are distinct."""
+
+import random
+import sys
+
+import pytest
+import torch
+
+from coding_attention.exercises import EXERCISES, check_exercise, core
+from coding_attention.exercises.core import FunctionCheck
+from coding_attention.exercises.places import PAGES
+from tests.coding_attention.exercises import (
+    answers_averaging,
+    answers_causal,
+    answers_heads,
+    answers_more,
+    answers_multi_head,
+    answers_open_ended,
+    answers_simple,
+    answers_trainable,
+)
+from tests.coding_attention.exercises.tables import (
+    assert_named,
+    assert_right,
+    rights,
+    verdict,
+    wrongs,
+)
+
+TABLES = (
+    answers_simple, answers_trainable, answers_causal, answers_multi_head,
+    answers_heads, answers_averaging, answers_more, answers_open_ended,
+)  # fmt: skip
+RIGHT = {name: ways for table in TABLES for name, ways in table.RIGHT.items()}
+WRONG = {name: ways for table in TABLES for name, ways in table.WRONG.items()}
+
+
+class Spiteful:
+    """Raises whatever is done with it."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparing")
+
+    __hash__ = None
+
+
+RUBBISH = {
+    "string": "abc",
+    "empty string": "",
+    "wrong shape": torch.zeros(7),
+    "empty tensor": torch.zeros(0),
+    "raises": lambda *arguments: [][1],
+    "returns a string": lambda *arguments: "abc",
+    "returns a number": lambda *arguments: 1.5,
+    "returns nothing of the shape": lambda *arguments: torch.zeros(0),
+    "takes nothing": lambda: 1,
+    "exits": lambda *arguments: sys.exit(3),
+    "object": object(),
+    "empty tuple": (),
+    "nested": ((), ()),
+    "empty dict": {},
+    "a class": int,
+    "nan": float("nan"),
+    "bool": False,
+    "complex": 2j,
+    "module": torch.nn.ReLU(),
+}
+FUNCTIONS = [n for n, e in EXERCISES.items() if isinstance(e.check, FunctionCheck)]
+
+
+@pytest.mark.parametrize(("name", "answer"), rights(RIGHT))
+def test_right(name, answer):
+    assert_right(name, answer)
+
+
+@pytest.mark.parametrize(("name", "answer", "hint"), wrongs(WRONG))
+def test_mistake_is_named(name, answer, hint):
+    assert_named(name, answer, hint)
+
+
+@pytest.mark.parametrize("how", RUBBISH)
+@pytest.mark.parametrize("name", EXERCISES)
+def test_rubbish_gets_clear_words(name, how):
+    result = verdict(name, RUBBISH[how])
+    assert result.outcome == "not right", str(result)
+    hint = result.text.removeprefix(f"Exercise {name}: not right yet. ")
+    hint, _, page = hint.rpartition(" To read: ")
+    assert len(hint) > 30
+    assert page.removesuffix(".").partition(", section ")[0] in PAGES.values()
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_nothing_to_check_yet(name):
+    result = verdict(name, None)
+    assert result.outcome == "nothing yet"
+    assert result.text == f"Exercise {name}: nothing to check yet."
+    assert not result.right
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "3.1", "wrapper-is-split"])
+def test_a_function_that_returns_none_is_a_placeholder(name):
+    result = verdict(name, lambda *arguments: None)
+    assert result.outcome == "nothing yet"
+    assert "nothing to check yet. The function" in result.text
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_what_cannot_even_be_printed(name):
+    result = verdict(name, Spiteful())
+    assert result.outcome == "unusable"
+    assert "no repr" in result.text
+    assert f"{EXERCISES[name].wanted} is asked for" in result.text
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_each_exercise_has_ways_mistakes_and_a_page(name):
+    assert len(RIGHT[name]) >= 2
+    # Every mistake of the tables is named by words of its own.
+    hints = {hint for _, hint in WRONG[name].values()}
+    assert len(hints) >= 3
+    assert EXERCISES[name].page in PAGES
+    assert EXERCISES[name].wanted[0].isupper()
+
+
+def test_there_are_enough_exercises():
+    assert {"3.1", "3.2", "3.3"} <= set(EXERCISES)
+    assert len(EXERCISES) >= 3 + 15
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_known_mistake_is_wrong_and_found_first(name):
+    check = EXERCISES[name].check
+    for mistake, hint in check.mistakes:
+        result = verdict(name, mistake)
+        assert result.outcome == "not right"
+        assert hint in result.text, result.text
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_right_function_is_right_by_its_own_check(name):
+    check = EXERCISES[name].check
+    for case in check.cases():
+        assert core.same(check.right(*case), check.right(*case))
+    if not (check.without or check.uses):
+        assert check(check.right) == check.praise
+
+
+def test_unknown_names_are_answered_with_the_nearest():
+    result = check_exercise("causal_mask", 1)
+    assert result.outcome == "unusable"
+    assert "There is no exercise 'causal_mask'. Did you mean 'causal-mask'?" in str(
+        result.text
+    )
+    assert "which-dim" in result.text
+    assert "Did you mean" not in check_exercise("zzz", 1).text
+
+
+def test_a_number_is_a_name_too():
+    assert check_exercise(3.2, {"d_out": 1}).right
+
+
+def test_a_function_that_does_not_return_is_stopped(monkeypatch):
+    monkeypatch.setattr(core, "SECONDS", 0.2)
+
+    def forever(num_tokens):
+        while True:
+            pass
+
+    result = verdict("causal-mask", forever)
+    assert result.outcome == "not right"
+    assert "did not return within 0.2 seconds" in result.text
+
+
+def test_random_state_and_the_readers_tensors_stay():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    seen = []
+
+    def drawing(num_tokens):
+        torch.rand(3)
+        seen.append(num_tokens)
+        return torch.ones(num_tokens, num_tokens).triu(1).bool()
+
+    state = random.getstate()
+    assert verdict("causal-mask", drawing).right
+    assert seen
+    assert torch.equal(torch.get_rng_state(), before)
+    assert random.getstate() == state
+
+
+def test_verdicts_are_the_same_every_time():
+    for name in ("split-heads", "causal-class"):
+        for answer, _ in WRONG[name].values():
+            first = check_exercise(name, answer)
+            torch.rand(3)
+            assert check_exercise(name, answer) == first

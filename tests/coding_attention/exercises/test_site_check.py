@@ -1,0 +1,215 @@
+"""The site's check and the check in Python say the same of the same answers."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from coding_attention.exercises import EXERCISES, check_exercise, site
+from coding_attention.exercises.table import Table
+from tests.coding_attention.exercises.entered import entered
+from tests.coding_attention.exercises.test_check_exercise import RIGHT, WRONG
+
+HERE = Path(__file__).parent
+ON_SITE = list(site.entries())
+RUBBISH = ("abc", "-", "1/0", "two, three", "<b>", "()", "1e999", "∞", "[[1, 2], 3]")
+
+
+@pytest.fixture(scope="module")
+def on_site(node):
+    """A function from pairs (exercise, entries) to the verdicts of check.js."""
+
+    def check(cases):
+        result = node(HERE / "check_answers.mjs", site.FILE, input=json.dumps(cases))
+        assert result.returncode == 0, result.stderr[-2000:]
+        return json.loads(result.stdout)
+
+    return check
+
+
+def test_the_file_is_up_to_date():
+    said = "run python -m coding_attention.exercises.site"
+    assert site.FILE.read_text(encoding="utf-8") == site.text(), said
+
+
+def test_what_is_no_code_is_answered_on_the_site():
+    assert len(ON_SITE) >= 20
+    for name, exercise in EXERCISES.items():
+        if isinstance(exercise.check, Table):
+            assert name in ON_SITE
+
+
+@pytest.mark.parametrize("name", ON_SITE)
+def test_the_answers_of_the_tests_get_the_same_words(name, on_site):
+    answers = [*RIGHT[name].values(), *(answer for answer, _ in WRONG[name].values())]
+    cases = [(a, e) for a in answers if (e := entered(name, a)) is not None]
+    outcomes = set()
+    for (answer, entries), said in zip(
+        cases, on_site([(name, e) for _, e in cases]), strict=True
+    ):
+        expected = check_exercise(name, answer)
+        outcomes.add(expected.outcome)
+        if " is asked for, but " in expected.text:  # here it names a type of Python
+            asked = expected.text.partition(", but ")[0]
+            assert said["text"].partition(", but ")[0] == asked
+            continue
+        if expected.outcome == "not right" and "It was called" in expected.text:
+            assert said["outcome"] == "not right"  # no known mistake: what is seen
+            continue
+        assert (said["outcome"], said["text"]) == (expected.outcome, expected.text), (
+            entries
+        )
+    assert outcomes == {"right", "not right"}
+    assert len(cases) >= 4
+
+
+def known_values(table):
+    """For each field, the values that some rule names, and a few that none does."""
+    draw = random.Random(0)
+    pools = {}
+    for field in table.fields:
+        named = [v for r in table.rules for v in r.when.get(field.name, ())]
+        if field.kind in ("number", "count"):
+            named += [draw.choice((-1, 1)) * draw.randint(0, 5000) for _ in range(8)]
+            named += [round(draw.uniform(-10, 10), 3) for _ in range(8)]
+        elif field.kind == "shape":
+            named += [tuple(draw.choices((2, 3, 6, 64), k=k)) for k in (1, 2, 3, 4)]
+        elif field.kind == "numbers":
+            named += [
+                tuple(round(draw.uniform(-5, 5), 2) for _ in range(field.length))
+                for _ in range(20)
+            ]
+        elif field.kind in ("choice", "order"):
+            letters = [value for value, _ in field.options]
+            named += letters if field.kind == "choice" else []
+            named += ["".join(draw.sample(letters, len(letters))) for _ in range(24)
+                      if field.kind == "order"]  # fmt: skip
+        pools[field.name] = named
+    return pools
+
+
+TABLES = [n for n in ON_SITE if isinstance(EXERCISES[n].check, Table)]
+
+
+@pytest.mark.parametrize("name", [n for n in TABLES if n not in ("3.2", "fill")])
+def test_other_answers_get_the_same_words(name, on_site):
+    table, draw = EXERCISES[name].check, random.Random(1)
+    pools = known_values(table)
+    answers = []
+    for _ in range(150):
+        parts = [draw.choice(pools[f.name]) for f in table.fields]
+        answers.append(parts[0] if len(parts) == 1 else tuple(parts))
+    cases = [(name, entered(name, answer)) for answer in answers]
+    assert all(entries is not None for _, entries in cases)
+    for answer, said in zip(answers, on_site(cases), strict=True):
+        expected = check_exercise(name, answer)
+        assert (said["outcome"], said["text"]) == (expected.outcome, expected.text)
+
+
+def test_arguments_of_the_wrapper_get_the_same_words(on_site):
+    answers = [
+        {argument: value}
+        for argument, _ in site.table_of("3.2").fields[0].options
+        for value in (0, 1, 2, 3, 4, 6, 0.5)
+        if not (argument == "num_heads" and value == 0.5)
+    ]
+    cases = [("3.2", entered("3.2", answer)) for answer in answers]
+    for answer, said in zip(answers, on_site(cases), strict=True):
+        assert said["text"] == check_exercise("3.2", answer).text
+
+
+def test_rows_and_what_hides_in_them_get_the_same_words(on_site):
+    import torch
+
+    draw = random.Random(2)
+    pool = (0.5, -3.0, 1000.0, -1e9, -1e9 + 64, -1e9 + 128, -2e9, -5e8, 3e38, -3e38)
+    answers = [
+        (
+            torch.tensor([draw.choice(pool) for _ in range(3)]),
+            torch.tensor([draw.random() < 0.5 for _ in range(3)]),
+        )
+        for _ in range(200)
+    ]
+    cases = [("fill", entered("fill", answer)) for answer in answers]
+    said = on_site(cases)
+    assert {s["outcome"] for s in said} == {"right", "not right"}
+    for answer, one in zip(answers, said, strict=True):
+        assert one["text"] == check_exercise("fill", answer).text, answer
+
+
+def nonsense(name, rubbish):
+    """One entry for each field, or None where nothing can be written."""
+    entries = []
+    for field in site.table_of(name).fields:
+        if field.kind in ("mask", "flags"):
+            return None
+        if field.kind == "matrix":
+            entries.append([[rubbish] * 3] * 3)
+        elif field.kind == "numbers":
+            entries.append([rubbish] * field.length)
+        else:
+            entries.append(rubbish)
+    return entries
+
+
+@pytest.mark.parametrize("name", ON_SITE)
+def test_rubbish_gets_clear_words(name, on_site):
+    tried = [nonsense(name, rubbish) for rubbish in RUBBISH]
+    if None in tried:
+        return
+    wanted = site.table_of(name).wanted
+    known = (f"{wanted} is asked for, but", "Only minus infinity", "must be finite")
+    for said in on_site([(name, entries) for entries in tried]):
+        assert said["outcome"] == "not right"
+        assert any(words in said["say"] for words in known), said
+        assert "undefined" not in said["text"]
+        assert "NaN" not in said["text"]
+
+
+@pytest.mark.parametrize("name", ON_SITE)
+def test_what_is_empty_is_no_mistake(name, on_site):
+    empty = {"mask": [[False] * 4] * 4, "matrix": [[""] * 3] * 3}
+    entries = [
+        empty.get(f.kind)
+        or ([""] * f.length if f.kind == "numbers" else None)
+        or ([False] * f.length if f.kind == "flags" else "")
+        for f in site.table_of(name).fields
+    ]
+    (said,) = on_site([(name, entries)])
+    if any(f.kind == "mask" for f in site.table_of(name).fields):
+        assert said["outcome"] == "not right"  # it hides nothing, which is an answer
+    else:
+        assert said == {
+            "outcome": "nothing yet",
+            "say": "",
+            "text": f"Exercise {name}: nothing to check yet.",
+        }
+
+
+def test_half_an_answer_is_asked_for_the_rest(on_site):
+    (said,) = on_site([("dropout", ["0.625", ""])])
+    assert said["outcome"] == "not right"
+    assert "a part of it is empty" in said["say"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1/8", 0.125), (" .125 ", 0.125), ("1 / 8", 0.125), ("sqrt(1/64)", 0.125)],
+)
+def test_a_number_may_be_written_in_many_ways(text, value, on_site):
+    said = on_site([("guessing", [text]), ("guessing", [repr(value)])])
+    assert said[0] == said[1]
+    assert "This is the probability" in said[0]["say"]
+
+
+def test_what_python_writes_is_read(on_site):
+    cases = [
+        ("guessing", ["math.log(8)"]),
+        ("cache-bytes", ["24,576"]),
+        ("cache-bytes", ["24_576"]),
+        ("shapes", ["torch.Size([2, 6, 6])", "2 6 3"]),
+        ("shapes", ["2 × 6 × 6", "[2, 6, 3]"]),
+        ("scale", ["√16"]),
+    ]
+    assert [said["outcome"] for said in on_site(cases)] == ["right"] * len(cases)

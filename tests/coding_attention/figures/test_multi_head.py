@@ -1,0 +1,112 @@
+"""Figures of section 3.6: lanes, tagged entries and memory."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from attention import MultiHeadAttention
+from coding_attention import figures
+from coding_attention.figures import base
+from coding_attention.figures.multi_head import HEADS
+from tests.coding_attention.figures.test_artists import cells, contrast, place, random
+
+
+@pytest.mark.parametrize(("t", "d_out", "h"), [(6, 4, 2), (3, 6, 3), (5, 4, 1)])
+def test_lanes_hold_what_the_layer_computes(t, d_out, h):
+    layer = MultiHeadAttention(3, d_out, 8, 0.0, num_heads=h).requires_grad_(False)
+    x, d_head = random(t, 3), d_out // h
+    ax = figures.lanes(x, layer)
+    drawn = [cell.color for cell in cells(ax)]
+    q, k, v = (
+        project(x).split(d_head, dim=1)
+        for project in (layer.W_query, layer.W_key, layer.W_value)
+    )
+    hidden = torch.ones(t, t).triu(1).bool()
+    heads = []
+    for head in range(h):
+        scores = q[head] @ k[head].T / d_head**0.5
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        heads += [q[head], k[head], v[head], weights, weights @ v[head]]
+    for matrix in (*heads, layer(x[None])[0]):
+        colors = [color for row in base.shade(matrix) for color in row]
+        starts = range(len(drawn))
+        assert colors in [drawn[i : i + len(colors)] for i in starts]
+
+
+def test_lanes_keep_a_color_for_each_head_down_to_its_part():
+    ax = figures.lanes(random(6, 3), MultiHeadAttention(3, 6, 6, 0.0, num_heads=3))
+    for color in HEADS[:3]:
+        grounds = [cell for cell in cells(ax) if cell.color == color]
+        assert len(grounds) == 5  # q, k, v, the result, the line below its part
+    parts = [cell for cell in cells(ax) if cell.height == pytest.approx(0.06)]
+    for one, other in pairwise(parts):
+        assert one.x + one.width == pytest.approx(other.x)  # side by side, in order
+
+
+def tagged_cells(ax):
+    """(entry, tag, color, x, y) of every cell, by where its two texts stand."""
+    found = []
+    for cell in cells(ax):
+        x = cell.x + cell.width / 2
+        inside = sorted(
+            (t.get_position()[1], t.get_text())
+            for t in ax.texts
+            if t.get_position()[0] == pytest.approx(x)
+            and cell.y < t.get_position()[1] < cell.y + cell.height
+        )
+        (_, entry), (_, tag) = inside
+        found.append((int(entry), tag, cell.color, cell.x, cell.y))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tokens", "d_out", "h"), [(3, 4, 2), (2, 6, 3), (4, 2, 1), (2, 4, 4)]
+)
+def test_tagged_names_token_feature_and_head_of_every_entry(tokens, d_out, h):
+    entries = torch.arange(tokens * d_out).view(tokens, h, -1).transpose(0, 1)
+    names = [f"head {i}" for i in range(h)]
+    found = tagged_cells(figures.tagged(entries, d_out, h, "a title", names))
+    assert [entry for entry, *_ in found] == entries.flatten().tolist()
+    for entry, tag, color, _, _ in found:
+        feature = entry % d_out
+        assert tag == f"t{entry // d_out} f{feature}"
+        assert color == HEADS[feature // (d_out // h)]
+
+
+def test_tagged_places_blocks_rows_and_columns():
+    entries = torch.arange(12).view(2, 3, 2)
+    ax = figures.tagged(entries, 4, 2, "a title", ["one", "two"])
+    at = {entry: (x, y) for entry, _, _, x, y in tagged_cells(ax)}
+    for block in range(2):
+        for i in range(3):
+            left, right = (at[int(entries[block, i, j])] for j in range(2))
+            assert left[1] == right[1]  # a row
+            assert right[0] - left[0] == pytest.approx(0.52)
+            assert left[0] == at[int(entries[block, 0, 0])][0]  # a column
+        name = place(ax, ["one", "two"][block])[0]
+        assert name == pytest.approx(at[int(entries[block, 0, 1])][0])
+    assert at[6][0] > at[1][0] + 0.5  # a gap between the blocks
+    assert place(ax, "a title")[1] < place(ax, "one")[1] < at[0][1]
+
+
+@pytest.mark.parametrize(("d_out", "h"), [(4, 2), (6, 3), (4, 1)])
+def test_memory_writes_strips_in_order(d_out, h):
+    shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    strips = {"plain": torch.arange(12), "shuffled": shuffled}
+    ax = figures.memory(strips, d_out, h)
+    found = cells(ax)
+    for i, (name, strip) in enumerate(strips.items()):
+        own = found[12 * i : 12 * i + 12]
+        assert [int(cell.text) for cell in own] == strip.tolist()
+        assert [cell.x for cell in own] == sorted(cell.x for cell in own)
+        (top,) = {cell.y for cell in own}
+        assert top - 0.3 < place(ax, name)[1] < top
+        for cell in own:
+            assert cell.color == HEADS[int(cell.text) % d_out // (d_out // h)]
+    assert max(cell.x + cell.width for cell in found) <= 3.6
+
+
+@pytest.mark.parametrize("color", HEADS)
+def test_text_can_be_read_on_the_color_of_every_head(color):
+    assert contrast(base.DARK, color) >= 4.5

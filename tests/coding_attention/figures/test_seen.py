@@ -1,0 +1,299 @@
+"""Every figure of every page in a browser, with the letters that readers see there.
+
+test_readable.py holds what each function draws from made-up data; here is what the
+notebooks store, from the book's own words and numbers, at the size of the page.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from coding_attention.figures.shown import COLUMN
+from tests.coding_attention.figures.test_on_pages import FIGURES, PHONE
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.browser
+every_figure = pytest.mark.parametrize("name", FIGURES)
+
+# For each drawing: texts that lie on each other, that leave the drawing, that a line
+# goes through which is not below a filled cell, and that have no air in their cell;
+# and marks, such as those of a legend, that leave the drawing.
+LOOK = """figures => figures.map(one => [...one.querySelectorAll('svg')].map(svg => {
+  // The box of a text holds air around its letters: above, below, and a pixel beside.
+  const letters = text => {
+    const b = text.getBoundingClientRect();
+    const upright = b.height > 1.2 * b.width && text.textContent.trim().length > 1;
+    const [x, y] = upright ? [b.width / 4, 1] : [1, b.height / 4];
+    return {left: b.left + x, right: b.right - x,
+            top: b.top + y, bottom: b.bottom - y};
+  };
+  const inside = (p, b) =>
+    p.x > b.left && p.x < b.right && p.y > b.top && p.y < b.bottom;
+  const all = [...svg.querySelectorAll('*')];
+  const texts = all.filter(e => e.tagName === 'text' && e.textContent.trim())
+    .map(e => ({e, box: letters(e), words: e.textContent.trim(), z: all.indexOf(e)}));
+  const [on, out, struck, tight, gone] = [[], [], [], [], []];
+  texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
+    const wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+    const high = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+    if (wide > 0 && high > 0) on.push(`${a.words} | ${b.words}`);
+  }));
+  const frame = svg.getBoundingClientRect();
+  texts.forEach(({box, words}) => {
+    const over = Math.max(frame.left - box.left, box.right - frame.right,
+                          frame.top - box.top, box.bottom - frame.bottom);
+    if (over > 0) out.push(words);
+  });
+  const shapes = all.filter(e => e.getTotalLength && !e.closest('defs, clipPath'));
+  const filled = shapes.filter(e => getComputedStyle(e).fill !== 'none')
+    .map(e => ({box: e.getBoundingClientRect(), z: all.indexOf(e)}));
+  for (const shape of shapes) {
+    const style = getComputedStyle(shape);
+    const length = shape.getTotalLength();
+    if (style.stroke === 'none' || !length) continue;
+    const matrix = shape.getScreenCTM();
+    const z = all.indexOf(shape);
+    const count = Math.min(600, Math.ceil(length / 2));
+    const points = Array.from({length: count + 1}, (_, k) =>
+      shape.getPointAtLength(length * k / count).matrixTransform(matrix));
+    for (const text of texts) {
+      const middle = {x: (text.box.left + text.box.right) / 2,
+                      y: (text.box.top + text.box.bottom) / 2};
+      if (!points.some(p => inside(p, text.box))) continue;
+      if (filled.some(f => f.z > z && f.z < text.z && inside(middle, f.box))) continue;
+      struck.push(text.words);
+    }
+  }
+  for (const e of shapes) {
+    if (e.closest('[clip-path]') || getComputedStyle(e).fill === 'none') continue;
+    const b = e.getBoundingClientRect();
+    const over = Math.max(frame.left - b.left, b.right - frame.right,
+                          frame.top - b.top, b.bottom - frame.bottom);
+    if (b.width > 1 && b.height > 1 && over > 0.5) gone.push(e.outerHTML.slice(0, 90));
+  }
+  for (const text of texts) {
+    const middle = {x: (text.box.left + text.box.right) / 2,
+                    y: (text.box.top + text.box.bottom) / 2};
+    const own = filled.filter(f => f.z < text.z && inside(middle, f.box)).at(-1);
+    if (!own) continue;
+    const air = Math.min(text.box.left - own.box.left, own.box.right - text.box.right);
+    if (air < 1) tight.push(text.words);
+  }
+  return {on, out, struck, tight, gone};
+}))"""
+# Lines that cross out words on purpose: what a model wrote and the language forbids.
+CROSSED_OUT = ("04_causal_attention:figure-cheat",)
+
+
+# Where drawings and caption stand in the figure, and the smallest letters, in pixels.
+MEASURE = """figures => figures.map(one => {
+  const box = e => e.getBoundingClientRect().toJSON();
+  const svgs = [...one.querySelectorAll('svg')];
+  const letters = svgs.flatMap(svg => [...svg.querySelectorAll('text')].map(text =>
+    parseFloat(getComputedStyle(text).fontSize) * svg.getScreenCTM().a));
+  return {figure: box(one), drawings: svgs.map(box),
+          caption: box(one.querySelector('figcaption')), letters: Math.min(...letters),
+          scales: svgs.map(svg => svg.getScreenCTM().a)};
+})"""
+# The color of every filled cell of 36 square pixels or more, as it is painted.
+CELLS = """figures => figures.map(one => [...one.querySelectorAll('svg *')]
+  .filter(e => e.getTotalLength && !e.closest('defs, clipPath')).map(e => {
+    const [fill, b] = [getComputedStyle(e).fill, e.getBoundingClientRect()];
+    if (fill === 'none' || b.width * b.height < 36) return null;
+    const paint = document.createElement('canvas').getContext('2d');
+    paint.fillStyle = fill;
+    paint.fillRect(0, 0, 1, 1);
+    return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  }).filter(Boolean))"""
+
+
+@pytest.fixture(scope="module")
+def looked_at(browser):
+    """A function that evaluates a script over all figures of the book, by name."""
+
+    def look(script, column=COLUMN, theme="light", figures=FIGURES):
+        styles = (ROOT / "theme/static/book.css").read_text("utf-8")
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_content(
+            f"<html data-theme='{theme}'><style>{styles}</style>"
+            f"<style>body {{ font-family: sans-serif; width: {column}px }}</style>"
+            + "".join(figures.values())
+        )
+        shown = page.locator(".attention-figure")
+        assert shown.count() == len(figures)
+        found = shown.evaluate_all(script)
+        page.close()
+        return dict(zip(figures, found, strict=True))
+
+    return look
+
+
+@pytest.fixture(scope="module")
+def seen(looked_at):
+    return looked_at(LOOK)
+
+
+@pytest.fixture(scope="module")
+def on_a_desk(looked_at):
+    return looked_at(MEASURE)
+
+
+@pytest.fixture(scope="module")
+def on_a_phone(looked_at):
+    return looked_at(MEASURE, column=PHONE)
+
+
+@pytest.fixture(scope="module")
+def painted(looked_at):
+    return {theme: looked_at(CELLS, theme=theme) for theme in ("light", "dark")}
+
+
+@every_figure
+def test_no_text_lies_on_another(seen, name):
+    assert [drawing["on"] for drawing in seen[name] if drawing["on"]] == []
+
+
+@every_figure
+def test_no_text_is_cut_off(seen, name):
+    assert [drawing["out"] for drawing in seen[name] if drawing["out"]] == []
+
+
+@every_figure
+def test_no_line_goes_through_a_text(seen, name):
+    if name in CROSSED_OUT:
+        return
+    assert [drawing["struck"] for drawing in seen[name] if drawing["struck"]] == []
+
+
+@every_figure
+def test_no_mark_is_cut_off(seen, name):
+    assert [drawing["gone"] for drawing in seen[name] if drawing["gone"]] == []
+
+
+@every_figure
+def test_words_have_air_in_their_cells(seen, name):
+    assert [drawing["tight"] for drawing in seen[name] if drawing["tight"]] == []
+
+
+@every_figure
+def test_drawings_and_caption_take_the_column(on_a_desk, name):
+    """With the test below, this prints the table of all figures: pytest -s."""
+    found = on_a_desk[name]
+    figure, caption, drawings = found["figure"], found["caption"], found["drawings"]
+    widths = [round(one["right"] - one["left"]) for one in drawings]
+    print(f"1280 | {name} | {widths} of {COLUMN} px | text {found['letters']:.1f} px")
+    assert figure["right"] - figure["left"] == pytest.approx(COLUMN, abs=1)
+    assert min(one["left"] for one in drawings) == pytest.approx(figure["left"], abs=1)
+    right = max(one["right"] for one in drawings)
+    if caption["top"] >= max(one["bottom"] for one in drawings) - 1:
+        assert caption["left"] == pytest.approx(figure["left"], abs=1)
+        assert right >= figure["right"] - 4, "neither drawings nor caption fill it"
+    else:
+        assert caption["top"] == pytest.approx(drawings[0]["top"], abs=1)
+        assert 0 < caption["left"] - right <= 40
+        assert caption["right"] == pytest.approx(figure["right"], abs=1)
+    assert found["letters"] >= 12
+
+
+@every_figure
+def test_a_phone_shows_it_whole_and_legible(on_a_phone, name):
+    found = on_a_phone[name]
+    widths = [round(one["right"] - one["left"]) for one in found["drawings"]]
+    print(f" 390 | {name} | {widths} of {PHONE} px | text {found['letters']:.1f} px")
+    assert (
+        max(one["right"] for one in found["drawings"]) <= found["figure"]["right"] + 1
+    )
+    assert found["caption"]["left"] == pytest.approx(found["figure"]["left"], abs=1)
+    assert found["letters"] >= 11
+
+
+@every_figure
+def test_all_drawings_of_a_figure_have_one_scale(on_a_desk, on_a_phone, name):
+    for found in (on_a_desk[name], on_a_phone[name]):
+        assert max(found["scales"]) <= 1.02 * min(found["scales"])
+
+
+@every_figure
+def test_cells_follow_the_page_into_the_dark(painted, name):
+    # The mean of red, green and blue: of the lightest ground by day, and of the most
+    # that a dark page shows in bars and lines.
+    for light, dark in zip(painted["light"][name], painted["dark"][name], strict=True):
+        assert light != dark, f"{light} does not follow the page"
+        assert sum(dark) / 3 < 190, f"{dark} is nearly white on a dark page"
+
+
+def planted(svg, caption=""):
+    """A figure like those of the book around a drawing with something wrong in it."""
+    row = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0"
+    return {
+        "planted": f'<figure class="attention-figure" style="{row}"><div>{svg}</div>'
+        f'<figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
+    }
+
+
+def drawing(*parts):
+    return (
+        '<svg viewBox="0 0 100 50" width="200" style="font-size: 10px" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
+
+
+TEXT = '<text x="10" y="20">words</text>'
+
+
+@pytest.mark.parametrize(
+    ("parts", "what", "found"),
+    [
+        ((TEXT, '<text x="20" y="22">over</text>'), "on", ["words | over"]),
+        ((TEXT, '<text x="20" y="40">below</text>'), "on", []),
+        ((TEXT, '<text x="90" y="40">beyond</text>'), "out", ["beyond"]),
+        ((TEXT, '<path d="M0,17H90" stroke="red"/>'), "struck", ["words"]),
+        ((TEXT, '<path d="M0,40H90" stroke="red"/>'), "struck", []),
+        (('<rect x="-3" y="5" width="9" height="9"/>', TEXT), "gone", ["<rect"]),
+        (('<rect x="1" y="5" width="9" height="9"/>', TEXT), "gone", []),
+        (('<rect x="10.4" y="9" width="40" height="15"/>', TEXT), "tight", ["words"]),
+        (('<rect x="5" y="9" width="45" height="15"/>', TEXT), "tight", []),
+        (
+            (
+                '<path d="M0,17H90" stroke="red"/>',
+                '<rect width="60" height="30"/>',
+                TEXT,
+            ),
+            "struck",
+            [],
+        ),
+    ],
+)
+def test_planted_faults_are_seen(looked_at, parts, what, found):
+    (result,) = looked_at(LOOK, figures=planted(drawing(*parts)))["planted"]
+    assert [
+        text[: len(text) if what != "gone" else 5] for text in result[what]
+    ] == found
+
+
+def test_planted_sizes_places_and_colors_are_seen(looked_at):
+    figure = planted(drawing(TEXT, '<rect width="30" height="30" fill="#fff"/>'))
+    fine = looked_at(MEASURE, figures=figure)
+    test_drawings_and_caption_take_the_column(fine, "planted")
+    small = planted(drawing(TEXT).replace("10px", "5px"))
+    with pytest.raises(AssertionError, match="10"):
+        test_drawings_and_caption_take_the_column(
+            looked_at(MEASURE, figures=small), "planted"
+        )
+    with pytest.raises(AssertionError, match="10"):
+        test_a_phone_shows_it_whole_and_legible(
+            looked_at(MEASURE, column=PHONE, figures=small), "planted"
+        )
+    apart = planted(drawing(TEXT), "margin-left: 3em")
+    with pytest.raises(AssertionError):
+        test_drawings_and_caption_take_the_column(
+            looked_at(MEASURE, figures=apart), "planted"
+        )
+    both = {
+        theme: looked_at(CELLS, theme=theme, figures=figure)
+        for theme in ("light", "dark")
+    }
+    assert both["dark"]["planted"] == [[255, 255, 255]]
+    with pytest.raises(AssertionError, match="does not follow the page"):
+        test_cells_follow_the_page_into_the_dark(both, "planted")

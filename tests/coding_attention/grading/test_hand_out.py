@@ -1,0 +1,122 @@
+"""Assignments that are written: tasks from the page, sizes of one's own, nbgrader's."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from coding_attention.exercises import EXERCISES
+from coding_attention.grading import ASSIGNMENTS, VARIED, grade
+from coding_attention.grading.commandline import main
+from coding_attention.grading.hand_out import TemplateError, hand_out, nbgrader
+from tests.book.pages import BOOK, ROOT
+
+TEMPLATE = BOOK / "exercises.ipynb"
+
+
+def cells(file):
+    notebook = json.loads(file.read_text(encoding="utf-8"))
+    return [(c["cell_type"], c["source"], c["metadata"]) for c in notebook["cells"]]
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
+    files = hand_out(TEMPLATE, name, tmp_path, "autumn-26", ["anna", "ben"])
+    report = grade(files, "autumn-26", ASSIGNMENTS[name])
+    for row in report.rows:
+        assert row.reason == "every answer is the placeholder"
+        assert list(row.verdicts) == list(ASSIGNMENTS[name].points)
+        assert row.notes == []
+    anna, ben = map(cells, files)
+    varied = [exercise for exercise in ASSIGNMENTS[name].points if exercise in VARIED]
+    assert varied
+    # The setup says whose it is, and each task with sizes has others.
+    differ = [a for a, b in zip(anna, ben, strict=True) if a != b]
+    assert len(differ) >= 1 + len(varied)
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_a_hand_out_has_tasks_points_and_no_solutions(tmp_path, name):
+    (file,) = hand_out(TEMPLATE, name, tmp_path, "autumn-26", ["anna"])
+    text = "\n".join(source for kind, source, _ in cells(file) if kind == "markdown")
+    assert "solutions.ipynb" not in text
+    assert "Solution" not in text
+    assert "<!--" not in text
+    assert text.count("<details>") == text.count("</details>") >= 3
+    assert not re.search(r"\]\((?!https?:)", text), "a link into the book"
+    worth = [int(n) for n in re.findall(r"^\*(\d+) points?\*$", text, re.M)]
+    assert worth == list(ASSIGNMENTS[name].points.values())
+
+
+def test_the_assignments_hold_exercises_of_the_book():
+    for sheet in ASSIGNMENTS.values():
+        assert set(sheet.points) <= set(EXERCISES)
+
+
+def test_nbgrader_gets_locked_cells_with_points(tmp_path):
+    file = nbgrader(TEMPLATE, "heads", tmp_path)
+    assert file == tmp_path / "heads" / "heads.ipynb"
+    locked = [(s, m["nbgrader"]) for _, s, m in cells(file) if "nbgrader" in m]
+    assert sum(m["points"] for _, m in locked) == ASSIGNMENTS["heads"].total
+    for source, metadata in locked:
+        assert metadata["grade"]
+        assert metadata["locked"]
+        assert source.endswith("assert verdict.right")
+    assert len({m["grade_id"] for _, m in locked}) == len(locked)
+
+
+def test_a_wrong_template_is_named(tmp_path):
+    with pytest.raises(TemplateError, match=r"--template PATH"):
+        hand_out(tmp_path / "none.ipynb", "heads", tmp_path, "a", ["b"])
+    (tmp_path / "empty.ipynb").write_text('{"cells": []}')
+    with pytest.raises(TemplateError, match=r"no task for the exercise '3\.2'"):
+        hand_out(tmp_path / "empty.ipynb", "heads", tmp_path, "a", ["b"])
+    with pytest.raises(TemplateError, match="cannot be the name of a file"):
+        hand_out(TEMPLATE, "heads", tmp_path, "a", ["../b"])
+
+
+USAGE = {
+    "nothing": ([], "which notebooks?"),
+    "a hand-out of nothing": (["--hand-out", "x"], "which one? --assignment"),
+    "a hand-out for nobody": (
+        ["--hand-out", "x", "--assignment", "heads"], "needs --variant NAME"
+    ),
+    "no such assignment": (["--assignment", "zzz", "x"], "invalid choice"),
+    "no time": (["--seconds", "0", "x"], "0 is not above 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", USAGE)
+def test_the_command_line_says_what_is_missing(how, capsys):
+    arguments, said = USAGE[how]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_empty_folder_is_named(tmp_path, capsys):
+    assert main([str(tmp_path)]) == 2
+    assert "There is no notebook" in capsys.readouterr().err
+
+
+def test_the_command(tmp_path):
+    def command(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "coding_attention.grading", *map(str, arguments)],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    about = ["--assignment", "weights", "--variant", "autumn-26"]
+    made = command("--hand-out", tmp_path, *about, "--students", "anna")
+    assert made.stdout.strip() == str(tmp_path / "anna.ipynb"), made.stderr
+    (tmp_path / "ben.ipynb").write_text("")
+    ran = command(tmp_path, *about, "--json")
+    assert ran.returncode == 1, ran.stderr
+    students = json.loads(ran.stdout)["students"]
+    assert [s["status"] for s in students] == ["no answers", "not run"]
+    assert "anna.ipynb: no answers" in ran.stderr

@@ -1,0 +1,200 @@
+"""Whatever is handed in gets a row, and code that tries something gets no further."""
+
+import json
+import os
+import socket
+import time
+
+import pytest
+
+from coding_attention.grading import Limits, grade
+from coding_attention.grading.submissions import MEGABYTES, found, read
+from tests.coding_attention.grading.the_class import SETUP, notebook
+
+NONSENSE = {
+    "a list": ("[]", "it has no list of cells"),
+    "a number": ("3", "it has no list of cells"),
+    "cells that are none": ('{"cells": 3}', "it has no list of cells"),
+    "old": ('{"worksheets": []}', "the format of before 2015"),
+    "no cells": ('{"cells": []}', "without any code"),
+    "cells of nothing": ('{"cells": [3, null]}', "without any code"),
+    "text alone": (
+        '{"cells": [{"cell_type": "markdown", "source": "x"}]}', "without any code"
+    ),
+    "a number for a source": (
+        '{"cells": [{"cell_type": "code", "source": 3}]}', "no text that can be read"
+    ),
+    "deep": ("[" * 100_000, "it is no JSON"),
+    "blanks": (" \n ", "an empty file"),
+    "half": ('{"cells": [', "it is no JSON"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", NONSENSE)
+def test_nonsense_is_named(tmp_path, how):
+    text, reason = NONSENSE[how]
+    (tmp_path / "it.ipynb").write_text(text)
+    (row,) = grade([tmp_path]).rows
+    assert row.status == "not run"
+    assert reason in row.reason
+
+
+def test_what_is_no_file_of_text(tmp_path):
+    (tmp_path / "bytes.ipynb").write_bytes(b"\xff\xfe\x00\x01")
+    assert "no text in UTF-8" in read(tmp_path / "bytes.ipynb").problem
+    assert read(tmp_path / "missing.ipynb").problem == "no such file"
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    assert read(tmp_path / "pipe.ipynb").problem == "no such file"
+
+
+def test_a_huge_file_is_not_read(tmp_path):
+    with (tmp_path / "huge.ipynb").open("wb") as file:
+        file.truncate(2 * MEGABYTES * 10**6)
+    assert "40 MB, and 20 are allowed" in read(tmp_path / "huge.ipynb").problem
+
+
+def test_a_folder_gives_its_notebooks_and_no_copies(tmp_path):
+    for name in ("b/two.ipynb", "a/one.ipynb", ".ipynb_checkpoints/one.ipynb", "x.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert [file.name for file in found([tmp_path])] == ["one.ipynb", "two.ipynb"]
+
+
+def graded(folder, *codes, name="it.ipynb", **limits):
+    (folder / name).write_text(notebook(SETUP.format(student="it"), *codes))
+    (row,) = grade([folder / name], limits=Limits(**limits)).rows
+    return row
+
+
+CHECK = 'check_exercise("which-dim", {})'
+
+
+def test_a_cell_that_only_ipython_understands_is_left_out(tmp_path):
+    row = graded(
+        tmp_path, "%matplotlib inline\n!ls\nx = -1\nx?", "%%bash\nls", CHECK.format("x")
+    )
+    assert row.verdicts["which-dim"]["outcome"] == "right"
+    assert row.notes == []
+
+
+def test_the_last_check_counts(tmp_path):
+    row = graded(tmp_path, CHECK.format(0), CHECK.format(-1))
+    assert row.verdicts["which-dim"]["outcome"] == "right"
+    row = graded(tmp_path, CHECK.format(-1), CHECK.format(0))
+    assert row.verdicts["which-dim"]["outcome"] == "not right"
+
+
+def test_the_network_is_out_of_reach(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 5)"
+        row = graded(tmp_path, code, CHECK.format(-1))
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert row.network in ("none", "blocked")
+    assert "cell 2 raised" in row.notes[0]
+    assert row.verdicts["which-dim"]["outcome"] == "right"
+
+
+def test_where_the_system_keeps_the_network_sockets_are_blocked(tmp_path, monkeypatch):
+    from coding_attention.grading import sandbox
+
+    monkeypatch.setattr(sandbox, "_leave_namespaces", lambda: False)
+    row = graded(
+        tmp_path, "import socket\nsocket.create_connection(('127.0.0.1', 9), 5)",
+        CHECK.format(-1),
+    )  # fmt: skip
+    assert row.network == "blocked"
+    assert "there is no network while a submission is graded" in row.notes[0]
+    assert row.verdicts["which-dim"]["outcome"] == "right"
+
+
+def test_nothing_of_it_is_left_running(tmp_path):
+    mark = tmp_path / "still-there"
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    time.sleep(3)\n"
+        f"    open({str(mark)!r}, 'w')\n"
+        "    os._exit(0)"
+    )
+    row = graded(tmp_path, code, CHECK.format(-1))
+    assert row.status == "graded"
+    time.sleep(5)
+    # Where the system has no namespaces to give, the group is asked to end.
+    assert not mark.exists()
+
+
+def test_the_folder_the_settings_and_the_terminal_are_not_the_teachers(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
+    monkeypatch.chdir(tmp_path)
+    row = graded(
+        tmp_path, "import os\nopen('mine.txt', 'w').write('x')\nprint('loud')",
+        "assert 'SECRET_OF_THE_TEACHER' not in os.environ",
+        "os.system('echo loud')", "input()", CHECK.format(-1),
+    )  # fmt: skip
+    assert row.notes == ["cell 5 raised EOFError: EOF when reading a line"]
+    assert not (tmp_path / "mine.txt").exists()
+    assert capfd.readouterr().out == ""
+
+
+def test_a_file_cannot_grow_without_end(tmp_path):
+    code = "with open('big', 'wb') as f:\n    f.write(b'x' * 10**7)"
+    row = graded(tmp_path, code, CHECK.format(-1), files=1)
+    assert "cell 2 raised OSError" in row.notes[0]
+    assert row.verdicts["which-dim"]["outcome"] == "right"
+
+
+def test_functions_that_a_notebook_replaces_are_put_back(tmp_path):
+    code = "import torch\ntorch.allclose = lambda *a, **k: True"
+    mask = "def causal_mask(n):\n    return torch.zeros(n, n).bool()"
+    row = graded(tmp_path, code, mask, 'check_exercise("causal-mask", causal_mask)')
+    assert row.verdicts["causal-mask"]["outcome"] == "not right"
+    assert row.notes == ["replaces torch.allclose: look at it"]
+
+
+def test_a_check_of_its_own_gives_no_points(tmp_path):
+    own = "def check_exercise(name, answer):\n    print('right')"
+    row = graded(tmp_path, own, CHECK.format(0))
+    assert (row.status, row.verdicts) == ("no answers", {})
+
+
+def test_the_same_code_is_noted(tmp_path):
+    for name in ("anna", "ben"):
+        text = notebook(SETUP.format(student="x"), CHECK.format(-1))
+        (tmp_path / f"{name}.ipynb").write_text(text)
+    anna, ben = grade([tmp_path]).rows
+    assert anna.notes == []
+    assert ben.notes == ["the same code as anna.ipynb, to the letter"]
+
+
+def test_two_notebooks_of_one_student_are_noted(tmp_path):
+    for name in ("anna", "ben"):
+        text = notebook(SETUP.format(student="anna"), CHECK.format(-1))
+        (tmp_path / f"{name}.ipynb").write_text(text)
+    rows = grade([tmp_path], "autumn-26").rows
+    assert all("2 notebooks are anna's" in row.notes for row in rows)
+    assert "handed out to anna: look at the name" in rows[1].notes
+
+
+def test_without_an_assignment_what_is_checked_counts(tmp_path):
+    (tmp_path / "it.ipynb").write_text(
+        notebook(SETUP.format(student="it"), CHECK.format(-1))
+    )
+    report = grade([tmp_path])
+    assert report.points == {"which-dim": 1}
+    assert report.exit_status == 0
+
+
+def test_a_spreadsheet_gets_no_formulas(tmp_path):
+    (tmp_path / "=1+2.ipynb").write_text("")
+    line = grade([tmp_path]).csv().splitlines()[1]
+    assert line.startswith("'=1+2,")
+
+
+def test_a_student_writes_no_lines_into_the_report(tmp_path):
+    row = graded(tmp_path, "raise ValueError('a\\nstudent-00  10/10')")
+    assert json.dumps(row.notes).count("\\n") == 0

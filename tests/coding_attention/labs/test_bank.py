@@ -1,0 +1,222 @@
+"""The bank lab on a built page: moved by mouse, touch and keys, against PyTorch."""
+
+import re
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from traitlets import TraitError
+
+from coding_attention.labs import BankLab
+from tests.coding_attention.labs.conftest import build, page_of
+
+SHOWN = """root => [...root.querySelectorAll('.bk-sentence')].map(row => ({
+  weights: [...row.querySelectorAll('.bk-number')].map(e => e.textContent),
+  heights: [...row.querySelectorAll('.bk-bar')].map(e => parseFloat(e.style.height)),
+  z: row.querySelector('.bk-z').textContent}))"""
+
+
+def place(x, y):
+    """Where a vector stands in the drawing."""
+    return 26 + 106 * x, 222 - 78 * y
+
+
+@pytest.fixture(scope="module")
+def bank_site(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("bank"), {"bank": page_of(BankLab())})
+
+
+@pytest.fixture
+def opened(visit, bank_site, serving):
+    """Open the page; gives the lab's root and the visit."""
+    address = serving(bank_site)
+
+    def open_(**options):
+        one = visit(**options)
+        page = one.open(f"{address}/bank.html", until="domcontentloaded")
+        root = page.locator(".attn-lab")
+        root.wait_for()
+        return root, one
+
+    return open_
+
+
+def check(root, lab):
+    """Require the weights, the bars and both sums on screen to be PyTorch's."""
+    for row, (weights, z) in zip(root.evaluate(SHOWN), lab.compute(), strict=True):
+        assert row["weights"] == [f"{w:.2f}" for w in weights.tolist()]
+        heights = torch.tensor(row["heights"], dtype=torch.float64)
+        torch.testing.assert_close(heights, 100 * weights, atol=0.051, rtol=0)
+        assert row["z"] == "({:.2f}, {:.2f})".format(*z)
+    # The way of the word in each sentence, from its place to its sum.
+    start = place(*lab.vectors[lab.word])
+    ways = root.locator(".bk-way").evaluate_all(
+        "all => all.map(e => e.getAttribute('d'))"
+    )
+    for way, (_, z) in zip(ways, lab.compute(), strict=True):
+        numbers = [float(x) for x in re.findall(r"-?[\d.]+", way)]
+        assert numbers == pytest.approx([*start, *place(*z.tolist())], abs=1e-6)
+    turns = [z[0] - z[1] for _, z in lab.compute()]
+    nature, money = lab.axes
+    words = [
+        "neither way" if abs(gap) < 0.1 else f"towards {nature if gap > 0 else money}"
+        for gap in turns
+    ]
+    assert (
+        root.locator(".al-summary")
+        .text_content()
+        .startswith(
+            f"In sentence 1, {lab.word} turns {words[0]}; "
+            f"in sentence 2, {lab.word} turns {words[1]}."
+        )
+    )
+
+
+def handle(root, word):
+    return root.get_by_role("button", name=re.compile(f"^{word}: "))
+
+
+def vector_of(root, word):
+    """What a word's handle says of its place, and that it stands there."""
+    label = handle(root, word).get_attribute("aria-label")
+    return [float(x) for x in re.findall(r"\d\.\d", label)]
+
+
+# ---- Python ----
+
+
+def test_same_word_two_meanings():
+    (first, by_river), (second, by_loan) = BankLab().compute()
+    for weights in (first, second):
+        torch.testing.assert_close(weights.sum().item(), 1.0)
+    assert by_river[0] > 1.5 > 0.4 > by_river[1]
+    assert by_loan[1] > 1.5 > 0.4 > by_loan[0]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"sentences": ["the bank sank"]}, "words without a vector: sank"),
+        ({"sentences": ["the river", "the bank"]}, "in it once"),
+        ({"vectors": {"bank": [1.0]}}, "two numbers from 0 to 2.5"),
+        ({"vectors": {"bank": [1.0, 3.0]}}, "two numbers from 0 to 2.5"),
+    ],
+)
+def test_bad_values_get_a_message(state, words):
+    with pytest.raises(TraitError, match=words):
+        BankLab(**state)
+
+
+def test_static_figure_has_the_numbers():
+    lab = BankLab(vectors=BankLab().vectors | {"river": [0.5, 1.5]})
+    soup = BeautifulSoup(lab.fallback(), "html.parser")
+    (weights, z), (_, other) = lab.compute()
+    shown = [e.text for e in soup.select(".bk-number")]
+    assert shown[:4] == [f"{w:.2f}" for w in weights.tolist()]
+    points = ["({:.2f}, {:.2f})".format(*vector) for vector in (z, other)]
+    assert [e.text for e in soup.select(".bk-z")] == points
+    assert all(point in soup.svg["aria-label"] for point in points)
+    assert soup.select_one(".al-readout").text.endswith(f"= {z[0]:.2f}")
+
+
+# ---- on screen ----
+
+
+@pytest.mark.browser
+def test_arrow_keys_move_a_word(opened):
+    root, one = opened()
+    check(root, BankLab())
+    handle(root, "flooded").focus()
+    for _ in range(7):
+        one.page.keyboard.press("ArrowLeft")
+    one.page.keyboard.press("Shift+ArrowUp")
+    lab = BankLab(vectors=BankLab().vectors | {"flooded": [1.3, 0.5]})
+    assert vector_of(root, "flooded") == [1.3, 0.5]
+    check(root, lab)
+    one.page.keyboard.press("Shift+ArrowDown")
+    one.page.keyboard.press("Shift+ArrowDown")  # not below the axis
+    assert vector_of(root, "flooded") == [1.3, 0.0]
+    root.get_by_role("button", name="Reset").click()
+    check(root, BankLab())
+    # With one word on each side, what is said of the first sentence changes.
+    handle(root, "river").focus()
+    for key in ["Shift+ArrowLeft", "Shift+ArrowUp"] * 4:
+        one.page.keyboard.press(key)
+    check(root, BankLab(vectors=BankLab().vectors | {"river": [0, 2]}))
+    assert "bank turns neither way" in root.locator(".al-summary").text_content()
+    assert one.left == []
+    assert one.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("hand", ["mouse", "touch"])
+def test_dragging_moves_a_word(opened, hand):
+    small = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    root, one = opened(**(small if hand == "touch" else {}))
+    target = handle(root, "loan").locator("circle.bk-dot")
+    target.scroll_into_view_if_needed()
+    box = target.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    if hand == "mouse":
+        one.page.mouse.move(x, y)
+        one.page.mouse.down()
+        one.page.mouse.move(x + 60, y + 40, steps=4)
+        one.page.mouse.up()
+    else:
+        session = one.page.context.new_cdp_session(one.page)
+        for kind, far in (("Start", 0), ("Move", 30), ("Move", 60), ("End", None)):
+            at = [] if far is None else [{"x": x + far, "y": y + far * 2 / 3}]
+            event = {"type": f"touch{kind}", "touchPoints": at}
+            session.send("Input.dispatchTouchEvent", event)
+            one.page.evaluate("() => new Promise(requestAnimationFrame)")
+    # The words "approved" and "loan" lie upon each other: the upper one was taken.
+    vectors = {name: vector_of(root, name) for name in BankLab().vectors}
+    moved = {name for name in vectors if vectors[name] != BankLab().vectors[name]}
+    assert moved == {"loan"}
+    nature, money = vectors["loan"]
+    assert nature > 0.3
+    assert money < 1.8
+    # The label rounds to tenths, and a drag moves by twentieths: one of these it is.
+    near = [-0.05, 0, 0.05]
+    states = [
+        BankLab(vectors=BankLab().vectors | {"loan": [nature + a, money + b]})
+        for a in near
+        for b in near
+    ]
+    found = root.evaluate(SHOWN)[1]["z"]
+    assert found in ["({:.2f}, {:.2f})".format(*lab.compute()[1][1]) for lab in states]
+    assert one.errors == []
+
+
+@pytest.mark.browser
+def test_numbers_spell_their_sums(opened):
+    root, one = opened()
+    readout = root.locator(".al-readout")
+    weights, z = BankLab().compute()[0]
+    root.locator("button.bk-word").nth(1).hover()
+    assert f"= {weights[1]:.4f}" in readout.text_content()
+    assert "bank · river: 1·2 + 1·0 = 2.0000" in readout.text_content()
+    one.page.mouse.move(0, 0)
+    root.locator(".bk-z").first.focus()
+    assert f"= {z[0]:.4f}; money" in readout.text_content()
+    one.page.keyboard.press("ArrowRight")
+    one.page.keyboard.press("ArrowRight")
+    assert "bank · river" in readout.text_content()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_targets_are_large_enough_and_the_figure_keeps_its_height(
+    opened, visit, bank_site, serving, width
+):
+    size = {"width": width, "height": 844}
+    root, one = opened(viewport=size)
+    boxes = root.locator("button, [role=button]").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])"
+    )
+    assert all(w >= 23.9 and h >= 23.9 for w, h in boxes), boxes
+    assert one.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    still = visit(viewport=size, java_script_enabled=False)
+    page = still.open(f"{serving(bank_site)}/bank.html")
+    before = page.locator(".attn-static").bounding_box()["height"]
+    assert abs(before - root.bounding_box()["height"]) < 12, "the page would jump"

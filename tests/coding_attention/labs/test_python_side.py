@@ -1,0 +1,362 @@
+"""The labs as Python objects: traits, errors, reprs, static figures, stored state."""
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from traitlets import TraitError
+
+from attention import (
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    SelfAttention_v1,
+    SelfAttention_v2,
+    simple_self_attention,
+)
+from coding_attention import example
+from coding_attention.labs import (
+    AttentionLab,
+    BankLab,
+    DropoutLab,
+    HeadSplitLab,
+    MaskLab,
+    MultiHeadLab,
+    ScaleLab,
+    compose,
+)
+from coding_attention.labs.stored import STATE, VIEW, steady_ids
+
+ROOT = Path(__file__).resolve().parents[3]
+LABS = [
+    AttentionLab,
+    BankLab,
+    DropoutLab,
+    HeadSplitLab,
+    MaskLab,
+    MultiHeadLab,
+    ScaleLab,
+]
+PRINTED = {
+    entry["id"]: entry["values"]
+    for entry in json.loads(
+        (ROOT / "tests/reference/printed_values.json").read_text(encoding="utf-8")
+    )
+}
+
+
+def printed(matrix):
+    return [[f"{x:.4f}" for x in row] for row in matrix.tolist()]
+
+
+def test_example_is_the_reference():
+    two_decimals = [[f"{x:.2f}" for x in row] for row in example.inputs().tolist()]
+    assert two_decimals == PRINTED["inputs"]
+
+
+# ---- numbers ----
+
+
+def test_attention_lab_computes_each_class():
+    x = example.inputs()
+    lab = AttentionLab()
+    assert printed(lab.compute()[0]) == PRINTED["scores_all"]
+    assert printed(lab.compute()[1]) == PRINTED["weights_all"]
+    torch.testing.assert_close(lab.compute()[2].float(), simple_self_attention(x))
+    lab.trainable = lab.scaled = True
+    torch.manual_seed(123)
+    expected = SelfAttention_v1(3, 2)(x)
+    torch.testing.assert_close(lab.compute()[2].float(), expected)
+
+
+def test_mask_lab_starts_with_the_causal_weights():
+    scores, weights, context = MaskLab().compute()
+    assert [
+        [s.replace(".0000", "") for s in row] for row in printed(scores)
+    ] == PRINTED["causal_scores_masked"]
+    assert printed(weights) == PRINTED["causal_weights"]
+    lab = MaskLab(diagonal=6)
+    torch.manual_seed(789)
+    expected = SelfAttention_v2(3, 2)(example.inputs())
+    torch.testing.assert_close(lab.compute()[2].float(), expected)
+    assert not torch.equal(lab.compute()[2], context)
+
+
+def test_multiplying_and_renormalizing_gives_the_same_weights():
+    other = MaskLab(place="after", fill="0", renormalized=True)
+    torch.testing.assert_close(other.compute()[1], MaskLab().compute()[1])
+    assert (
+        printed(MaskLab(place="after", fill="0").compute()[1])
+        == PRINTED["causal_weights_zeroed"]
+    )
+
+
+def test_a_future_token_moves_no_earlier_output():
+    lab = MaskLab(nudged=3)
+    moved = (lab.compute(nudged=True)[2] - lab.compute()[2]).abs().amax(dim=-1)
+    assert (moved[:3] == 0).all()
+    assert (moved[3:] > 1e-3).all()
+
+
+def test_dropout_mean_comes_back_to_the_weights():
+    lab = DropoutLab(draws=1000)
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    assert (lab.compute()[1] - weights).abs().max() < 0.1
+    lab.training = False
+    assert torch.equal(lab.compute()[0], weights)
+
+
+def test_dropout_bugs_do_what_they_are_called():
+    lab = DropoutLab(draws=1000, bug="undivided", p=0.25)
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, mean = lab.compute()
+    assert set((dropped / weights).nan_to_num().unique().tolist()) == {0.0, 1.0}
+    assert (mean - 0.75 * weights).abs().max() < 0.05
+    left = DropoutLab(bug="left on", training=False)
+    assert not torch.equal(left.compute()[0], weights)
+    assert torch.equal(left.compute()[0], DropoutLab().compute()[0])
+    # PyTorch's function is left on like this unless it is told.
+    assert (torch.nn.functional.dropout(torch.ones(99), 0.5) == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "multiplied by 2.0000"),
+        ({"bug": "undivided"}, "goes to 0.5000 times"),
+        ({"bug": "left on", "training": False}, "left on in eval"),
+        ({"training": False}, "nothing is dropped"),
+    ],
+)
+def test_dropout_figure_says_what_is_shown(given, words):
+    assert words in DropoutLab(**given).fallback()
+
+
+def test_head_split_lab_shows_the_reference():
+    found = HeadSplitLab().compute()
+    texts = json.loads(re.sub(r"(\d+)", r'"\1"', str(found["transpose"].tolist())))
+    assert texts == PRINTED["arange_split_heads"]
+    assert torch.equal(found["join"], found["x"])
+    wrong = HeadSplitLab(straight=True).compute()
+    assert wrong["transpose"].shape == found["transpose"].shape
+    assert not torch.equal(wrong["transpose"], found["transpose"])
+    assert not torch.equal(wrong["join"], wrong["x"])
+
+
+def test_multi_head_lab_gives_both_classes_the_same_weights():
+    found = MultiHeadLab().compute()
+    assert printed(found["wrapper"]) == PRINTED["multi_head_wrapper"][0]
+    # One divides scores, the other queries: equal up to rounding.
+    torch.testing.assert_close(found["wrapper"], found["split"], atol=1e-6, rtol=0)
+    torch.manual_seed(123)
+    wrapper = MultiHeadAttentionWrapper(3, 4, 6, 0.0, 3)
+    expected = wrapper(example.inputs().unsqueeze(0))[0]
+    found = MultiHeadLab(num_heads=3, d_head=4).compute()["wrapper"]
+    torch.testing.assert_close(found.float(), expected)
+
+
+@pytest.mark.parametrize("h", [1, 2, 4])
+def test_multi_head_lab_shows_a_layer_that_it_is_given(h):
+    torch.manual_seed(h)
+    layer = MultiHeadAttention(5, 8 if h > 1 else 4, 6, 0.0, h)
+    x = torch.randn(6, 5)
+    lab = MultiHeadLab(layer=layer, inputs=x, token=3)
+    output = layer(x.unsqueeze(0))[0, 3].detach()
+    torch.testing.assert_close(lab.compute()["output"].float(), output)
+    lab.silenced = list(range(h))
+    bias = layer.out_proj.bias.detach()
+    torch.testing.assert_close(lab.compute()["output"].float(), bias)
+    with pytest.raises(TraitError, match=f"from 1 to {h}"):
+        lab.num_heads = h + 1
+
+
+def test_scale_lab_spreads_by_the_root():
+    for width in (16, 256):
+        assert ScaleLab().compute(width)["spread"] == pytest.approx(width**0.5, rel=0.2)
+        assert ScaleLab(divisor="root").compute(width)["spread"] == pytest.approx(
+            1, rel=0.2
+        )
+    assert ScaleLab(divisor="full", d_k=1024).compute()["entropy"] > 2.07
+    assert ScaleLab(d_k=1024).compute()["gradient"] < 0.1
+
+
+# ---- state ----
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: AttentionLab(query=6), TraitError, "from 0 to 5, but got 6"),
+        (lambda: AttentionLab(query="x"), TraitError, "expected an int"),
+        (lambda: AttentionLab(inputs=torch.ones(13, 2)), TraitError, r"inputs\[:12\]"),
+        (lambda: AttentionLab(inputs=torch.ones(2, 17)), TraitError, "at most 16"),
+        (lambda: AttentionLab(inputs=torch.ones(2, 3, 4)), TraitError, r"inputs\[0\]"),
+        (lambda: AttentionLab(inputs=[[1.0], [1.0, 2.0]]), TraitError, "nested lists"),
+        (lambda: AttentionLab(inputs=[[torch.nan]]), TraitError, "finite numbers"),
+        (lambda: AttentionLab(inputs="words"), TraitError, "nested lists"),
+        (lambda: AttentionLab(tokens=["a"]), TraitError, "6 of them, but got 1"),
+        (lambda: AttentionLab(W_query=torch.ones(2, 3)), TraitError, "weight.T"),
+        (lambda: AttentionLab(W_key=torch.ones(3, 5)), TraitError, "equally wide"),
+        (lambda: AttentionLab(causl=True), TypeError, "no argument 'causl'"),
+        (lambda: MaskLab(part="upper"), TraitError, "'triu', 'tril'"),
+        (lambda: MaskLab(diagonal=7), TraitError, "from -6 to 6"),
+        (lambda: MaskLab(fill="nan"), TraitError, "'-1e9'"),
+        (lambda: MaskLab(place="within"), TraitError, "'before', 'after'"),
+        (lambda: MaskLab(hidden_row=-2), TraitError, "-1 for none"),
+        (lambda: MaskLab(nudge=9.0), TraitError, "from -2 to 2"),
+        (lambda: ScaleLab(d_k=0), TraitError, "from 1 to 1024"),
+        (lambda: ScaleLab(divisor="d"), TraitError, "'root'"),
+        (lambda: ScaleLab(seed=0), TraitError, "from 1 to 1000"),
+        (lambda: DropoutLab(p=1.0), TraitError, "from 0 to 0.9"),
+        (lambda: DropoutLab(bug="leak"), TraitError, "'left on'"),
+        (lambda: DropoutLab(seed=1001), TraitError, "from 1 to 1000"),
+        (lambda: DropoutLab(key=6), TraitError, "from 0 to 5"),
+        (lambda: DropoutLab(weights=torch.ones(2, 3)), TraitError, "square"),
+        (lambda: DropoutLab(draws=0), TraitError, "from 1 to 1000"),
+        (lambda: HeadSplitLab(num_heads=3), TraitError, "must divide d_out"),
+        (lambda: HeadSplitLab(d_out=5), TraitError, "2, 4, 6, 8, 12"),
+        (lambda: HeadSplitLab(step=6), TraitError, "from 0 to 5"),
+        (lambda: MultiHeadLab(num_heads=5), TraitError, "from 1 to 4"),
+        (lambda: MultiHeadLab(token=6), TraitError, "from 0 to 5"),
+        (lambda: MultiHeadLab(silenced=[4]), TraitError, "from 0 to 3"),
+        (lambda: MultiHeadLab(d_head=5), TraitError, "one of 1, 2, 3, 4"),
+    ],
+)
+def test_bad_values_get_a_message(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_own_tensors_of_any_size():
+    for t, d in ((1, 1), (4, 5), (12, 16)):
+        lab = AttentionLab(inputs=torch.randn(t, d), causal=True, trainable=True)
+        assert lab.compute()[1].shape == (t, t)
+        assert lab.tokens == [f"token {i + 1}" for i in range(t)]
+    # Six rows are no reason to be called by the example's words.
+    assert AttentionLab(inputs=torch.ones(6, 3)).tokens[0] == "token 1"
+
+
+def test_state_is_read_set_and_observed():
+    lab = AttentionLab()
+    seen = []
+    lab.observe(lambda change: seen.append((change.name, change.new)), "query")
+    lab.query = 3
+    assert seen == [("query", 3)]
+    with pytest.raises(TraitError, match="made for inputs of the shape"):
+        lab.inputs = torch.ones(5, 3)
+    assert len(lab.inputs) == 6
+    lab.inputs = torch.zeros(6, 3)
+    assert lab.inputs[5] == [0.0, 0.0, 0.0]
+
+
+# ---- what a cell puts out ----
+
+
+@pytest.mark.parametrize("make", LABS)
+def test_output_is_the_same_in_every_run(make):
+    first, second = (make()._repr_mimebundle_()[0] for _ in range(2))
+    assert set(first) == {"text/plain", "text/html", VIEW}
+    assert first["text/plain"] == second["text/plain"] == repr(make())
+    assert first["text/html"] == second["text/html"]
+    assert first["text/plain"].startswith(f"{make.__name__}(")
+    assert "0x" not in first["text/plain"] + first["text/html"]
+
+
+@pytest.mark.parametrize("make", LABS)
+def test_static_figure_stands_for_the_lab(make):
+    soup = BeautifulSoup(make().fallback(), "html.parser")
+    assert soup.select_one(".attn-static .al-title").text == make.title
+    pictures = soup.select("svg")
+    assert all(len(picture["aria-label"]) > 20 for picture in pictures)
+    assert pictures or make is HeadSplitLab
+    for table in soup.select("table"):
+        assert table.select("th[scope=col]")
+        assert table.select("tbody th[scope=row]")
+        assert table.select("td")
+        assert table.find_parent("figure").figcaption.text
+    assert not soup.select("script, [onclick], img")
+
+
+def test_static_numbers_are_the_labs_numbers():
+    soup = BeautifulSoup(AttentionLab().fallback(), "html.parser")
+    weights = soup.select("table")[1].select("tbody tr")
+    shown = [[cell.text for cell in row.select("td")] for row in weights]
+    assert shown == PRINTED["weights_all"]
+
+
+def test_names_are_escaped():
+    lab = AttentionLab(inputs=[[1.0], [2.0]], tokens=["<b>", '"&'])
+    assert "<b>" not in lab.fallback()
+
+
+@pytest.mark.parametrize("script", compose.scripts().values())
+def test_module_is_the_files_and_parses(script, node, tmp_path):
+    """Joined into one text, no two files may give one name to two things."""
+    text = compose.module(script)
+    path = tmp_path / "lab.mjs"
+    path.write_text(text, encoding="utf-8")
+    result = node("--check", path)
+    assert result.returncode == 0, result.stderr
+    # Nothing is left to load, and anywidget finds the one export that it needs.
+    assert not re.search(r"^import ", text, re.MULTILINE)
+    assert re.findall(r"^export .*", text, re.MULTILINE) == ["export default {"]
+    # The names that XML has for SVG and others are no addresses that are asked.
+    assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+
+
+@pytest.mark.parametrize("make", LABS)
+def test_a_lab_hands_over_its_module(make):
+    assert make()._esm == compose.module(make.script)
+
+
+def test_every_lab_has_its_script():
+    scripts = compose.scripts()
+    assert {make.__name__ for make in LABS} <= set(scripts)
+    for name, script in scripts.items():
+        module = importlib.import_module(f"coding_attention.labs.{Path(script).stem}")
+        assert getattr(module, name).script == script
+
+
+def test_steady_ids_make_two_runs_one_file():
+    def run():
+        lab = AttentionLab()
+        bundle = lab._repr_mimebundle_()[0]
+        state = {w.model_id: w._get_embed_state() for w in (lab.layout, lab)}
+        output = nbformat.v4.new_output("execute_result", data=bundle)
+        cell = nbformat.v4.new_code_cell("AttentionLab()", id="a", outputs=[output])
+        notebook = nbformat.v4.new_notebook(cells=[cell])
+        notebook.metadata.widgets = {STATE: {"state": state}}
+        return notebook
+
+    first, second = run(), run()
+    assert first != second
+    steady_ids(first)
+    steady_ids(second)
+    assert first == second
+    state = first.metadata.widgets[STATE]["state"]
+    view = first.cells[0].outputs[0].data[VIEW]["model_id"]
+    assert state[view]["state"]["layout"] == "IPY_MODEL_model-1"
+    plain = nbformat.v4.new_notebook()
+    steady_ids(plain)
+    assert plain == nbformat.v4.new_notebook()
+
+
+def test_pages_store_the_labs_as_they_are_now():
+    """After a change to a lab's code, its pages have to be executed again."""
+    for path in sorted((ROOT / "book").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        stored = notebook.metadata.get("widgets", {}).get(STATE, {"state": {}})
+        for model_id, model in stored["state"].items():
+            name = model["state"].get("_anywidget_id", "").rpartition(".")[2]
+            if name in compose.scripts():
+                assert re.fullmatch(r"model-\d+", model_id), f"{path.name}: {model_id}"
+                current = compose.module(compose.scripts()[name])
+                assert model["state"]["_esm"] == current, (
+                    f"{path.name}: {name} is stale"
+                )
+                styles = compose.styles(compose.scripts()[name])
+                assert model["state"]["_css"] == styles, path.name

@@ -1,0 +1,178 @@
+"""The training lab in a browser: every head at every step, moved by hand or played."""
+
+import re
+
+import pytest
+
+from tests.coding_attention.labs.on_screen import STEPS, check
+from tests.coding_attention.labs.test_browser import by_keys, lab_on_page  # noqa: F401
+
+pytestmark = pytest.mark.browser
+PHONE = {"width": 390, "height": 844}
+# The share of color of each cell, row by row up to the diagonal.
+TONES = """all => all.map(e => [...e.querySelectorAll('g rect')].map(
+  cell => parseFloat(cell.style.getPropertyValue('--tone'))))"""
+
+
+def tones(lab):
+    return [
+        [round(100 * x, 1) for i, row in enumerate(head) for x in row[: i + 1]]
+        for head in lab.patterns[lab.at]
+    ]
+
+
+def near(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, abs=0.051)
+
+
+def test_all_heads_are_drawn_at_every_step(lab_on_page):  # noqa: F811
+    root, lab, one = lab_on_page("TrainingLab")
+    squares = root.locator(".al-pattern")
+    mark = root.get_by_role("slider", name="Training step")
+    for at, step in enumerate(STEPS):
+        lab.at = at
+        near(squares.evaluate_all(TONES), tones(lab))
+        score = lab.scores["induction"][at][0]
+        label = f"block 1, head 1 at step {step}: induction {score:.2f}"
+        assert squares.first.get_attribute("aria-label") == label
+        assert mark.get_attribute("aria-valuetext") == f"step {step}"
+        check(root, lab)
+        root.get_by_role("button", name="Step on").click()
+    assert mark.get_attribute("aria-valuenow") == str(STEPS[-1])  # and no further
+    for _ in STEPS:
+        root.get_by_role("button", name="Step back").click()
+    assert mark.get_attribute("aria-valuenow") == "0"
+    assert one.errors == []
+
+
+def to_the_right(page, mark, touch):
+    """Drag the line to four fifths of its way."""
+    mark.scroll_into_view_if_needed()
+    box = mark.bounding_box()
+    chart = mark.locator("xpath=..").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + 60
+    end = chart["x"] + 0.8 * chart["width"]
+    if not touch:
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move((x + end) / 2, y, steps=3)
+        page.mouse.move(end, y, steps=3)
+        page.mouse.up()
+        return
+    session = page.context.new_cdp_session(page)
+    for kind, to in (("Start", x), ("Move", (x + end) / 2), ("Move", end)):
+        points = [{"x": to, "y": y}]
+        session.send(
+            "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
+        )
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize("touch", [False, True])
+def test_the_line_is_dragged_to_the_nearest_step(lab_on_page, touch):  # noqa: F811
+    options = {"has_touch": True, "viewport": PHONE} if touch else {}
+    root, lab, one = lab_on_page("TrainingLab", **options)
+    mark = root.get_by_role("slider", name="Training step")
+    to_the_right(one.page, mark, touch)
+    assert mark.get_attribute("aria-valuenow") == "200"  # 0.8 of the way: not 50
+    lab.at = 2
+    check(root, lab)
+    by_keys(one.page, mark)  # to the left, down, and far down
+    assert mark.get_attribute("aria-valuenow") == "0"
+
+
+def test_lines_are_the_loss_and_the_scores(lab_on_page):  # noqa: F811
+    root, lab, _ = lab_on_page("TrainingLab")
+    paths = [
+        [tuple(map(float, xy)) for xy in re.findall(r"([\d.]+),([\d.]+)", path)]
+        for path in root.locator("path.al-curve").evaluate_all(
+            "all => all.map(e => e.getAttribute('d'))"
+        )
+    ]
+    x = [34 + 272 * step / 200 for step in STEPS]
+    loss = [(a, 140 - 118 * y / 2.5) for a, y in zip(x, lab.losses, strict=True)]
+    found = [pytest.approx(point, abs=0.01) for point in paths[0]]
+    assert loss == found
+    for h in range(2):
+        values = [row[h] for row in lab.scores["induction"]]
+        score = [(a, 286 - 104 * y) for a, y in zip(x, values, strict=True)]
+        assert score == [pytest.approx(point, abs=0.01) for point in paths[1 + h]]
+
+
+def test_a_cell_is_read_by_hand_and_by_keys(lab_on_page):  # noqa: F811
+    root, lab, one = lab_on_page("TrainingLab")
+    second = root.locator(".al-pattern").nth(1)
+    readout = root.locator(".al-readout")
+    box = second.bounding_box()
+    side = box["width"] / 12
+    second.click(position={"x": 2.5 * side, "y": 7.5 * side})
+    weight = lab.patterns[0][1][7][2]
+    words = f"block 2, head 1: b (8) looks at c (3) with weight {weight:.3f}"
+    assert readout.text_content() == words
+    lab.head = 1  # a click chooses the head whose numbers are shown
+    check(root, lab)
+    second.focus()
+    for key in ("ArrowUp", "ArrowRight"):
+        one.page.keyboard.press(key)
+    weight = lab.patterns[0][1][6][3]
+    assert readout.text_content() == (
+        f"block 2, head 1: a (7) looks at d (4) with weight {weight:.3f}"
+    )
+
+
+def test_play_goes_on_to_the_end_and_holds_still_on_demand(lab_on_page):  # noqa: F811
+    for motion in ("no-preference", "reduce"):
+        root, _, one = lab_on_page("TrainingLab", reduced_motion=motion)
+        mark = root.get_by_role("slider", name="Training step")
+        root.get_by_role("button", name="Play").click()
+        one.page.wait_for_timeout(2500)
+        now = mark.get_attribute("aria-valuenow")
+        assert now == ("50" if motion == "reduce" else "200")
+        assert root.get_by_role("button", name="Play").count() == 1
+
+
+def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):  # noqa: F811
+    root, lab, one = lab_on_page("TrainingLab")
+    task, summary = root.locator(".al-task"), root.locator(".al-summary")
+    assert task.text_content().startswith("Which is the last step shown")
+    assert "Above one half: no score of any head." in summary.text_content()
+    one.page.evaluate("location.hash = '#lab-training?at=50&head=block+2%2C+head+1'")
+    one.page.wait_for_function(
+        "document.querySelector('.al-summary').textContent.includes('After 50 steps')"
+    )
+    assert task.text_content() == (
+        "Done: the next step shown is 200, with induction of block 2, head 1 (0.90). "
+        "On the way, the loss falls to 0.1250."
+    )
+    lab.at, lab.head = 1, 1
+    check(root, lab)
+    root.get_by_role("button", name="Step on").click()
+    one.page.wait_for_function("location.hash.includes('at=200')")
+    assert task.text_content().startswith("Which is")
+    assert "half: induction of block 2, head 1 (0.90)." in summary.text_content()
+    root.get_by_role("button", name="Reset").click()
+    one.page.wait_for_function("!location.hash.includes('at=')")
+    one.page.evaluate("location.hash = '#lab-training?at=70'")  # no step that is shown
+    one.page.wait_for_timeout(200)
+    assert "After 0 steps" in summary.text_content()
+
+
+def test_targets_and_marks_on_a_phone_in_forced_colors(lab_on_page):  # noqa: F811
+    options = {"viewport": PHONE, "has_touch": True, "forced_colors": "active"}
+    root, lab, one = lab_on_page("TrainingLab", **options)
+    check(root, lab)
+    marks = ".al-handle, .al-button, .al-pattern, select"
+    small = root.locator(marks).evaluate_all(
+        """all => all.map(e => e.getBoundingClientRect())
+             .filter(box => box.width < 23.9 || box.height < 23.9).length"""
+    )
+    assert small == 0
+    page = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for line in root.locator("path.al-curve").all():
+        assert line.evaluate("e => getComputedStyle(e).stroke") != page
+    assert one.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    # What is moved and what it moves are visible together.
+    top = root.locator(".al-handle").bounding_box()["y"]
+    last = root.locator(".al-pattern").last.bounding_box()
+    assert last["y"] + last["height"] - top < 844
