@@ -15,6 +15,7 @@ from attncheck.build import first_line
 from coding_attention.exercises.places import PLACES
 
 SECONDS = 10.0  # for one call of a reader's function
+PACKAGES = ("attention", "attncheck", "coding_attention")
 OURS = (
     "This is the book's own {name}, and it does what it should. The exercise is to "
     "write it yourself."
@@ -130,7 +131,7 @@ def is_ours(answer):
         if isinstance(part, nn.Module):
             kinds = type(part).__mro__
         for kind in kinds:
-            if str(getattr(kind, "__module__", "")).partition(".")[0] == "attention":
+            if str(getattr(kind, "__module__", "")).split(".")[0] in PACKAGES:
                 return kind.__name__.strip("_")
     return ""
 

@@ -21,6 +21,7 @@ from attncheck.build import first_line
 from attncheck.isolated import EndedError, isolated
 from coding_attention import exercises
 from coding_attention.exercises import Verdict
+from coding_attention.exercises.core import PACKAGES
 
 LONGEST = 1000  # letters of a message in the report
 
@@ -133,7 +134,7 @@ def _plain(answer):
 
 def _places():
     """The modules and classes whose functions decide about an answer."""
-    ours = [m for n, m in sys.modules.items() if n.partition(".")[0] == "attention"]
+    ours = [m for n, m in sys.modules.items() if n.split(".")[0] in PACKAGES]
     return [builtins, torch, torch.nn.functional, torch.Tensor, torch.nn.Module, *ours]
 
 

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import attention
-from attention import checker
+import attncheck
 from tests.attention.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
@@ -26,9 +26,9 @@ def public_objects():
             if value.__module__ == module.__name__ and not public.startswith("_"):
                 yield pytest.param(value, id=f"{name}.{public}")
 
-    for name in checker.__all__:
-        if inspect.isfunction(getattr(checker, name)):
-            yield pytest.param(getattr(checker, name), id=f"checker.{name}")
+    for name in attncheck.__all__:
+        if inspect.isfunction(getattr(attncheck, name)):
+            yield pytest.param(getattr(attncheck, name), id=f"checker.{name}")
 
 
 def examples_of(value):

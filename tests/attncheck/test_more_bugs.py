@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from attention import checker
+import attncheck
 from coding_attention.gallery.more_bases import MORE_BASES
 from coding_attention.gallery.more_bugs import MORE
 from coding_attention.gallery.planted_bugs import HEADER, compiled
@@ -14,7 +14,9 @@ REPORTS = {}
 
 def report_on(bug):
     if bug.name not in REPORTS:
-        REPORTS[bug.name] = getattr(checker, bug.preset)(bug.build(), **bug.settings())
+        REPORTS[bug.name] = getattr(attncheck, bug.preset)(
+            bug.build(), **bug.settings()
+        )
     return REPORTS[bug.name]
 
 
@@ -22,7 +24,7 @@ def report_on(bug):
 def test_nothing_is_found_in_the_right_class(name):
     source, preset, arguments = MORE_BASES[name]
     cls = compiled(HEADER + source, f"{name}.py")
-    report = getattr(checker, preset)(cls, **arguments)
+    report = getattr(attncheck, preset)(cls, **arguments)
     assert report.findings == [], str(report)
     assert not report.not_compared
 

@@ -91,7 +91,7 @@ def test_the_assignments_are_those_of_the_grader():
 def test_the_commands_of_the_page_are_understood():
     from coding_attention.grading.commandline import _parser
 
-    commands = re.findall(r"^python -m attention\.grade (.+)$", PAGE, re.M)
+    commands = re.findall(r"^python -m coding_attention\.grading (.+)$", PAGE, re.M)
     assert len(commands) == 3
     for line in commands:
         assert _parser().parse_args(line.split()).assignment in ASSIGNMENTS
