@@ -27,12 +27,12 @@ setup: $(READY) ## make .venv and install the pinned versions
 # What renders the pages, which hold their outputs: no PyTorch.
 $(SITE_READY): pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python tools/install.py site
+	$(BIN)/python -m tools.install site
 	@touch $@
 
 # What executes and tests them, too: asked for only when a page's code has changed.
 $(READY): $(SITE_READY)
-	$(BIN)/python tools/install.py all
+	$(BIN)/python -m tools.install all
 	@touch $@
 
 book: notebooks ## bring stale pages up to date and build the HTML
@@ -49,16 +49,16 @@ serve: book ## serve the book on 127.0.0.1 (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 -d $(SITE) $(PORT)
 
 notebooks: $(SITE_READY) ## pair the pages that changed, execute those whose code did
-	@$(BIN)/python tools/notebooks.py --words || $(MAKE) --no-print-directory execute
+	@$(BIN)/python -m tools.notebooks --words || $(MAKE) --no-print-directory execute
 
 execute: $(READY)
-	@$(BIN)/python tools/notebooks.py
+	@$(BIN)/python -m tools.notebooks
 
 # All that is known without running a page: seconds, or one with PAGE=04_causal_attention.
 CHECKS := $(addprefix tests/book/test_,$(addsuffix .py,pairs claims links listings \
 	printed_values_on_pages prose imports data)) tests/test_style.py
 check: $(READY) ## check what needs no execution: words, digits, links (PAGE=04_causal_attention)
-	@$(BIN)/python tools/notebooks.py --words $(PAGE)
+	@$(BIN)/python -m tools.notebooks --words $(PAGE)
 	@$(BIN)/python -m pytest -q $(if $(PAGE),-k "$(PAGE) or ruff") $(CHECKS)
 
 ifdef TORCH
@@ -112,7 +112,7 @@ pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
 slides: $(SITE_READY) ## write a deck of slides for each page, from its figures
-	@$(BIN)/python -m tools.slides
+	@$(BIN)/python -m theme.slides
 
 citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
 	@$(BIN)/python -m tools.citation

@@ -120,9 +120,6 @@ def stand_ins():
 
 def read_package(app):
     """Import the package, so that autodoc finds it and imports nothing itself."""
-    root = str(app.confdir)
-    if root not in sys.path:
-        sys.path.insert(0, root)
     with stand_ins():
         for name in READ:
             module = importlib.import_module(name)

@@ -6,16 +6,11 @@ errata. Nothing in the tables is typed in, so nothing in them can go stale.
 """
 
 import re
-import sys
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from tools import printed_values as data  # noqa: E402
+from theme import printed_values as data
 
 
 def table(header, widths, rows, name):
@@ -73,7 +68,7 @@ class PrintedValues(SphinxDirective):
         shown = {}
         for page, cell, value_id in data.cells_that_show():
             shown.setdefault(value_id, []).append((page, cell))
-            self.env.note_dependency(str(ROOT / "book" / f"{page}.ipynb"))
+            self.env.note_dependency(str(data.ROOT / "book" / f"{page}.ipynb"))
         self.env.note_dependency(str(data.DATA / "printed_values.json"))
         rows = []
         for value_id, entry in data.reference().items():

@@ -12,19 +12,13 @@ It stands outside of the cell's output: what is in there, the page printed itsel
 
 import html
 import re
-import sys
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-import lab_states  # noqa: E402
-
-from tools import printed_values as data  # noqa: E402
+from theme import lab_states
+from theme import printed_values as data
 
 SOURCES = {
     "chapter": "the chapter",

@@ -13,9 +13,10 @@ import ast
 import re
 
 from docutils import nodes
-from figure_numbers import page_number
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from theme.figure_numbers import page_number
 
 COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
 ROLES = {"predict", "exercise", "question", "try", "answer"}

@@ -1,7 +1,7 @@
 """Install what the site needs, or everything, into the environment that runs this.
 
-    .venv/bin/python tools/install.py site    what renders the pages: no PyTorch
-    .venv/bin/python tools/install.py all     what executes and tests them, too
+    .venv/bin/python -m tools.install site    what renders the pages: no PyTorch
+    .venv/bin/python -m tools.install all     what executes and tests them, too
 
 The site's packages are those of the extra "book" in pyproject.toml. uv installs them,
 many times faster than pip; where it is not to be had, or fails, pip does the same.

@@ -1,10 +1,10 @@
 """Pair and execute the pages: book/NAME.md, which people edit, into book/NAME.ipynb.
 
-    python tools/notebooks.py            bring every stale page up to date
-    python tools/notebooks.py 02 05      only pages whose names contain 02 or 05
-    python tools/notebooks.py --force    execute all, changed or not
-    python tools/notebooks.py --words    take over changed words; exit 1 if code changed
-    python tools/notebooks.py --check    change nothing; exit 1 if a page is stale
+    python -m tools.notebooks            bring every stale page up to date
+    python -m tools.notebooks 02 05      only pages whose names contain 02 or 05
+    python -m tools.notebooks --force    execute all, changed or not
+    python -m tools.notebooks --words    take over changed words; exit 1 if code changed
+    python -m tools.notebooks --check    change nothing; exit 1 if a page is stale
 
 A page is stale when its cells differ from those of its pair, or when a code cell of
 the pair was not executed in order. File times do not count: git does not keep them.
@@ -20,6 +20,8 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+
+from coding_attention.address import fold
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 # What a reader's Jupyter needs to open the file, and nothing of this machine.
@@ -90,16 +92,6 @@ def _add_anchors(cells, page):
                     line = re.compile(rf"^(#+ {re.escape(heading)})$", re.M)
                     anchor = rf"{_anchor(slug(heading))}\n\n\1"
                     cell.source = line.sub(anchor, cell.source, count=1)
-
-
-def fold(cell):
-    """Fold a cell in Jupyter and in Colab, as its tags fold it on the site."""
-    tags = cell.metadata.get("tags", [])
-    if "hide-input" in tags:
-        cell.metadata["jupyter"] = {"source_hidden": True}
-        cell.metadata["cellView"] = "form"
-    if "hide-output" in tags:
-        cell.metadata["jupyter"] = {"outputs_hidden": True}
 
 
 def _cell_id(cell, counts):
@@ -186,7 +178,6 @@ def execute(page):
 
 def _steady_widgets(notebook):
     # Imported here: only pages with labs need the package, and with it PyTorch.
-    sys.path.insert(0, str(BOOK.parent))
     from coding_attention.labs.stored import steady_ids
 
     steady_ids(notebook)

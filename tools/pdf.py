@@ -12,8 +12,8 @@ import io
 import sys
 from pathlib import Path
 
-import yaml
 from pypdf import PdfReader, PdfWriter
+from sphinx_external_toc.parsing import parse_toc_yaml
 from tqdm import tqdm
 
 from tools.measure.server import serving
@@ -30,16 +30,7 @@ FOOTER = (
 
 def entries():
     """List the pages of the book in reading order."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *_below(toc)]
-
-
-def _below(node):
-    for key in ("parts", "chapters", "sections"):
-        for entry in node.get(key, []):
-            if "file" in entry:
-                yield entry["file"]
-            yield from _below(entry)
+    return list(parse_toc_yaml(ROOT / "_toc.yml"))
 
 
 def print_page(instance, url):

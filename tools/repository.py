@@ -17,29 +17,24 @@ import re
 import sys
 from pathlib import Path
 
-import jupytext
 import nbformat
 
+from coding_attention.address import (
+    CELL_NAME,
+    SOURCE,
+    TAGS,
+    pages_site,
+    parse_url,
+    with_cell,
+)
 from tools import citation
-from tools.notebooks import fold, paired_pages
+from tools.notebooks import paired_pages
 
 ROOT = Path(__file__).resolve().parent.parent
-URL = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
-CELL_NAME = "install-the-package"
-CELL = """```{{code-cell}} ipython3
-:name: install-the-package
-:tags: [hide-input]
-
-# Colab brings PyTorch, but not this book's package.
-from importlib.util import find_spec
-
-# Another package has the import name `attention`; only ours has a checker.
-if not find_spec("attention") or not find_spec("attncheck"):
-    source = "git+{url}"
-    %pip install --quiet "coding-attention[figures,labs] @ {{source}}"
-```
-
-"""
+CELL = (
+    f"```{{{{code-cell}}}} ipython3\n:name: {CELL_NAME}\n:tags: [{', '.join(TAGS)}]\n\n"
+    f"{SOURCE}```\n\n"
+)
 URLS = """[project.urls]
 Homepage = "{site}"
 Repository = "{url}"
@@ -67,22 +62,6 @@ TOLD = {
 }
 # The cell as it stands in a page, for any address.
 STANDING = re.compile(re.escape(CELL.format(url="URL")).replace("URL", '[^"]*'))
-
-
-def parse_url(text):
-    """Split an address into its plain form, owner and name.
-
-    Raises:
-        ValueError: it is no address of a GitHub repository.
-    """
-    match = URL.fullmatch(text)
-    if match is None:
-        raise ValueError(
-            f"{text!r} is no address of a GitHub repository. Give one such as "
-            "https://github.com/ORG/NAME; Binder and Colab open files from there."
-        )
-    owner, name = match.groups()
-    return f"https://github.com/{owner}/{name}", owner, name
 
 
 def set_key(config, section, key, value):
@@ -117,33 +96,6 @@ def with_install_cell(page, url):
     return head + CELL.format(url=url) + fence + rest
 
 
-def with_cell(notebook, url):
-    """Put the install cell before a notebook's first code cell, or take it out.
-
-    Args:
-        notebook: the executed half of a page; it is changed.
-        url: the repository; empty takes the cell out.
-
-    Returns:
-        The notebook, its code cells counted anew.
-    """
-    notebook.cells = [c for c in notebook.cells if c.metadata.get("name") != CELL_NAME]
-    if url:
-        kinds = [c.cell_type for c in notebook.cells] + ["code"]
-        notebook.cells.insert(kinds.index("code"), _install_cell(url))
-    code_cells = (c for c in notebook.cells if c.cell_type == "code")
-    for count, cell in enumerate(code_cells, start=1):
-        cell.execution_count = count
-    return notebook
-
-
-def _install_cell(url):
-    cell = jupytext.reads(CELL.format(url=url), fmt="md:myst").cells[0]
-    cell.id = CELL_NAME
-    fold(cell)
-    return cell
-
-
 def told(text, name, url, site):
     """Let a file say the repository's address, or say nothing of it.
 
@@ -167,12 +119,6 @@ def told(text, name, url, site):
     if place is None:
         raise ValueError(f"{name} has no place for the address: {before}")
     return text[: place.start()] + words + text[place.start() :]
-
-
-def pages_site(owner, name):
-    """Give the address at which GitHub Pages publishes a repository."""
-    host = f"{owner.lower()}.github.io"
-    return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
 
 
 def apply(root, url, site):

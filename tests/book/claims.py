@@ -19,7 +19,7 @@ from functools import cache
 from tests.book import numerals
 from tests.book.numerals import Number
 from tests.book.pages import BOOK, Page, toc_entries
-from tools.printed_values import text_of
+from theme.printed_values import text_of
 
 COMMENT = re.compile(r"<!--(.*?)-->", re.S)
 PROOF = re.compile(r"\s*(=|in\b|fact\b)(.*)", re.S)

@@ -5,10 +5,10 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
-import yaml
+from sphinx_external_toc.parsing import parse_toc_yaml
 
+from theme.printed_values import text_of
 from tools import notebooks as tool
-from tools.printed_values import text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
@@ -51,16 +51,7 @@ def _notebook(name):
 @cache
 def toc_entries():
     """Every page of _toc.yml, the root first."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *_files_below(toc)]
-
-
-def _files_below(node):
-    for key in ("parts", "chapters", "sections"):
-        for entry in node.get(key, []):
-            if "file" in entry:
-                yield entry["file"]
-            yield from _files_below(entry)
+    return list(parse_toc_yaml(ROOT / "_toc.yml"))
 
 
 def pages():

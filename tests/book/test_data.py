@@ -5,7 +5,7 @@ import json
 import re
 
 from tests.book.pages import BOOK
-from tools.printed_values import DATA, reference
+from theme.printed_values import DATA, reference
 
 ENTRIES = reference()
 KINDS = {"input", "output", "approximate", "example", "erratum"}

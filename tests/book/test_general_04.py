@@ -12,7 +12,7 @@ from torch import nn
 from attention import CausalAttention, SelfAttention_v2
 from tests.book.pages import Page
 from tests.book.run_cells import run_cells
-from tools.printed_values import numbers, reference, text_of
+from theme.printed_values import numbers, reference, text_of
 
 SIZES = [(1, 1, 1), (2, 3, 2), (6, 3, 2), (9, 16, 5), (17, 8, 32)]  # t, d_in, d_out
 seeds = pytest.mark.parametrize("seed", range(3))

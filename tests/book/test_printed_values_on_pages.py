@@ -3,7 +3,7 @@
 import pytest
 
 from tests.book.pages import pages
-from tools.printed_values import numbers, published, reference, shows, text_of
+from theme.printed_values import numbers, published, reference, shows, text_of
 
 REFERENCE = reference()
 MUST_BE_SHOWN = {

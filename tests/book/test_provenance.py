@@ -7,7 +7,7 @@ import torch
 
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
-from tools.printed_values import errata, flatten, numbers, reference, text_of
+from theme.printed_values import errata, flatten, numbers, reference, text_of
 
 
 @pytest.fixture(scope="module")

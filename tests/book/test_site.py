@@ -9,7 +9,7 @@ import yaml
 from bs4 import Comment
 
 from tests.book.pages import ROOT, pages, toc_entries
-from tools.printed_values import shows
+from theme.printed_values import shows
 
 LINKING = {"a": "href", "link": "href", "script": "src", "img": "src"}
 

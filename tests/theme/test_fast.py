@@ -4,9 +4,8 @@ import os
 from types import SimpleNamespace
 
 from tests.theme.conftest import ROOT  # noqa: F401  theme/ becomes importable
-
-import fast  # isort: skip
-from lean_site import styles  # isort: skip
+from theme import fast
+from theme.lean_site import styles
 
 
 def test_environments_are_found_by_what_they_hold(tmp_path):

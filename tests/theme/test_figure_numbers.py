@@ -4,7 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
-from figure_numbers import page_number  # isort: skip
+from theme.figure_numbers import page_number
 
 
 @pytest.mark.parametrize(

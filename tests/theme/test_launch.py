@@ -9,11 +9,11 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from coding_attention import address
 from tests.book.pages import BOOK, ROOT, pages, toc_entries
 from tests.theme.conftest import build, shorten
+from theme.lean_site import launch
 from tools import notebooks, repository
-
-from lean_site import launch  # isort: skip
 
 URL = "https://github.com/some-org/some-name"
 FORK = "https://github.com/Forker/their-book"
@@ -164,7 +164,7 @@ def test_setting_an_address_executes_nothing(tmp_path):
     assert notebooks.is_stale(page) == stale  # no more than its words were before
     stored = nbformat.read(halves[1], as_version=4)
     cells = [c for c in stored.cells if c.cell_type == "code"]
-    assert cells[0].id == repository.CELL_NAME
+    assert cells[0].id == address.CELL_NAME
     assert f'"git+{URL}"' in cells[0].source
     assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
     assert any(c.outputs for c in cells)
@@ -261,7 +261,7 @@ def test_install_cell_leaves_an_installed_package_alone():
     ],
 )
 def test_addresses_are_understood(text, parsed):
-    assert repository.parse_url(text) == parsed
+    assert address.parse_url(text) == parsed
 
 
 @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ def test_addresses_are_understood(text, parsed):
 )
 def test_other_addresses_are_refused(text):
     with pytest.raises(ValueError, match="such as https"):
-        repository.parse_url(text)
+        address.parse_url(text)
 
 
 def test_site_of_a_repository():
-    assert repository.pages_site("Org", "book") == "https://org.github.io/book"
-    assert repository.pages_site("Org", "org.github.io") == "https://org.github.io"
+    assert address.pages_site("Org", "book") == "https://org.github.io/book"
+    assert address.pages_site("Org", "org.github.io") == "https://org.github.io"
 
 
 def test_setting_keeps_the_comments():

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -11,9 +12,15 @@ from sphinx.errors import ExtensionError, ThemeError
 
 from tests.book.pages import ROOT, toc_entries
 from tests.theme.conftest import site_pages
-
-from lean_site import (  # isort: skip
-    assets, change, describe, icons, launch, maths, policy, styles,
+from theme.lean_site import (
+    assets,
+    change,
+    describe,
+    icons,
+    launch,
+    maths,
+    policy,
+    styles,
 )  # fmt: skip
 
 BOOK_PAGES = site_pages()
@@ -227,9 +234,28 @@ def test_entry_and_missing_page(site):
 
 
 def test_a_change_that_finds_nothing_stops_the_build():
-    with pytest.raises(ThemeError, match="no icon"):
+    with pytest.raises(ThemeError, match="no longer has icon"):
         change.replace("<p>", "icon", "<i>", "")
-    assert change.replace("<p>", "icon", "<i>", "", required=False) == "<p>"
+
+
+@pytest.fixture
+def found(tmp_path):
+    config = SimpleNamespace(site_digest="0", html_theme_options={})
+    return change.Found(SimpleNamespace(doctreedir=tmp_path, config=config))
+
+
+@pytest.mark.parametrize("needed", [change.SOME, "sphinx-book-theme>=0.1"])
+def test_what_no_page_has_stops_the_build(needed, found):
+    assert change.replace("<p>", "icon", "<i>", "", needed, found) == "<p>"
+    with pytest.raises(ThemeError, match=r"No page of the site has icon.*'<i>'"):
+        found.complete()
+    assert change.replace("<i>", "icon", "<i>", "", needed, found) == ""
+    found.complete()
+
+
+def test_what_another_theme_has_stops_nothing(found):
+    change.replace("<p>", "icon", "<i>", "", "sphinx-book-theme<0.1", found)
+    found.complete()
 
 
 def test_an_unknown_inline_script_stops_the_build():

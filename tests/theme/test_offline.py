@@ -9,10 +9,9 @@ from threading import Thread
 
 import pytest
 
+from theme.lean_site import extras, offline
 from tools.measure.server import serving
 from tools.measure.visit import visiting
-
-from lean_site import extras, offline  # isort: skip
 
 READ = "book/02_simple_self_attention.html"
 UNREAD = "book/04_causal_attention.html"

@@ -1,6 +1,6 @@
 """The places for answers in the HTML of the page: with an address, and without."""
 
-import practice
+from theme import practice
 
 CELL = '<div class="cell docutils container" id="check-{}">…</div>'
 BODY = (

@@ -3,11 +3,9 @@
 import pytest
 
 from tests.book.pages import pages
-from tools import printed_values as data
+from theme import lab_states, published
+from theme import printed_values as data
 from tools.measure.visit import axe_source, visiting
-
-import lab_states  # isort: skip
-import published  # isort: skip
 
 SHOWING = [
     (page.name, cell.metadata["name"], cell.metadata["shows"])

@@ -8,10 +8,9 @@ from docutils import nodes
 
 from tests.book.pages import toc_entries
 from tests.theme.conftest import ROOT
+from theme import roles
+from theme.lean_site import contents
 from tools import fonts
-
-import roles  # isort: skip
-from lean_site import contents  # isort: skip
 
 
 @pytest.mark.parametrize(

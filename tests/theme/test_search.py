@@ -5,9 +5,8 @@ import json
 import pytest
 
 from tests.book.pages import toc_entries
+from theme.lean_site import sections
 from tools.measure.visit import axe_source, visiting
-
-from lean_site import sections  # isort: skip
 
 PAGE = "book/02_simple_self_attention.html"
 # What someone types -> the page, and where it matters the place, that comes first.

@@ -19,14 +19,16 @@ what the pages ask for. One module for each concern; each says what it replaces:
     find      the search, with its index of sections and cells (`sections` cuts them)
 
 A change that no longer finds what it replaces stops the build, so that an upgrade of
-the theme cannot undo it in silence.
+the theme cannot undo it in silence (`change`).
 """
 
 import hashlib
+from importlib.metadata import version
 from pathlib import Path
 
-from lean_site import (
+from theme.lean_site import (
     assets,
+    change,
     contents,
     describe,
     extras,
@@ -45,9 +47,10 @@ THEME = Path(__file__).resolve().parents[1]
 
 def _digest(app, config):
     # Sphinx writes a page again when the page or the configuration changed. The
-    # digest makes a change of these files a change of the configuration.
+    # digest makes a change of these files, and another theme, a change of it.
     files = sorted(f for f in THEME.rglob("*") if f.suffix in FILES)
     texts = [f.read_bytes() for f in files]
+    texts += [version(name).encode() for name in change.THEMES]
     config.site_digest = hashlib.sha256(b"".join(texts)).hexdigest()
 
 

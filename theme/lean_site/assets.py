@@ -15,8 +15,8 @@ from pathlib import Path
 
 from sphinx.errors import ThemeError
 
-from lean_site.change import bare, replace
-from lean_site.styles import with_joined_links
+from theme.lean_site.change import bare, replace
+from theme.lean_site.styles import with_joined_links
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -79,7 +79,7 @@ DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
 SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
 
-def change(text, app):
+def change(text, app, found=None):
     """Rewrite the page's head, and take the inline scripts out of its body."""
     head, mark, body = text.partition("</head>")
     head = _drop_duplicates(head)
@@ -91,7 +91,7 @@ def change(text, app):
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
     head = with_joined_links(head)
-    body = _written_buttons(body)
+    body = _written_buttons(body, found)
     scripts = [
         *_take(re.findall(SCRIPT, head, re.DOTALL), body, "head"),
         *_take(re.findall(SCRIPT, body, re.DOTALL), body, "body"),
@@ -129,7 +129,7 @@ def _drop_duplicates(head):
     return first + mark + rest
 
 
-def _written_buttons(body):
+def _written_buttons(body, found):
     # The theme writes its buttons by script. As markup they need no exception from the
     # policy and cause no shift; without scripts the style sheet hides them. From
     # pydata-sphinx-theme 0.16 on it writes them as markup itself.
@@ -138,7 +138,8 @@ def _written_buttons(body):
         "button written by a script",
         r"<script>\s*document\.write\(`(.*?)`\);\s*</script>",
         lambda match: match[1],
-        required=False,
+        "pydata-sphinx-theme<0.16",
+        found,
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 from docutils import nodes
 
-from lean_site.change import replace
+from theme.lean_site.change import replace
 
 CARD = "_static/social-card.png"
 

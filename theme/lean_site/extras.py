@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlparse
 
-from lean_site.policy import policy, source_hash
+from theme.lean_site.policy import policy, source_hash
 
 STYLE = (
     "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from lean_site import sections
-from lean_site.change import bare, replace
+from theme.lean_site import sections
+from theme.lean_site.change import SOME, bare, replace
 
 HERE = Path(__file__).parent / "scripts"
 # What someone is likely to look for first: the chapter, not its exercises.
@@ -85,7 +85,7 @@ def _weight(name, part):
     return WEIGHTS.get(part, 1) - (0.1 if name.endswith("_questions") else 0)
 
 
-def change(text):
+def change(text, found=None):
     """Take the theme's search field out, and let its buttons open ours."""
     text = replace(
         text, "search field of the theme",
@@ -96,11 +96,12 @@ def change(text):
     # Asked for by every page since pydata-sphinx-theme 0.17, and not written.
     text = replace(
         text, "index of Sphinx's search",
-        r'<script [^>]*\bsearchindex\.js"[^>]*></script>', "", required=False,
+        r'<script [^>]*\bsearchindex\.js"[^>]*></script>', "",
+        "pydata-sphinx-theme>=0.17", found,
     )  # fmt: skip
     return replace(
         text, "search button", r"\bsearch-button__button\b", "open-search",
-        required=False,
+        SOME, found,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from lean_site.change import replace
+from theme.lean_site.change import replace
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKED, NUMBERS = "book/checks", "book/provenance"

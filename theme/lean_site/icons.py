@@ -14,7 +14,7 @@ import pydata_sphinx_theme
 import sphinx_book_theme
 from sphinx.errors import ThemeError
 
-from lean_site.change import replace
+from theme.lean_site.change import replace
 
 THEMES = [
     Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme",

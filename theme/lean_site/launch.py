@@ -10,14 +10,11 @@ domain of its own, BOOK_SITE. These go before, so the site of a fork leads to th
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import nbformat
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tools import repository
+from coding_attention import address
 
 INSTALLS_FROM = re.compile(r"git\+https://github\.com/[\w.-]+/[\w.-]+")
 
@@ -80,15 +77,15 @@ def _choose(app, pagename, templatename, context, doctree):
 
 
 def _installs(notebook):
-    return f'"{repository.CELL_NAME}"' in notebook.read_text(encoding="utf-8")
+    return f'"{address.CELL_NAME}"' in notebook.read_text(encoding="utf-8")
 
 
 def addresses(environment):
     """Give the repository and the site that a workflow names, or nothing."""
     if not environment.get("BOOK_REPOSITORY"):
         return None
-    url, owner, name = repository.parse_url(environment["BOOK_REPOSITORY"])
-    site = environment.get("BOOK_SITE") or repository.pages_site(owner, name)
+    url, owner, name = address.parse_url(environment["BOOK_REPOSITORY"])
+    site = environment.get("BOOK_SITE") or address.pages_site(owner, name)
     return url, site.rstrip("/")
 
 
@@ -114,7 +111,7 @@ def _install_in_downloads(app, error):
         return
     for path in sorted((Path(app.outdir) / "_sources").rglob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        nbformat.write(repository.with_cell(notebook, url), path)
+        nbformat.write(address.with_cell(notebook, url), path)
 
 
 def setup(app):

@@ -8,8 +8,8 @@ SVG sets its colors by them. Style elements are not.
 import base64
 import hashlib
 
-from lean_site.assets import THEME_SCRIPT
-from lean_site.change import replace
+from theme.lean_site.assets import THEME_SCRIPT
+from theme.lean_site.change import replace
 
 
 def source_hash(text):

@@ -1,8 +1,8 @@
 """Write a deck of slides for each page, from its own figures, into _build/slides.
 
-    python -m tools.slides              every page of the chapter
-    python -m tools.slides 04           only pages whose names contain 04
-    python -m tools.slides --out DIR    elsewhere
+    python -m theme.slides              every page of the chapter
+    python -m theme.slides 04           only pages whose names contain 04
+    python -m theme.slides --out DIR    elsewhere
 
 A deck is one HTML file beside a copy of reveal.js; nothing comes from a network.
 Titles, sentences and the speaker's notes (key S) are those of the page.
@@ -13,7 +13,6 @@ import argparse
 import html
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +20,12 @@ import nbformat
 import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from sphinx_external_toc.parsing import parse_toc_yaml
 
-from tools.pdf import entries
+from theme.lean_site.maths import to_mathml
 
-ROOT = Path(__file__).resolve().parent.parent
-KIT = ROOT / "theme" / "slides"
+ROOT = Path(__file__).resolve().parents[2]
+KIT = Path(__file__).with_name("kit")
 PAGE = re.compile(r"book/(index|0\d_(?!questions)\w+)")
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.M)
 PREDICT = re.compile(r"^> \*\*Predict\.\*\* (.+?)$", re.M)
@@ -85,11 +85,6 @@ class Slide:
 
 
 def _formula(source, options):
-    sys.path[:0] = [str(ROOT / "theme")]
-    try:
-        from lean_site.maths import to_mathml
-    finally:
-        sys.path.remove(str(ROOT / "theme"))
     return to_mathml(source, "block" if options["display_mode"] else "inline")
 
 
@@ -261,7 +256,7 @@ def deck(notebook):
 
 def pages():
     """Return the names of the pages that have a deck, in the order of the book."""
-    return [m[1] for m in map(PAGE.fullmatch, entries()) if m]
+    return [m[1] for m in map(PAGE.fullmatch, parse_toc_yaml(ROOT / "_toc.yml")) if m]
 
 
 def write(target, names):

@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 from tests.book.pages import Page, toc_entries
-from tools import slides
+from theme.slides import __main__ as slides
 
 NAMES = slides.pages()
 

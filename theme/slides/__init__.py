@@ -1,0 +1,1 @@
+"""A deck of slides for each page: ``python -m theme.slides``."""
