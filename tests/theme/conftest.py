@@ -46,7 +46,7 @@ def copy_of_book(tmp_path_factory):
 def shorten(root):
     """Leave of each page its title and one cell: enough for what stands around it.
 
-    A section with a table stays, since the build stops when no page has what it repairs.
+    A section with a table stays: the build stops when no page has what it repairs.
     """
     for path in sorted((root / "book").glob("*.md")):
         text = path.read_text(encoding="utf-8")
