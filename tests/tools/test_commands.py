@@ -1,0 +1,62 @@
+"""The job that runs the commands of README: what it takes from a text, what it says."""
+
+from tools import commands
+
+TEXT = """Words.
+
+```console
+echo one
+test -f README.md
+```
+
+```console
+$ python -c "print(1)"
+1
+```
+
+```console
+false
+```
+<!-- not run: it fails -->
+
+```python
+raise SystemExit(1)
+```
+
+```console
+cd nowhere
+```
+"""
+
+
+def test_blocks_are_taken_as_they_are_written():
+    found = commands.blocks("README.md", TEXT)
+    assert [block.script for block in found] == [
+        "echo one\ntest -f README.md",
+        'python -c "print(1)"',
+        "false",
+        "cd nowhere",
+    ]
+    assert [block.place for block in found][1:3] == ["README.md:8", "README.md:13"]
+    assert [block.reason for block in found] == ["", "", "it fails", ""]
+
+
+def test_a_block_that_fails_is_told(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(commands, "environment", lambda folder: {"PATH": "/usr/bin"})
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "README.md").touch()
+    failed = commands.run(
+        commands.blocks("T", TEXT.replace("python", "true ")), tmp_path
+    )
+    assert [block.script for block in failed] == ["cd nowhere"]
+    assert "T:13: not run, it fails" in capfd.readouterr().out
+
+
+def test_every_reason_is_needed_and_every_text_has_commands():
+    for name in commands.TEXTS:
+        text = (commands.ROOT / name).read_text(encoding="utf-8")
+        assert text.count("<!-- not run:") == sum(
+            bool(block.reason) for block in commands.blocks(name, text)
+        )
+    readme = (commands.ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make test" in commands.blocks("README.md", readme)[0].script
