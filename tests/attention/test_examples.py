@@ -7,12 +7,17 @@ import inspect
 import pytest
 
 import attention
-from attention import checker
+import attncheck
 from tests.attention.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
 
-OPEN = ("convert", "installation", "parallel")  # modules whose functions are public
+OPEN = (
+    "convert",
+    "functional",
+    "installation",
+    "parallel",
+)  # modules whose functions are public
 # One process of a group cannot show what several do: tests/attention/test_parallel.py
 # runs tests/attention/parallel_worker.py, which is the example.
 NEEDS_SEVERAL_PROCESSES = "attention.parallel"
@@ -26,9 +31,9 @@ def public_objects():
             if value.__module__ == module.__name__ and not public.startswith("_"):
                 yield pytest.param(value, id=f"{name}.{public}")
 
-    for name in checker.__all__:
-        if inspect.isfunction(getattr(checker, name)):
-            yield pytest.param(getattr(checker, name), id=f"checker.{name}")
+    for name in attncheck.__all__:
+        if inspect.isfunction(getattr(attncheck, name)):
+            yield pytest.param(getattr(attncheck, name), id=f"attncheck.{name}")
 
 
 def examples_of(value):
