@@ -154,8 +154,9 @@ def test_symmetric_scores_cannot_look_back_around_the_circle(t):
 LEAST = page_cells("03_questions", "setup", "one-matrix-looks-back")
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("t", [3, 6, 9])
+@pytest.mark.parametrize(
+    ("t", "seed"), [*((6, seed) for seed in range(5)), (3, 0), (9, 0)]
+)
 def test_one_matrix_looks_back_along_a_line_and_not_around_a_circle(t, seed):
     """The circle is what it cannot do: without it, it learns, mask or no mask."""
     least = LEAST["weight_on_the_one_before"]

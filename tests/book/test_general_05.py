@@ -55,8 +55,8 @@ def test_two_trained_heads_nearly_always_learn_what_one_of_their_width_does_not(
     torch.set_num_threads(1)
     page = page_cells("batch", "task", "train")
     errors, sizes = {1: [], 2: []}, set()
-    # The page itself shows seed 0. With seed 15 both heads share one of the two tokens.
-    for seed in (1, 2, 3, 4, 15):
+    # The page itself shows seed 0. Of sixty seeds, two heads miss it with 49 alone.
+    for seed in (1, 2, 3, 4, 49):
         for heads, found in errors.items():
             layer = page["train"](heads, seed=seed)
             x, wanted = page["examples"](1000)
