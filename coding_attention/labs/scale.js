@@ -187,16 +187,17 @@ export default {
       const { spread, largest, entropy, gradient } = now;
       write(
         lab.summary,
-        `With d_k = ${d_k}, scores spread by ${format(spread)}. One of 8 keys gets ` +
-          `${format(largest)} of the weight, the slope of softmax is ${format(gradient)}. ` +
+        `With d_k = ${d_k}, scores spread by ${format(spread)}. The largest of 8 weights is ` +
+          `${format(largest)} in the mean of 16 queries, ${format(Math.max(...now.weights))} for the ` +
+          `first, whose bars are drawn. The slope of softmax is ${format(gradient)}. ` +
           verdict(largest, entropy)
       );
       const solved = d_k >= 64 && largest < 0.6;
       lab.task.classList.toggle("al-done", solved);
       write(lab.task, solved
-        ? `Done: keys of width ${d_k}, and no key gets all of the weight.`
-        : "Can you keep one key from taking nearly all of the weight (below 0.6), with keys " +
-          "as wide as 64 or wider?");
+        ? `Done: keys of width ${d_k}, and no key gets nearly all of the weight.`
+        : "Can you keep the largest weight, in the mean of 16 queries, below 0.6 with keys as " +
+          "wide as 64 or wider?");
       read();
     });
   },

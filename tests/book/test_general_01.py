@@ -68,6 +68,28 @@ def test_self_attention_reaches_the_first_token_whatever_lies_between(t, d):
     )
 
 
+@pytest.mark.parametrize("seed", range(5))
+@torch.no_grad()
+def test_distance_dilutes_nothing_and_length_does(seed):
+    """The first token is made a copy of the last, as on the page."""
+    torch.manual_seed(seed)
+    everything, weights = torch.randn(80, 8, dtype=torch.float64), []
+    for t in (5, 20, 80):
+        x = everything[-t:]  # with the same last token
+        arrived = []
+        for place in (0, t // 2, t - 2):  # where the first token stands
+            moved = x.clone()
+            moved[[0, place]] = moved[[place, 0]]
+            before = simple_self_attention(moved)[-1]
+            moved[place] = x[-1]
+            arrived.append((simple_self_attention(moved)[-1] - before).norm().item())
+            weight = torch.softmax(moved @ x[-1], dim=0)[place].item()
+        assert arrived == pytest.approx(arrived[:1] * 3)
+        weights.append(weight)
+    # The copy takes the place of a token, so the others only grow in number.
+    assert weights == sorted(weights, reverse=True)
+
+
 @pytest.mark.parametrize("t", [2, 6, 30])
 @torch.no_grad()
 def test_no_token_waits_for_the_one_before(t):

@@ -5,6 +5,7 @@ import torch
 
 from attention import simple_self_attention
 from attention.simple import softmax_naive
+from tests.book.run_cells import run_cells
 
 SIZES = [(2, 1), (3, 2), (6, 3), (9, 16)]  # (t, d_in)
 cases = pytest.mark.parametrize(
@@ -127,3 +128,33 @@ def test_bank_turns_to_its_neighbors(others):
             )
             z = simple_self_attention(x)[0]
             assert z[side] > z[1 - side] + 0.5
+
+
+@pytest.mark.parametrize(
+    "sentence", ["the river bank flooded", "the bank approved the loan"]
+)
+def test_a_plain_mean_turns_bank_as_far_and_not_once_scores_differ(sentence):
+    meaning = run_cells("02_simple_self_attention", "bank-words")["meaning"]
+    words = sentence.split()
+    x = torch.tensor([meaning[word] for word in words])
+    bank = words.index("bank")
+
+    def share(z):
+        return (z[0] / z.sum()).item()
+
+    assert share(simple_self_attention(x)[bank]) == pytest.approx(share(x.mean(dim=0)))
+    # The control: one neighbor that scores higher, and the two part.
+    x[-1] *= 2
+    by_attention, by_mean = share(simple_self_attention(x)[bank]), share(x.mean(dim=0))
+    assert abs(by_attention - by_mean) > 0.03
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_closeness_of_scores_is_what_keeps_outputs_near_the_mean(seed):
+    """The same tokens, ten times as long: scores far apart, outputs far from it."""
+    x = tokens(6, 3, seed)
+    small, large = (
+        (simple_self_attention(scale * x) / scale - x.mean(dim=0)).norm(dim=1).mean()
+        for scale in (0.1, 10)
+    )
+    assert small < 0.1 < 0.5 < large

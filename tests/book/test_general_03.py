@@ -1,5 +1,7 @@
 """What the pages on trainable self-attention say in general, over sizes and seeds."""
 
+import contextlib
+import io
 import itertools
 
 import pytest
@@ -7,12 +9,18 @@ import torch
 from torch import nn
 
 from attention import SelfAttention_v1, SelfAttention_v2, simple_self_attention
+from tests.book.run_cells import run_cells
 
 SIZES = [(2, 3, 2), (5, 4, 4), (6, 3, 8), (9, 16, 5)]  # (t, d_in, d_out)
 SEEDS = range(3)
 cases = pytest.mark.parametrize(
     ("t", "d_in", "d_out", "seed"), [(*s, seed) for s in SIZES for seed in SEEDS]
 )
+
+
+def page_cells(page, *names):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run_cells(page, *names)
 
 
 def drawn(t, d_in, d_out, seed, kind=SelfAttention_v2):
@@ -71,7 +79,8 @@ def test_queries_and_keys_learn_to_look_at_the_token_before(t, seed):
     assert (first - 1 / t).abs().max() < 0.08  # all alike
     train(layer, words, words.roll(1, dims=0))
     on_the_one_before = layer(words).detach().roll(1, dims=1).diagonal()
-    assert on_the_one_before.min() > 0.97
+    # All seeds reach 0.99; a layer that learned nothing stays at a third or below.
+    assert on_the_one_before.min() > 0.65
 
 
 @pytest.mark.parametrize("t", [2, 3, 6, 12])
@@ -91,7 +100,7 @@ def test_without_places_a_shuffled_sentence_cannot_be_learned(seed):
     train(layer, words[orders], words[orders.roll(1, dims=1)])
     z = layer(words[orders]).detach()
     right = z.argmax(dim=-1) == orders.roll(1, dims=1)
-    assert right.float().mean() < 0.4
+    assert right.float().mean() < 0.55  # 0.27 at most; with places, all are right
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -103,7 +112,7 @@ def test_with_places_the_rule_is_learned_for_every_order(seed):
     every = torch.tensor(list(itertools.permutations(range(6))))
     z = layer(words[every] + places).detach()
     before = every.roll(1, dims=1).unsqueeze(-1)
-    assert z.gather(-1, before).min() > 0.9
+    assert z.gather(-1, before).min() > 0.65  # 0.97 or more; untrained, a sixth
 
 
 @cases
@@ -140,6 +149,20 @@ def test_symmetric_scores_cannot_look_back_around_the_circle(t):
         shared = queries @ queries.transpose(-2, -1) + 5 * scale**2 * near
         assert not (shared.argmax(dim=-1) == before).all(dim=-1).any()
         assert (shared.argmax(dim=-1) == before).any(dim=0).all()
+
+
+LEAST = page_cells("03_questions", "setup", "one-matrix-looks-back")
+
+
+@pytest.mark.parametrize(
+    ("t", "seed"), [*((6, seed) for seed in range(5)), (3, 0), (9, 0)]
+)
+def test_one_matrix_looks_back_along_a_line_and_not_around_a_circle(t, seed):
+    """The circle is what it cannot do: without it, it learns, mask or no mask."""
+    least = LEAST["weight_on_the_one_before"]
+    assert least(seed, 1, True, t=t) > 0.8  # 0.98 or more
+    assert least(seed, 1, False, t=t) > 0.8
+    assert least(seed, 0, False, t=t) < 0.5  # a third at most
 
 
 @cases
@@ -197,23 +220,42 @@ def test_undivided_wide_keys_leave_most_queries_without_a_gradient(seed, keys):
     assert plain.mean() > divided.mean()
 
 
-@pytest.mark.parametrize("rate", [1.0, 10.0, 100.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_undivided_wide_keys_do_not_learn_and_divided_ones_do(rate, seed):
-    assert look_back(seed, 1024**0.5, rate) >= (5 if rate == 1 else 6)
-    assert look_back(seed, 1, rate) <= 4
+def look_back(loss, divisor, rate):
+    """How many of the 30 tokens of five trainings look at the right one."""
+    page = page_cells("03_questions", "setup", "two-trainings")
+    trained = (
+        page["train_to_look_back"](seed, divisor, page[loss], rate) for seed in range(5)
+    )
+    return sum(right[-1] for _, right in trained)
 
 
-def look_back(seed, divisor, rate, d_k=1024, steps=300):
-    torch.manual_seed(seed)
-    both = torch.randn(2, 6, d_k, requires_grad=True)
+OUTPUT = [("squared_error_of_output", rate) for rate in (1.0, 10.0, 100.0)] + [
+    ("cross_entropy_of_output", rate) for rate in (0.1, 1.0, 10.0)
+]
+
+
+@pytest.mark.parametrize(("loss", "rate"), OUTPUT)
+def test_a_loss_of_the_output_needs_the_division(loss, rate):
+    """At its rate on the page, at a tenth and at ten times of it."""
+    assert look_back(loss, 1024**0.5, rate) > 20  # 27 or more
+    assert look_back(loss, 1, rate) < 15  # 8 at most; 6 look right to begin with
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 1.0])
+def test_a_loss_of_the_scores_does_not_need_the_division(rate):
+    """The control: it is softmax between scores and loss that saturates."""
+    assert look_back("cross_entropy_of_scores", 1, rate) > 25  # all 30
+    divided = look_back("cross_entropy_of_scores", 1024**0.5, rate)
+    assert divided < 21 if rate == 0.01 else divided > 25  # 14 or so, else all 30
+
+
+def test_cross_entropy_pushes_each_score_by_its_weight_minus_the_target():
+    scores = 30 * torch.randn(6, 6, dtype=torch.float64)
+    scores.requires_grad_()
     before = torch.arange(6).roll(1)
-    for _ in range(steps):
-        weights = torch.softmax(both[0] @ both[1].T / divisor, dim=-1)
-        loss = (weights - torch.eye(6)[before]).square().mean()
-        (gradient,) = torch.autograd.grad(loss, both)
-        both.data -= rate * gradient
-    return int((weights.argmax(dim=-1) == before).sum())
+    nn.functional.cross_entropy(scores, before, reduction="sum").backward()
+    weights = scores.detach().softmax(dim=-1)
+    torch.testing.assert_close(scores.grad, weights - torch.eye(6)[before])
 
 
 @cases

@@ -267,10 +267,11 @@ def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):  # noqa:
     root.get_by_label("exactly").blur()
     lab.d_k = d_k
     check(root, lab)
-    now = {name: f"{lab.compute()[name]:.4f}" for name in ("spread", "largest")}
+    now = lab.compute()
     words = (
-        f"With d_k = {d_k}, scores spread by {now['spread']}. One of 8 keys gets "
-        f"{now['largest']} of the weight, "
+        f"With d_k = {d_k}, scores spread by {now['spread']:.4f}. The largest of 8 weights "
+        f"is {now['largest']:.4f} in the mean of 16 queries, {now['weights'].max():.4f} "
+        "for the first, whose bars are drawn. "
     )
     assert words in root.locator(".al-summary").text_content()
     scores = scale._drawn(lab.seed)[..., d_k - 1].flatten()
