@@ -203,6 +203,7 @@ def main():
     parser.add_argument("--words", action="store_true", help="execute nothing")
     parser.add_argument("--check", action="store_true", help="only report stale pages")
     options = parser.parse_args()
+    _exercises(options)
     pages = [
         p for p in paired_pages()
         if not options.names or any(n in p.stem for n in options.names)
@@ -226,6 +227,25 @@ def main():
         f"{len(changed)} of {len(pages)} pages executed, {len(stale) - len(changed)} "
         "reworded with their outputs kept, the rest were up to date."
     )
+
+
+def _exercises(options):
+    """Bring up to date what the pages and the site show of the exercises' files."""
+    sys.path.insert(0, str(BOOK.parent))
+    from coding_attention.exercises import pages, site
+
+    if options.check:
+        for file in pages.stale():
+            print(
+                f"stale: {file.name}, made from exercises/tasks (run: make notebooks)"
+            )
+        return
+    pages.write()
+    if not site.is_stale():
+        return
+    if options.words:
+        sys.exit("To be made: the site's answers (make notebooks)")
+    site.write()  # needs PyTorch: right and wrong functions are called
 
 
 def _execute_all(pages):

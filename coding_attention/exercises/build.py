@@ -248,7 +248,9 @@ def solution(exercise, changes=(), more=""):
     checked = tree.body.pop().value  # check_exercise(name, answer)
     exec(compile(tree, f"solution of {exercise.name}", "exec"), space)
     exec(more, space)
-    return eval(compile(ast.Expression(checked.args[1]), "answer", "eval"), space), space
+    return eval(
+        compile(ast.Expression(checked.args[1]), "answer", "eval"), space
+    ), space
 
 
 @functools.cache

@@ -31,7 +31,10 @@ SECTIONS = (
     "Wrong", "Also tried", "Facts", "On the site",
 )  # fmt: skip
 KEYS = {"level", "chapter", "order", "read", "link", "wanted", "needs"}
-NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    "ten", "eleven", "twelve",
+)  # fmt: skip
 
 _FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(
@@ -183,7 +186,8 @@ class Exercise:
         if len(found) != len(re.findall("^- ", text, re.MULTILINE)):
             raise TaskError(
                 f"{self.file.name}, {heading!r}: an entry is not of the form "
-                f"'- `code`: words', '- `this` → `that`: words' or '- otherwise: words'."
+                f"'- `code`: words', '- `this` → `that`: words' or '- otherwise: "
+                f"words'."
             )
         return found
 

@@ -126,8 +126,9 @@ def linked(text, page):
             parts[i] = f"{part.rstrip()}\n\n{line}\n"
     if links:
         raise LookupError(
-            f"{page}.md has no section {', '.join(map(repr, links))}. Write in the file "
-            f"of the exercise, as 'read:' or 'link:', the page and one of its headings."
+            f"{page}.md has no section {', '.join(map(repr, links))}. In the file of "
+            f"the exercise, behind 'read:' or 'link:', name the page and one of its "
+            f"headings."
         )
     return "".join(parts)
 
@@ -152,11 +153,7 @@ def _text(file):
 
 def stale(book=BOOK):
     """Return {file: text} of the pages that show something else than the files say."""
-    return {
-        file: text
-        for file, text in pages(book).items()
-        if _text(file) != text
-    }
+    return {file: text for file, text in pages(book).items() if _text(file) != text}
 
 
 def write(book=BOOK):

@@ -29,7 +29,7 @@ def is_stale():
 
 
 def grid_of(exercise):
-    """Return the grid in which a function's result is filled in on the site, or None."""
+    """Return the grid in which a function is answered on the site, or None."""
     from coding_attention.exercises import build
 
     space = build.namespace(exercise)
