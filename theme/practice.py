@@ -45,7 +45,23 @@ def _plain(path):
 
 def answers():
     """Give what the site knows of each exercise that it can check, by name."""
-    return json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))
+    known = json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))
+    del known["made from"]  # how make notebooks knows that the file is stale
+    return known
+
+
+def tables():
+    """Give the script that defines what answers() gives, its functions as functions."""
+    known = answers()
+    derive = {name: entry.pop("derive", "") for name, entry in known.items()}
+    return "\n".join([
+        f"const tables = {json.dumps(known, ensure_ascii=False)};",
+        *(
+            f"tables[{json.dumps(name)}].derive = {function};"
+            for name, function in derive.items()
+            if function
+        ),
+    ])  # fmt: skip
 
 
 def assets():
@@ -56,7 +72,7 @@ def assets():
         '(() => {\n"use strict";',
         _plain(FOLDER.parent / "labs" / "core.js"),
         _plain(FOLDER / "check.js"),
-        f"const tables = {json.dumps(answers(), ensure_ascii=False)};",
+        tables(),
         _plain(here / "practice.js"),
         "})();\n",
     ]

@@ -22,6 +22,8 @@ import jupytext
 import nbformat
 
 from coding_attention.address import fold
+from coding_attention.exercises import pages as exercise_pages
+from coding_attention.exercises import site
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 # What a reader's Jupyter needs to open the file, and nothing of this machine.
@@ -203,6 +205,7 @@ def main():
     parser.add_argument("--words", action="store_true", help="execute nothing")
     parser.add_argument("--check", action="store_true", help="only report stale pages")
     options = parser.parse_args()
+    behind = _exercises(options)
     pages = [
         p for p in paired_pages()
         if not options.names or any(n in p.stem for n in options.names)
@@ -213,19 +216,34 @@ def main():
     if options.check:
         for page in stale:
             print(f"stale: {page.name} (run: make notebooks)")
-        sys.exit(1 if stale else 0)
+        sys.exit(1 if stale or behind else 0)
     changed = [p for p in stale if options.force or needs_execution(p)]
     for page in stale:
         if page not in changed:
             reword(page)
     if options.words:
         names = ", ".join(page.name for page in changed)
-        sys.exit(f"To be executed: {names} (make notebooks)" if names else 0)
+        sys.exit(f"To be executed: {names} (make notebooks)" if names else bool(behind))
     _execute_all(changed)
     print(
         f"{len(changed)} of {len(pages)} pages executed, {len(stale) - len(changed)} "
         "reworded with their outputs kept, the rest were up to date."
     )
+
+
+def _exercises(options):
+    """Bring pages and answers up to date with the exercises; return what is not."""
+    behind = [file.name for file in exercise_pages.stale()] if options.check else []
+    if not options.check:
+        exercise_pages.write()
+    if site.is_stale():
+        if not (options.check or options.words):
+            site.write()  # needs PyTorch: right and wrong functions are called
+            return []
+        behind.append("answers.json")
+    for name in behind:
+        print(f"stale: {name}, made from exercises/tasks (run: make notebooks)")
+    return behind
 
 
 def _execute_all(pages):

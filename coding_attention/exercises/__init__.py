@@ -1,55 +1,19 @@
-"""The checks behind the exercises: right, or the mistake by name, with a hint.
+"""The exercises and their checks: right, or the mistake by name, with a hint.
 
-``check_exercise("3.1", answer)`` looks at what an answer does. Each page of the book
-has a module here; :mod:`coding_attention.exercises.core` holds what they share.
+``check_exercise("3.1", answer)`` looks at what an answer does. Each exercise is one
+Markdown file in ``tasks/``, read by :mod:`coding_attention.exercises.files`; what
+checks an answer is made from it by :mod:`coding_attention.exercises.build`. Importing
+this brings no PyTorch: the pages are made from the same files.
 """
 
 import difflib
-import inspect
 import textwrap
 from dataclasses import dataclass
 
-import torch
-
-from attncheck.build import first_line
-from coding_attention.exercises import (
-    averaging,
-    causal,
-    cost,
-    devices,
-    heads,
-    looking_back,
-    multi_head,
-    open_ended,
-    other_uses,
-    simple,
-    trainable,
-    watching,
-)
-from coding_attention.exercises.core import OURS, NothingYet, NotRight, is_ours
-from coding_attention.exercises.places import PAGES
+from coding_attention.exercises.files import PAGES, exercises
 
 WIDTH = 60
-
-# In the order of the book: each exercise knows its page.
-EXERCISES = {
-    exercise.name: exercise
-    for module in (
-        looking_back,
-        simple,
-        trainable,
-        causal,
-        multi_head,
-        heads,
-        other_uses,
-        averaging,
-        cost,
-        devices,
-        watching,
-        open_ended,
-    )
-    for exercise in module.EXERCISES
-}
+EXERCISES = exercises()  # in the order of the book
 
 
 @dataclass(frozen=True)
@@ -60,11 +24,13 @@ class Verdict:
         exercise: its name.
         outcome: "right", "not right", "nothing yet" or "unusable".
         text: the whole message.
+        credit: the share of the points that the answer has earned, 0 to 1.
     """
 
     exercise: str
     outcome: str
     text: str
+    credit: float = 0.0
 
     @property
     def right(self):
@@ -92,45 +58,37 @@ def check_exercise(name, answer=None):
         :class:`Verdict`, which prints as text.
     """
     name = str(name)
-    exercise = EXERCISES.get(name)
-    if exercise is None:
+    if name not in EXERCISES:
         return Verdict(name, "unusable", _unknown(name))
+    return judge(EXERCISES[name], EXERCISES[name].check, answer)
+
+
+def judge(exercise, check, answer):
+    """Return the :class:`Verdict` of one check about one answer."""
+    from coding_attention.exercises import core
+
+    name = exercise.name
     label = f"Exercise {name}: "
     if answer is None:
         return Verdict(name, "nothing yet", f"{label}nothing to check yet.")
     try:
-        # Answers such as those of the exercises on dropout may draw numbers.
-        with torch.random.fork_rng(devices=[]):
-            praise = exercise.check(answer)
-            _refuse_ours(answer)
-    except NothingYet as error:
+        praise = core.tried(check, answer)
+    except core.NothingYet as error:
         text = f"{label}nothing to check yet. {error}".strip()
         return Verdict(name, "nothing yet", text)
-    except NotRight as error:
-        text = f"{label}not right yet. {error} To read: {_place(exercise, error)}."
-        return Verdict(name, "not right", text)
+    except core.NotRight as error:
+        there = PAGES.get(error.page) if error.page != exercise.reads[0] else None
+        text = f"{label}not right yet. {error} To read: {there or exercise.place}."
+        return Verdict(name, "not right", text, error.credit)
     # An object may raise even when it is compared or printed.
     except Exception as error:
         text = (
             f"{label}this answer could not be checked. {exercise.wanted} is asked for, "
             f"but using {type(answer).__name__} raised {type(error).__name__}: "
-            f"{first_line(error)}."
+            f"{core.first_line(error)}."
         )
         return Verdict(name, "unusable", text)
-    return Verdict(name, "right", f"{label}right. {praise}")
-
-
-def _refuse_ours(answer):
-    # A class is looked at by its own check; a layer may be what the exercise asks for.
-    if inspect.isfunction(answer) and (name := is_ours(answer)):
-        raise NotRight(OURS.format(name=name))
-
-
-def _place(exercise, error):
-    page, section = exercise.reads
-    if error.page not in (None, page):
-        return PAGES[error.page]
-    return f'{PAGES[page]}, section "{section}"'
+    return Verdict(name, "right", f"{label}right. {praise}", 1.0)
 
 
 def _unknown(name):

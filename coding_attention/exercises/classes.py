@@ -1,39 +1,109 @@
 """Exercises that ask for a class go through the checker."""
 
+import torch
 from torch import nn
 
 from attncheck import check
-from coding_attention.exercises.core import OURS, NotRight, described, is_ours
+from coding_attention.exercises.core import (
+    OURS,
+    NotRight,
+    attempt,
+    described,
+    is_ours,
+    seeded,
+)
 
 RAISED = ("constructor_raises", "forward_raises", "some_sizes_raise", "short_inputs")
 # What the section of the exercise itself is about.
 OWN_SECTION = "rope_", "window_", "cache_", "groups_", "rows_"
 COMPARED = "same output as attention with these weights"
+# True of a layer that computes the right thing, and asked for by no task unless it says
+# so: told as a remark, which costs nothing.
+NOT_ASKED = {
+    "changes_settings", "dtype_changes", "dtype_stays_behind", "init_too_large",
+    "low_precision", "mask_fill_finite", "overflows", "state_dict_changes",
+    "stays_behind", "too_many_tokens_accepted", "too_many_tokens_cut",
+}  # fmt: skip
+REMARK = " A remark, which costs nothing here: {title}. {means}"
 
 
-def check_class(answer, praise, **arguments):
-    """Check a class of the reader; return the praise.
+def check_class(answer, praise, asked=(), **arguments):
+    """Check a class of the reader; return the praise, and remarks behind it.
+
+    Args:
+        answer: the class, or an instance.
+        praise: what to learn from the right one.
+        asked: names of mistakes that the task speaks of, though most do not.
+        arguments: for the checker.
 
     Raises:
         NotRight: it is no class, the checker finds something, or it could not compare.
     """
     require_class(answer)
     report = check(answer, **arguments)
-    refuse_findings(report)
-    if name := is_ours(answer) or is_ours(_built(answer, arguments)):
-        raise NotRight(OURS.format(name=name))
+    outcomes = {result.test: result.outcome for result in report.results}
+    compared = outcomes.get(COMPARED) == "passed"
+    free = NOT_ASKED - set(asked) if compared else set()
+    refuse_findings(report, free)
+    _refuse_ours(answer, arguments)
     # The checker only notes it, since a layer may do more than its listing.
     for note in report.notes:
         if note.startswith("Dropout acts on the weights, and on"):
             raise NotRight(f"{note} Only the weights are asked for: one call too many.")
-    outcomes = {result.test: result.outcome for result in report.results}
-    if outcomes.get(COMPARED) != "passed":
+    if not compared:
         raise NotRight(
             "Nothing wrong shows, but the checker did not find the weights, so it "
             "could not compare them with attention. Name the three layers W_query, "
             "W_key and W_value."
         )
-    return praise
+    return praise + _remarks(report)
+
+
+def check_repair(answer, praise, versions, **arguments):
+    """Check a class whose planted mistakes were to be repaired: each repair counts.
+
+    Args:
+        answer: the class, or an instance.
+        praise: what to learn from the right one.
+        versions: function that returns pairs (share of what is repaired, class).
+        arguments: for the checker.
+
+    Raises:
+        NotRight: a mistake is left. The credit is the share of those that are not.
+    """
+    require_class(answer)
+    built = _built(answer, arguments)
+    share = _share_repaired(built, versions(), arguments)
+    if share < 1:
+        try:
+            return check_class(answer, praise, **arguments)
+        except NotRight as error:
+            raise NotRight(str(error), error.page, share) from None
+    _refuse_ours(answer, arguments)
+    # It computes what it should; nobody asked for what else the checker may find.
+    return praise + _remarks(check(answer, **arguments))
+
+
+def _share_repaired(built, versions, arguments):
+    """Return the share of the version that gives the same output, or zero."""
+    if built is None:
+        return 0.0
+    x = seeded(2, arguments["context_length"], arguments["d_in"])
+    weights = dict(built.named_parameters())
+    given = attempt(built.eval(), x)
+    for share, version in versions:
+        same = version(**arguments).eval()
+        if set(weights) != set(dict(same.named_parameters())):
+            return 0.0
+        same.load_state_dict(weights, strict=False)
+        expected = same(x)
+        if (
+            isinstance(given, torch.Tensor)
+            and given.shape == expected.shape
+            and torch.allclose(given, expected, atol=1e-5)
+        ):
+            return share
+    return 0.0
 
 
 def require_class(answer):
@@ -49,8 +119,8 @@ def require_class(answer):
         )
 
 
-def refuse_findings(report):
-    """Tell the first finding of a report.
+def refuse_findings(report, free=()):
+    """Tell the first finding of a report, but for those that cost nothing.
 
     Raises:
         NotRight: there is one, or nothing could be tested.
@@ -58,10 +128,24 @@ def refuse_findings(report):
     if not report.usable:
         raise NotRight(f"It could not be tested: {report.problem}")
     # A note is about a choice that may be meant, such as weights that are positive.
-    found = [finding for finding in report.findings if finding.severity != "note"]
+    found = [
+        finding
+        for finding in report.findings
+        if finding.severity != "note" and finding.mistake not in free
+    ]
     if found:
         named = found[0].mistake.startswith(OWN_SECTION)
         raise NotRight(_told(found), page=None if named else found[0].page)
+
+
+def _refuse_ours(answer, arguments):
+    if name := is_ours(answer) or is_ours(_built(answer, arguments)):
+        raise NotRight(OURS.format(name=name))
+
+
+def _remarks(report):
+    found = [finding for finding in report.findings if finding.severity != "note"]
+    return "".join(REMARK.format(title=f.title, means=f.means) for f in found)
 
 
 def _built(answer, arguments):

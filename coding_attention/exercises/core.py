@@ -1,9 +1,9 @@
-"""What the exercises share: their record, calling a reader's code, comparing."""
+"""What the checks share: what they raise, calling a reader's code, comparing."""
 
+import inspect
 import math
 import numbers
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 
 from attncheck import limits
 from attncheck.build import first_line
-from coding_attention.exercises.places import PLACES
 
 SECONDS = 10.0  # for one call of a reader's function
 PACKAGES = ("attention", "attncheck", "coding_attention")
@@ -28,44 +27,16 @@ class NotRight(Exception):  # noqa: N818 (reads as a sentence)
     Args:
         text: the message.
         page: the page to read, where it is not that of the exercise.
+        credit: the share of the points that the answer has earned all the same.
     """
 
-    def __init__(self, text, page=None):
+    def __init__(self, text, page=None, credit=0.0):
         super().__init__(text)
-        self.page = page
+        self.page, self.credit = page, credit
 
 
 class NothingYet(Exception):  # noqa: N818
     """The answer is still the placeholder."""
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """One exercise.
-
-    Attributes:
-        name: what ``check_exercise`` knows it by.
-        page: the page of the book to read.
-        wanted: what kind of answer is asked for, to begin a sentence with.
-        check: function of the answer that returns what to learn from the right one.
-            It raises :class:`NotRight` or :class:`NothingYet`.
-    """
-
-    name: str
-    page: str
-    wanted: str
-    check: Callable
-
-    @property
-    def level(self):
-        """How hard it is: "easy", "medium" or "hard"."""
-        return PLACES[self.name].level
-
-    @property
-    def reads(self):
-        """The page and the section to read."""
-        place = PLACES[self.name]
-        return place.page, place.section
 
 
 @dataclass(frozen=True)
@@ -88,16 +59,28 @@ class _Recorder(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+def tried(check, answer):
+    """Return what a check says of a right answer, or raise what it raises."""
+    # Answers such as those of the exercises on dropout may draw numbers.
+    with torch.random.fork_rng(devices=[]):
+        praise = check(answer)
+    # A class is looked at by its own check; a layer may be what the exercise asks for.
+    if inspect.isfunction(answer) and (name := is_ours(answer)):
+        raise NotRight(OURS.format(name=name))
+    return praise
+
+
 def attempt(function, *arguments):
     """Call a reader's function; return its result, or :class:`Failed`.
 
     Raises:
         NotRight: it did not return in time.
     """
-    return _attempt(function, arguments)[0]
+    return recorded(function, arguments)[0]
 
 
-def _attempt(function, arguments):
+def recorded(function, arguments):
+    """Return what :func:`attempt` does, and the names of PyTorch's functions in it."""
     worker, recorder = limits.Worker(SECONDS), _Recorder()
 
     def job():
@@ -241,167 +224,3 @@ def require_function(answer, signature):
         raise NotRight(
             f"A function {signature} is asked for, but got {described(answer)}."
         )
-
-
-@dataclass(frozen=True)
-class FunctionCheck:
-    """Tries a function out beside the right one and beside each known mistake.
-
-    Attributes:
-        signature: how it is called, such as "softmax(scores)".
-        right: the right function.
-        cases: function that returns a list of argument tuples.
-        mistakes: pairs (wrong function, hint). A wrong answer that agrees with one of
-            them in all cases gets its hint.
-        praise: what to learn from the right answer.
-        without: names of PyTorch functions that the exercise asks to do without.
-        uses: the name of one that it asks for.
-    """
-
-    signature: str
-    right: Callable
-    cases: Callable
-    mistakes: tuple
-    praise: str
-    without: tuple = ()
-    uses: str = ""
-
-    def __call__(self, answer):
-        """Return the praise.
-
-        Raises:
-            NotRight, NothingYet: see there.
-        """
-        require_function(answer, self.signature)
-        cases = self.cases()
-        runs = [_attempt(answer, _copies(case)) for case in cases]
-        given = [result for result, _ in runs]
-        if all(result is None for result in given):
-            raise NothingYet(
-                "The function returns None. If you have written it, let it return its "
-                "result."
-            )
-        wrong = [i for i, g in enumerate(given) if not same(g, self._right(cases[i]))]
-        if wrong:
-            self._name_mistake(given, cases)
-            self._say_what_is_seen(given[wrong[0]], cases[wrong[0]])
-        self._require_way(set().union(*(names for _, names in runs)))
-        self._require_inputs_kept(answer, cases[0])
-        return self.praise
-
-    def _right(self, case):
-        return self.right(*_copies(case))
-
-    def _name_mistake(self, given, cases):
-        for mistake, hint in self.mistakes:
-            results = [_attempt(mistake, _copies(case))[0] for case in cases]
-            if _same_mistake(given, results):
-                raise NotRight(hint)
-
-    def _say_what_is_seen(self, given, case):
-        called = f"called with {self._called(case)}"
-        if isinstance(given, Failed):
-            raised = f"It raised {given.kind}: {given.text}."
-            if "torch.return_types." in given.text:
-                kind = given.text.partition("torch.return_types.")[2].split("'")[0]
-                raised = (
-                    f"With dim, torch.{kind} returns two tensors, the values and where "
-                    f"they are. Take the values: .{kind}(…).values."
-                )
-            raise NotRight(f"{raised} It was {called}.")
-        right = self._right(case)
-        raise NotRight(f"{difference(given, right)} It was {called}.")
-
-    def _called(self, case):
-        names = self.signature.partition("(")[2].rstrip(")").split(", ")
-        return ", ".join(
-            f"{name} of shape {tuple(value.shape)}"
-            if isinstance(value, torch.Tensor)
-            else f"{name}={value}"
-            for name, value in zip(names, case, strict=True)
-        )
-
-    def _require_way(self, names):
-        used = [name for name in self.without if name in names]
-        if used:
-            raise NotRight(
-                f"The numbers are right, but they come from PyTorch's own {used[0]}. "
-                f"The exercise is to do without it."
-            )
-        if self.uses and self.uses not in names:
-            raise NotRight(
-                f"The numbers are right. Now write it with torch.{self.uses}: that is "
-                f"what the exercise is about."
-            )
-
-    def _require_inputs_kept(self, answer, case):
-        copies = _copies(case)
-        attempt(answer, *copies)
-        if not all(
-            same(a, b)
-            for a, b in zip(copies, case, strict=True)
-            if isinstance(b, torch.Tensor)
-        ):
-            raise NotRight(
-                "The result is right, but the function changes its input in place. "
-                "The caller's tensor holds other numbers afterwards. Use masked_fill "
-                "for masked_fill_, and x = x - m for x -= m."
-            )
-
-
-def _same_mistake(given, results):
-    """Whether two functions go wrong in the same way in all cases.
-
-    Errors of one kind agree, whatever they say, if some other case gave the same
-    numbers. Without such a case they must say the same too.
-    """
-    if all(same(g, r) for g, r in zip(given, results, strict=True)):
-        return True
-    values, others = [], []
-    for pair in zip(given, results, strict=True):
-        failed = all(isinstance(x, Failed) for x in pair)
-        (others if failed else values).append(pair)
-    kinds = all(g.kind == r.kind for g, r in others)
-    return kinds and bool(values) and all(same(g, r) for g, r in values)
-
-
-def _copies(case):
-    return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in case)
-
-
-def difference(given, right):
-    """Say how a result differs from the right one, of which it gives little away."""
-    if isinstance(right, tuple):
-        if not isinstance(given, tuple | list) or len(given) != len(right):
-            return f"{len(right)} results are asked for, but it returns {_kind(given)}."
-        pairs = list(zip(given, right, strict=True))
-        place = next(i for i, pair in enumerate(pairs) if not same(*pair))
-        return f"In result {place + 1} of {len(right)}: {difference(*pairs[place])}"
-    if not isinstance(given, torch.Tensor):
-        return f"A tensor is asked for, but it returns {_kind(given)}."
-    if given.shape != right.shape:
-        return (
-            f"The shape is {tuple(given.shape)}, but {tuple(right.shape)} is asked for."
-        )
-    if given.dtype != right.dtype and torch.bool in (given.dtype, right.dtype):
-        return f"It holds {given.dtype}, but {right.dtype} is asked for."
-    if given.isnan().any() and not right.isnan().any():
-        return "The result holds NaN."
-    wrong = ~torch.isclose(given.detach().double(), right.double(), 1e-4, 1e-5)
-    place = tuple(wrong.nonzero()[0].tolist())
-    return (
-        f"The shape is right, the numbers are not. At index {place} it holds "
-        f"{_short(given[place])}, right is {_short(right[place])}."
-    )
-
-
-def _kind(given):
-    if isinstance(given, tuple | list):
-        return f"a {type(given).__name__} of {len(given)}"
-    return described(given)
-
-
-def _short(value):
-    if value.dtype == torch.bool:
-        return str(bool(value))
-    return f"{float(value):.4f}"

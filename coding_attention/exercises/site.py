@@ -4,82 +4,56 @@
 
 makes ``answers.json`` from the tables of rules, and from functions that return a small
 grid: there, the right function and each known mistake are called once, and the grids
-that they return become rules. ``check.js`` reads the file; a test holds it up to date.
+that they return become rules. ``check.js`` reads the file. ``make notebooks`` does this
+where an exercise has changed; a test holds it up to date.
 """
 
+import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from coding_attention.exercises import EXERCISES
-from coding_attention.exercises.places import PAGES
-from coding_attention.exercises.table import Field, Table, right, wrong
+from coding_attention.exercises.files import FOLDER, exercises
 
 FILE = Path(__file__).with_name("answers.json")
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A function's result for one argument, to be filled in by hand.
-
-    Attributes:
-        case: the arguments.
-        kind: "mask" (true and false) or "matrix" (numbers).
-        label: what to fill in.
-        rows, columns: their names.
-        batched: whether the result has an axis for the one sequence.
-    """
-
-    case: tuple
-    kind: str
-    label: str
-    rows: tuple
-    columns: tuple
-    batched: bool = False
+def made_from():
+    """Return what changes when a file of an exercise does. Needs no PyTorch."""
+    text = "".join(f.read_text(encoding="utf-8") for f in sorted(FOLDER.glob("*.md")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-TOKENS = tuple(f"token {i + 1}" for i in range(4))
-GRIDS = {
-    "causal-mask": Grid(
-        (4,),
-        "mask",
-        "Rows are queries, columns are keys. What is hidden?",
-        TOKENS,
-        TOKENS,
-    ),
-    "padding": Grid(
-        (torch.tensor([[False, True, False, False]]),),
-        "mask",
-        "A sequence of four whose second place is padding. Rows are queries, columns "
-        "are keys. What is hidden?",
-        ("token 1", "padding", "token 3", "token 4"),
-        ("token 1", "padding", "token 3", "token 4"),
-        batched=True,
-    ),
-    # The mean of the rows of an identity matrix shows the weights themselves.
-    "mean-of-the-past": Grid(
-        (torch.eye(3)[None],),
-        "matrix",
-        "How much of each column's token is in the mean of each row's token? A "
-        "fraction such as 2/5 will do.",
-        TOKENS[:3],
-        TOKENS[:3],
-        batched=True,
-    ),
-}
+def is_stale():
+    """Whether an exercise has changed since the file was written."""
+    return made_from() not in FILE.read_text(encoding="utf-8").partition("\n")[0]
+
+
+def grid_of(exercise):
+    """Return the grid in which a function is answered on the site, or None."""
+    from coding_attention.exercises import build
+
+    space = build.namespace(exercise)
+    for block in exercise.blocks("On the site"):
+        exec(block.text, space)
+    return space.get("grid")
 
 
 def table_of(name):
     """Return the table that checks an exercise on the site, or None."""
-    check = EXERCISES[name].check
-    if isinstance(check, Table):
-        return check
-    return _grid_table(name, check, GRIDS[name]) if name in GRIDS else None
+    from coding_attention.exercises.table import Table
+
+    exercise = exercises()[name]
+    if isinstance(exercise.check, Table):
+        return exercise.check
+    grid = grid_of(exercise)
+    return _grid_table(exercise, grid) if grid else None
 
 
-def _grid_table(name, check, grid):
+def _grid_table(exercise, grid):
+    import torch
+
+    from coding_attention.exercises.table import Field, Rule, Table
+
     def filled(function):
         result = function(*(x.clone() if hasattr(x, "clone") else x for x in grid.case))
         if not isinstance(result, torch.Tensor):
@@ -91,34 +65,32 @@ def _grid_table(name, check, grid):
         fits = tuple(result.shape) == size and result.dtype == wanted
         return result.tolist() if fits and result.isfinite().all() else None
 
-    known = filled(check.right)
-    rules, seen = [right(check.praise, grid=(known,))], [known]
+    check = exercise.check
+    rules = [Rule(check.praise, {"grid": (filled(check.right),)}, right=True)]
     for mistake, say in check.mistakes:
         rows = filled(mistake)
-        if rows is not None and rows not in seen:
-            rules.append(wrong(say, grid=(rows,)))
-            seen.append(rows)
+        if rows is not None and {"grid": (rows,)} not in [r.when for r in rules]:
+            rules.append(Rule(say, {"grid": (rows,)}))
     rules.append(
-        wrong(
+        Rule(
             "The shape is right, the numbers are not. At index {index} it holds "
             "{given}, right is {known}."
         )
     )
     part = Field("grid", grid.kind, grid.label, (grid.rows, grid.columns))
     derived = tuple(Field(n, "text") for n in ("index", "given", "known"))
-    return Table(EXERCISES[name].wanted, (part,), tuple(rules), derived=derived)
+    return Table(exercise.wanted, (part,), tuple(rules), derived=derived)
 
 
 def entries():
     """Return what the site needs to know of each exercise that it can check."""
     found = {}
-    for name, exercise in EXERCISES.items():
+    for name, exercise in exercises().items():
         table = table_of(name)
         if table is None:
             continue
-        page, section = exercise.reads
         found[name] = {
-            "read": f'{PAGES[page]}, section "{section}"',
+            "read": exercise.place,
             "wanted": table.wanted,
             "fields": [_field(f) for f in table.fields],
             "derived": {f.name: f.kind for f in table.derived},
@@ -127,6 +99,12 @@ def entries():
                 for r in table.rules
             ],
         }
+        # What follows from an answer, where rules ask for it: practice.py makes a
+        # function of the text.
+        for block in exercise.blocks("On the site", "js"):
+            found[name]["derive"] = exercise.given(block.text).strip()
+        if getattr(grid_of(exercise), "batched", False):
+            found[name]["batched"] = True
     return found
 
 
@@ -141,12 +119,18 @@ def _field(part):
 
 def text():
     """Return the text of ``answers.json``."""
+    known = {"made from": made_from(), **entries()}
     lines = (
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False, allow_nan=False)}"
-        for name, entry in entries().items()
+        for name, entry in known.items()
     )
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return "{" + ",\n".join(lines) + "\n}\n"
+
+
+def write():
+    """Write ``answers.json``."""
+    FILE.write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    write()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from coding_attention.exercises import EXERCISES
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -10,10 +12,20 @@ class Assignment:
     Attributes:
         title: of the notebook.
         points: {exercise: points}, in the order of the notebook.
+
+    Raises:
+        ValueError: there is no such exercise.
     """
 
     title: str
     points: dict
+
+    def __post_init__(self):
+        if unknown := [name for name in self.points if name not in EXERCISES]:
+            raise ValueError(
+                f"the assignment {self.title!r} has no exercise {unknown[0]!r}. "
+                f"Write its name as check_exercise takes it: {', '.join(EXERCISES)}."
+            )
 
     @property
     def total(self):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from coding_attention.grading import ASSIGNMENTS, Limits, can_fork, grade
-from coding_attention.grading.hand_out import TemplateError, hand_out, nbgrader
+from coding_attention.grading.hand_out import HandOutError, hand_out, nbgrader
 
 EPILOG = """exit status: 0 every notebook ran to its end, 1 one did not, 2 nothing to
 grade. Example: python -m coding_attention.grading handed_in/ --assignment causal
@@ -23,7 +23,7 @@ def main(arguments=None):
     try:
         if options.hand_out or options.nbgrader:
             return _write(options, parser)
-    except TemplateError as error:
+    except HandOutError as error:
         parser.error(str(error))
     if not options.notebooks:
         parser.error("which notebooks? Name files, or a folder that holds them.")
@@ -57,14 +57,16 @@ def _tell(row):
 def _write(options, parser):
     if not options.assignment:
         parser.error(f"which one? --assignment {{{','.join(ASSIGNMENTS)}}}")
-    given = options.template, options.assignment
     if options.nbgrader:
-        files = [nbgrader(*given, Path(options.nbgrader))]
+        files = [nbgrader(options.assignment, Path(options.nbgrader))]
     else:
         if not (options.variant and options.students):
             parser.error("a hand-out needs --variant NAME and --students NAME…")
         files = hand_out(
-            *given, Path(options.hand_out), options.variant, options.students
+            options.assignment,
+            Path(options.hand_out),
+            options.variant,
+            options.students,
         )
     print("\n".join(map(str, files)))
     return 0
@@ -114,9 +116,6 @@ def _parser():
         metavar="FOLDER",
         help="the assignment as a source notebook of nbgrader",
     )
-    group.add_argument("--template", metavar="NOTEBOOK",
-                       default="book/exercises.ipynb",
-                       help="whose tasks to take (%(default)s)")  # fmt: skip
     return parser
 
 

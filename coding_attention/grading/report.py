@@ -14,6 +14,7 @@ from coding_attention.grading.assignments import Assignment
 from coding_attention.grading.variants import VARIED, check_exercise_of
 
 SIGNS = {"right": "+", "not right": "-", "unusable": "!", "nothing yet": "."}
+PARTLY = "~"
 WIDTH = 88
 SHOWN = 3  # cells that raised, of one notebook
 
@@ -29,7 +30,8 @@ class Row:
         cells: its code.
         status: "graded", "no answers", "stopped" or "not run".
         reason: why, for all but the first.
-        verdicts: {exercise: {"outcome": …, "text": …}}; the last check counts.
+        verdicts: {exercise: {"outcome": …, "text": …, "credit": …}}; the last check
+            counts. The credit is the share of the points that it earned.
         notes: what the teacher should look at.
         answers: {exercise: answer}, of those that are numbers and words alone.
         network: "none", or "blocked" where only Python's sockets were.
@@ -64,6 +66,7 @@ class Row:
             self.verdicts[name] = {
                 "outcome": event["outcome"],
                 "text": str(event["text"]),
+                "credit": min(max(float(event["credit"]), 0.0), 1.0),
             }
             self.answers[name] = event["answer"]
             self._note_replaced(event["replaced"])
@@ -89,6 +92,7 @@ class Row:
         elif not outcomes:
             self.status, self.reason = "no answers", "no cell calls check_exercise"
         elif outcomes == {"nothing yet"}:
+            # One that is left open among others is a gap: the rest is graded.
             self.status, self.reason = "no answers", "every answer is the placeholder"
 
     def _line(self):
@@ -98,7 +102,10 @@ class Row:
 
     def sign(self, exercise):
         """Return one sign for the outcome of an exercise."""
-        return SIGNS[self.verdicts.get(exercise, {}).get("outcome", "nothing yet")]
+        verdict = self.verdicts.get(exercise, {"outcome": "nothing yet"})
+        if verdict["outcome"] == "not right" and verdict["credit"]:
+            return PARTLY
+        return SIGNS[verdict["outcome"]]
 
 
 class ClassReport:
@@ -116,10 +123,17 @@ class ClassReport:
         self.points = self.assignment.points
         self._compare_with_each_other()
 
-    def points_of(self, row):
-        """Return the points of one row."""
-        right = [n for n, v in row.verdicts.items() if v["outcome"] == "right"]
-        return sum(self.points.get(name, 0) for name in right)
+    def points_of(self, row, exercise=None):
+        """Return the points of one row, for one exercise or for all."""
+        names = [exercise] if exercise else self.points
+        earned = (
+            self.points[name] * row.verdicts[name]["credit"]
+            for name in names
+            if name in row.verdicts
+        )
+        # To the hundredth, so that two thirds of three are two.
+        points = round(sum(earned), 2)
+        return int(points) if points == int(points) else points
 
     @property
     def mistakes(self):
@@ -231,7 +245,10 @@ class ClassReport:
             status = "" if row.status == "graded" else f"  {row.status}"
             lines.append(f"{name:<{width}}  {points:>6}  {signs}{status}".rstrip())
         names = [f"{i} {n} ({p})" for i, (n, p) in enumerate(self.points.items(), 1)]
-        legend = "+ right, - not right, ! could not be checked, . no answer."
+        legend = (
+            f"+ right, {PARTLY} in part, - not right, ! could not be checked, . no "
+            f"answer."
+        )
         return [*lines, "", *_wrapped(f"{legend} {', '.join(names)}.")]
 
     def _to_look_at(self):
@@ -266,6 +283,7 @@ class ClassReport:
 
     def json(self):
         """Return the report for programs."""
+        nothing = {"outcome": "nothing yet", "text": "", "credit": 0.0}
         students = [
             {
                 "student": row.student,
@@ -275,8 +293,7 @@ class ClassReport:
                 "points": self.points_of(row),
                 "of": self.assignment.total,
                 "exercises": {
-                    name: row.verdicts.get(name, {"outcome": "nothing yet", "text": ""})
-                    for name in self.points
+                    name: row.verdicts.get(name, nothing) for name in self.points
                 },
                 "notes": row.notes,
                 "network": row.network,
@@ -300,10 +317,7 @@ class ClassReport:
         head = ["student", "file", "status", "reason", "points", "of"]
         writer.writerow([*head, *map(_cell, self.points), "notes"])
         for row in self.rows:
-            points = [
-                self.points[name] if row.sign(name) == "+" else 0
-                for name in self.points
-            ]
+            points = [self.points_of(row, name) for name in self.points]
             told = [row.student, str(row.file), row.status, row.reason]
             total = [self.points_of(row), self.assignment.total]
             notes = _cell("; ".join(row.notes))

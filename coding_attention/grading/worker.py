@@ -111,6 +111,7 @@ class _Counter:
             exercise=name,
             outcome=verdict.outcome,
             text=verdict.text[:LONGEST],
+            credit=verdict.credit,
             replaced=replaced,
             answer=_plain(answer),
         )

@@ -3,8 +3,8 @@
 import pytest
 
 from coding_attention.exercises import EXERCISES, check_exercise, site
+from tests.coding_attention.exercises import answers as given
 from tests.coding_attention.exercises.entered import entered
-from tests.coding_attention.exercises.test_check_exercise import RIGHT, WRONG
 from tools.measure.visit import axe_source, visiting
 
 pytestmark = pytest.mark.browser
@@ -74,9 +74,9 @@ def answers(name):
     def usable(ways):
         return [a for a in ways if entered(name, a) is not None]
 
-    rights = usable(RIGHT[name].values())
+    rights = usable(given.rights(name))
     wrongs = [
-        a for a in usable(a for a, _ in WRONG[name].values())
+        a for a in usable(given.wrongs(name))
         if " is asked for, but " not in check_exercise(name, a).text
         and "It was called" not in check_exercise(name, a).text
     ]  # fmt: skip

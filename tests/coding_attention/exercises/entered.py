@@ -4,14 +4,15 @@ import re
 
 import torch
 
-from coding_attention.exercises.site import GRIDS, table_of
+from coding_attention.exercises import EXERCISES
+from coding_attention.exercises.site import grid_of, table_of
 
 
 def entered(name, answer):
     """Return one entry for each field, or None where the site has no such answer."""
     table = table_of(name)
-    if name in GRIDS:
-        return _grid(name, answer)
+    if grid := grid_of(EXERCISES[name]):
+        return _grid(grid, answer)
     if name == "3.2":
         return _argument(answer)
     if name == "fill":
@@ -50,8 +51,7 @@ def _entry_of(x):
     return str(x)
 
 
-def _grid(name, answer):
-    grid = GRIDS[name]
+def _grid(grid, answer):
     try:
         result = answer(*grid.case)
     except Exception:

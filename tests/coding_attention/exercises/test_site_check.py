@@ -1,6 +1,7 @@
 """The site's check and the check in Python say the same of the same answers."""
 
 import json
+import math
 import random
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 
 from coding_attention.exercises import EXERCISES, check_exercise, site
 from coding_attention.exercises.table import Table
+from tests.coding_attention.exercises.answers import tried
 from tests.coding_attention.exercises.entered import entered
-from tests.coding_attention.exercises.test_check_exercise import RIGHT, WRONG
+from theme import practice
 
 HERE = Path(__file__).parent
 ON_SITE = list(site.entries())
@@ -21,7 +23,8 @@ def on_site(node):
     """A function from pairs (exercise, entries) to the verdicts of check.js."""
 
     def check(cases):
-        result = node(HERE / "check_answers.mjs", site.FILE, input=json.dumps(cases))
+        given = {"tables": practice.tables(), "cases": cases}
+        result = node(HERE / "check_answers.mjs", input=json.dumps(given))
         assert result.returncode == 0, result.stderr[-2000:]
         return json.loads(result.stdout)
 
@@ -29,8 +32,8 @@ def on_site(node):
 
 
 def test_the_file_is_up_to_date():
-    said = "run python -m coding_attention.exercises.site"
-    assert site.FILE.read_text(encoding="utf-8") == site.text(), said
+    assert not site.is_stale(), "answers.json: run make notebooks"
+    assert site.FILE.read_text(encoding="utf-8") == site.text(), "run make notebooks"
 
 
 def test_what_is_no_code_is_answered_on_the_site():
@@ -42,7 +45,7 @@ def test_what_is_no_code_is_answered_on_the_site():
 
 @pytest.mark.parametrize("name", ON_SITE)
 def test_the_answers_of_the_tests_get_the_same_words(name, on_site):
-    answers = [*RIGHT[name].values(), *(answer for answer, _ in WRONG[name].values())]
+    answers = [one.answer for one in tried(name)]
     cases = [(a, e) for a in answers if (e := entered(name, a)) is not None]
     outcomes = set()
     for (answer, entries), said in zip(
@@ -213,3 +216,64 @@ def test_what_python_writes_is_read(on_site):
         ("scale", ["√16"]),
     ]
     assert [said["outcome"] for said in on_site(cases)] == ["right"] * len(cases)
+
+
+def expression(draw, depth=0):
+    """A number as a reader of Python might write it."""
+    if depth > 3 or draw.random() < 0.3:
+        return draw.choice(["2", "3", "4", "0.5", "1e2", "pi", ".25", "7."])
+    one, other = expression(draw, depth + 1), expression(draw, depth + 1)
+    return draw.choice([
+        f"-{one}", f"+{one}", f"({one})", f"-({one})", f"{one}+{other}",
+        f"{one} - {other}", f"{one}*{other}", f"{one}/{other}", f"({one})**{other}",
+        f"{one}**-{draw.choice('123')}", f"-{draw.choice('234')}**2",
+        f"sqrt({one})", f"-sqrt({one})", f"math.log({one})", f"exp(-{one})",
+        f"log2({one})", f"-math.sqrt({one})/{other}",
+    ])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def numbers(node):
+    """A function from texts to what check.js reads in them."""
+    check = json.dumps(site.FILE.with_name("check.js").as_uri())
+    script = (
+        "import { readFileSync } from 'node:fs';"
+        f"import {{ readNumber }} from {check};"
+        "const texts = JSON.parse(readFileSync(0, 'utf-8'));"
+        "console.log(JSON.stringify(texts.map((t) => String(readNumber(t)))));"
+    )
+
+    def read(texts):
+        done = node("--input-type=module", "-e", script, input=json.dumps(texts))
+        assert done.returncode == 0, done.stderr[-2000:]
+        return [float(x.replace("Infinity", "inf")) for x in json.loads(done.stdout)]
+
+    return read
+
+
+def test_the_site_reads_minus_sqrt_4_as_minus_2_and_numbers_as_python_does(numbers):
+    names = vars(math) | {"math": math}
+    draw, texts = random.Random(3), ["-sqrt(4)", "-math.sqrt(4)", "-2**2", "2**-1",
+                                     "2**3**2", "-(1 - 3)", "--2", "6/2/3"]  # fmt: skip
+    assert numbers(texts[:1]) == [-2.0]
+    while len(texts) < 500:
+        texts.append(expression(draw))
+    known = []
+    for text in texts:
+        try:
+            value = eval(text, dict(names))
+            known.append(float(value) if isinstance(value, int | float) else math.nan)
+        except ZeroDivisionError:
+            known.append(None)  # JavaScript gives an infinity, which is refused, too
+        except (ValueError, OverflowError):
+            known.append(math.nan)
+    for text, given, right in zip(texts, numbers(texts), known, strict=True):
+        if right is None or math.isnan(right):
+            assert not math.isfinite(given), text
+        else:
+            assert given == pytest.approx(right, rel=1e-9, abs=1e-12), text
+
+
+def test_what_is_no_number_is_not_read(numbers):
+    texts = ["", "-", "2 3 +", "sqrt", "(1", "1)", "2**", "a", "1,5", "sqrt()", "∞"]
+    assert all(math.isnan(value) for value in numbers(texts))

@@ -8,13 +8,11 @@ import sys
 
 import pytest
 
-from coding_attention.exercises import EXERCISES
 from coding_attention.grading import ASSIGNMENTS, VARIED, grade
+from coding_attention.grading.assignments import Assignment
 from coding_attention.grading.commandline import main
-from coding_attention.grading.hand_out import TemplateError, hand_out, nbgrader
-from tests.book.pages import BOOK, ROOT
-
-TEMPLATE = BOOK / "exercises.ipynb"
+from coding_attention.grading.hand_out import HandOutError, hand_out, nbgrader
+from tests.book.pages import ROOT
 
 
 def cells(file):
@@ -24,7 +22,7 @@ def cells(file):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
-    files = hand_out(TEMPLATE, name, tmp_path, "autumn-26", ["anna", "ben"])
+    files = hand_out(name, tmp_path, "autumn-26", ["anna", "ben"])
     report = grade(files, "autumn-26", ASSIGNMENTS[name])
     for row in report.rows:
         assert row.reason == "every answer is the placeholder"
@@ -40,7 +38,7 @@ def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_a_hand_out_has_tasks_points_and_no_solutions(tmp_path, name):
-    (file,) = hand_out(TEMPLATE, name, tmp_path, "autumn-26", ["anna"])
+    (file,) = hand_out(name, tmp_path, "autumn-26", ["anna"])
     text = "\n".join(source for kind, source, _ in cells(file) if kind == "markdown")
     assert "solutions.ipynb" not in text
     assert "Solution" not in text
@@ -51,13 +49,15 @@ def test_a_hand_out_has_tasks_points_and_no_solutions(tmp_path, name):
     assert worth == list(ASSIGNMENTS[name].points.values())
 
 
-def test_the_assignments_hold_exercises_of_the_book():
-    for sheet in ASSIGNMENTS.values():
-        assert set(sheet.points) <= set(EXERCISES)
+def test_what_is_no_exercise_or_no_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="has no exercise 'zzz'"):
+        Assignment("one", {"scale": 1, "zzz": 2})
+    with pytest.raises(HandOutError, match="cannot be the name of a file"):
+        hand_out("heads", tmp_path, "a", ["../b"])
 
 
 def test_nbgrader_gets_locked_cells_with_points(tmp_path):
-    file = nbgrader(TEMPLATE, "heads", tmp_path)
+    file = nbgrader("heads", tmp_path)
     assert file == tmp_path / "heads" / "heads.ipynb"
     locked = [(s, m["nbgrader"]) for _, s, m in cells(file) if "nbgrader" in m]
     assert sum(m["points"] for _, m in locked) == ASSIGNMENTS["heads"].total
@@ -66,16 +66,6 @@ def test_nbgrader_gets_locked_cells_with_points(tmp_path):
         assert metadata["locked"]
         assert source.endswith("assert verdict.right")
     assert len({m["grade_id"] for _, m in locked}) == len(locked)
-
-
-def test_a_wrong_template_is_named(tmp_path):
-    with pytest.raises(TemplateError, match=r"--template PATH"):
-        hand_out(tmp_path / "none.ipynb", "heads", tmp_path, "a", ["b"])
-    (tmp_path / "empty.ipynb").write_text('{"cells": []}')
-    with pytest.raises(TemplateError, match=r"no task for the exercise '3\.2'"):
-        hand_out(tmp_path / "empty.ipynb", "heads", tmp_path, "a", ["b"])
-    with pytest.raises(TemplateError, match="cannot be the name of a file"):
-        hand_out(TEMPLATE, "heads", tmp_path, "a", ["../b"])
 
 
 USAGE = {

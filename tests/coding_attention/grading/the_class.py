@@ -6,7 +6,7 @@ in its name; the numbered ones are ordinary students.
 
 import json
 
-from coding_attention.grading.variants import task
+from coding_attention.grading.variants import sizes_of
 
 COURSE = "autumn-26"
 SETUP = f"""import torch
@@ -44,10 +44,17 @@ def notebook(*codes):
     )
 
 
+def dropout_of(student):
+    """The right pair, and the mistake that forgets what dropout rescales."""
+    sizes = sizes_of("dropout", f"{COURSE}/{student}")
+    weight = sizes["weight"]
+    return (weight / (1 - sizes["rate"]), weight), (weight, weight)
+
+
 def answers(student, mask="right", mean="right", dropout=None):
     """The cells of a student who answered three of the five exercises."""
     if dropout is None:
-        dropout = task("dropout", f"{COURSE}/{student}").right
+        dropout, _ = dropout_of(student)
     return [
         SETUP.format(student=student),
         MASK.format(MASKS[mask]),
@@ -73,10 +80,10 @@ def write_class(folder):
         sheets[student] = answers(student, mask, mean)
 
     # What was copied: the right numbers of somebody else.
-    theirs = task("dropout", f"{COURSE}/student-00").right
+    theirs, _ = dropout_of("student-00")
     sheets["copied"] = answers("copied", dropout=theirs)
-    weight = task("dropout", f"{COURSE}/not-rescaled").right[1]
-    sheets["not-rescaled"] = answers("not-rescaled", dropout=(weight, weight))
+    _, mistake = dropout_of("not-rescaled")
+    sheets["not-rescaled"] = answers("not-rescaled", dropout=mistake)
     sheets["unsolved"] = answers("unsolved", mask="none")[:3]
 
     # What happens on the way.

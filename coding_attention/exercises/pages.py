@@ -1,0 +1,168 @@
+"""Writes what the book's pages show of each exercise, from the files in ``tasks/``.
+
+    python -m coding_attention.exercises.pages
+
+``make notebooks`` does this first. On the pages about exercises and solutions,
+everything between the words at the top and the summary is written anew; on the other
+pages, the line that links the exercises of a section. Needs no PyTorch.
+"""
+
+import re
+from pathlib import Path
+
+from coding_attention.exercises.files import PAGES, anchor, exercises
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+OPEN_ENDED = """## Open-ended
+
+Three layers to write as you like: no code to begin with, and many ways to do it. The \
+[checker](checker.ipynb) of the package tries your class out and grades it. All three \
+go with the page [Where the time goes](07_where_the_time_goes.ipynb)."""
+# The parts of the page about solutions, by the page that their exercises go with.
+ON = {
+    "01_why_attention": "On looking back",
+    "02_simple_self_attention": "On simple self-attention",
+    "03_trainable_self_attention": "On trainable self-attention",
+    "04_causal_attention": "On causal attention",
+    "05_multi_head_attention": "On multi-head attention",
+    "06_averaging": "On the averaging route",
+    "07_where_the_time_goes": "On the cost",
+    "08_past_one_device": "On several devices",
+    "09_watch_heads_learn": "On watching heads",
+    "open-ended": "Open-ended\n\nThere are many other ways. These are short ones.",
+}
+LINKS = re.compile(r"^> \*\*Exercises?\.\*\*.*\n", re.MULTILINE)
+HELP = """<details>
+<summary>{}</summary>
+
+{}
+
+</details>"""
+AT_LAST = (
+    "Have you handed in an answer, and read what the check says? Then compare it with "
+    "[the solution](solutions.ipynb#{})."
+)
+
+
+def check_cell(exercise):
+    """Return the code that checks the answer."""
+    return f'check_exercise("{exercise.name}", {exercise.answer})'
+
+
+def task(exercise):
+    """Return an exercise as the page shows it."""
+    page, section = exercise.reads
+    end = "" if section.endswith("?") else "."
+    after = f"after [{section}]({page}.ipynb#{anchor(section)}){end}"
+    cell = f"```{{code-cell}} ipython3\n:name: check-{exercise.slug}\n\n"
+    return "\n\n".join([
+        f"### {exercise.title}",
+        f"*{exercise.level.title()}*, {after}",
+        exercise.given(exercise.body),
+        f"{cell}{check_cell(exercise)}\n```",
+        *(
+            HELP.format(name, exercise.given(exercise.section(name)).strip())
+            for name in ("First hint", "Second hint")
+        ),
+        HELP.format("Solution", AT_LAST.format(anchor(exercise.answered))),
+    ])  # fmt: skip
+
+
+def solution(exercise):
+    """Return a solution as the page shows it."""
+    return f"### {exercise.answered}\n\n{exercise.section('Solution').strip()}"
+
+
+def _intro(chapter):
+    if chapter == "open-ended":
+        return OPEN_ENDED
+    page = f"[{PAGES[chapter]}]({chapter}.ipynb)"
+    return f"## {PAGES[chapter]}\n\nThese go with the page {page}."
+
+
+def _between(text, parts):
+    """Put parts between the words at the top of a page and its summary."""
+    top, _, rest = text.partition("\n## ")
+    end = rest[rest.index("\n## Summary\n") :]
+    return "\n\n".join([top.rstrip(), *parts]) + "\n" + end
+
+
+def _parts(intro, of_one):
+    for chapter in ON:
+        found = [e for e in exercises().values() if e.chapter == chapter]
+        if found:
+            yield intro(chapter)
+            yield from map(of_one, found)
+
+
+def _links(page):
+    """Return {section: line} for a page."""
+    found = {}
+    for exercise in exercises().values():
+        if exercise.link[0] == page:
+            found.setdefault(exercise.link[1], []).append(exercise)
+    return {
+        section: f"> **Exercise{'s' * (len(some) > 1)}.** " + ", ".join(
+            f"[{e.title}](exercises.ipynb#{anchor(e.title)}) ({e.level})" for e in some
+        ) + ".\n"
+        for section, some in found.items()
+    }  # fmt: skip
+
+
+def linked(text, page):
+    """Return a page's text with the lines that link its exercises.
+
+    Raises:
+        LookupError: the page has no section of that name.
+    """
+    links = _links(page)
+    parts = re.split(r"(?=^#{1,3} )", text, flags=re.MULTILINE)
+    for i, part in enumerate(parts):
+        heading = part.partition("\n")[0].lstrip("# ")
+        line = links.pop(heading, "") if part.startswith("#") else ""
+        if LINKS.search(part):
+            parts[i] = LINKS.sub(lambda _, line=line: line, part)
+        elif line:
+            parts[i] = f"{part.rstrip()}\n\n{line}\n"
+    if links:
+        raise LookupError(
+            f"{page}.md has no section {', '.join(map(repr, links))}. In the file of "
+            f"the exercise, behind 'read:' or 'link:', name the page and one of its "
+            f"headings."
+        )
+    return "".join(parts)
+
+
+def pages(book=BOOK):
+    """Return {file: text} of the pages that show exercises."""
+    texts = {
+        book / f"{page}.md": linked(_text(book / f"{page}.md"), page) for page in PAGES
+    }
+    for name, parts in (
+        ("exercises", _parts(_intro, task)),
+        ("solutions", _parts(lambda chapter: f"## {ON[chapter]}", solution)),
+    ):
+        file = book / f"{name}.md"
+        texts[file] = _between(_text(file), parts)
+    return texts
+
+
+def _text(file):
+    return file.read_text(encoding="utf-8")
+
+
+def stale(book=BOOK):
+    """Return {file: text} of the pages that show something else than the files say."""
+    return {file: text for file, text in pages(book).items() if _text(file) != text}
+
+
+def write(book=BOOK):
+    """Bring the pages up to date; return those that were not."""
+    changed = stale(book)
+    for file, text in changed.items():
+        file.write_text(text, encoding="utf-8")
+    return list(changed)
+
+
+if __name__ == "__main__":
+    print("\n".join(f"written: {file.name}" for file in write()))

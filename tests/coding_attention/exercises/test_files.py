@@ -1,0 +1,82 @@
+"""The files of the exercises: what one needs, and what is said where it is missing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from coding_attention.exercises import EXERCISES, files
+from coding_attention.exercises.build import build, solution
+from coding_attention.exercises.files import TaskError
+
+SCALE = EXERCISES["scale"].file.read_text(encoding="utf-8")
+
+
+def made(folder, text, name="scale"):
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    exercise = files.read(folder / f"{name}.md")
+    build(exercise)
+    solution(exercise)
+    return exercise
+
+
+def test_a_file_is_read(tmp_path):
+    exercise = made(tmp_path, SCALE)
+    assert (exercise.name, exercise.level, exercise.order) == ("scale", "easy", 2)
+    assert exercise.reads == EXERCISES["scale"].reads
+    assert exercise.answer == "divisor"
+
+
+# {what is wrong: (a text, what stands in its place, what is said)}
+FAULTS = {
+    "no facts": ("---\nlevel", "level", "it begins with '---', facts"),
+    "no level": ("level: easy\n", "", "missing at the top: level"),
+    "a level of its own": ("easy", "simple", "one of easy, medium"),
+    "an unknown fact": ("level:", "hard: 1\nlevel:", "no such fact"),
+    "no page": ("read: 03_", "read: 33_", "is not 'page, section'"),
+    "no hint": ("## First hint", "### First hint", "missing: First hint"),
+    "an unknown section": ("## Fields", "## Zzz", "Zzz: no such section"),
+    "no solution": ("## Solution: ", "## Right ", "Solution: TITLE"),
+    "no cell": (":name: write-scale", ":name: a", "no cell with the line"),
+    "an entry of no form": ("- `divisor=d_out`:", "- d_out:", "not of the form"),
+    "code that raises": (
+        "divisor=d_in**0.5", "divisor=zzz", r"line \d+: .*NameError.*code may use",
+    ),
+    "no last words": ("- otherwise: Which", "- `divisor=1`: Which", "ends with"),
+    "no fields": ("- `divisor`, number: The divisor", "", "it needs '## Fields'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", FAULTS)
+def test_a_fault_in_a_file_says_what_to_do(how, tmp_path):
+    old, new, words = FAULTS[how]
+    assert old in SCALE
+    with pytest.raises(TaskError, match=words) as raised:
+        made(tmp_path, SCALE.replace(old, new))
+    assert "scale.md" in str(raised.value)
+
+
+def test_a_change_of_what_the_solution_does_not_say_is_named():
+    with pytest.raises(TaskError, match="the solution has no 'zzz' to change into 'a'"):
+        solution(EXERCISES["3.1"], [("zzz", "a")])
+
+
+def blocks():
+    for exercise in EXERCISES.values():
+        for heading in ("Sizes", "Check", "Also tried", "Facts", "On the site"):
+            for block in exercise.blocks(heading):
+                yield exercise, block
+
+
+def test_the_code_in_the_files_has_the_style_of_all_code(tmp_path):
+    for number, (exercise, block) in enumerate(blocks()):
+        name = f"{exercise.slug.replace('-', '_')}_line_{block.line}_{number}.py"
+        (tmp_path / name).write_text(block.text, encoding="utf-8")
+    # Names come from other blocks and from KIT; what a block defines, others use.
+    lint = ["check", "--select", "E,F,B,SIM,UP", "--ignore", "F821,B018"]
+    for arguments in (lint, ["format", "--check"]):
+        result = subprocess.run(
+            [sys.executable, "-m", "ruff", *arguments, str(tmp_path)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stdout

@@ -1,0 +1,98 @@
+"""Points that a teacher would defend: each repair counts, a gap costs itself alone."""
+
+import itertools
+import json
+
+import pytest
+
+from coding_attention.exercises import EXERCISES, check_exercise
+from coding_attention.exercises.build import solution
+from coding_attention.grading import ASSIGNMENTS, grade
+from tests.coding_attention.grading.the_class import SETUP, notebook
+
+REPAIR = EXERCISES["repair"]
+PLANTED = [item.spans for item in REPAIR.items("Wrong")]
+FILL, SCALE, JOIN = PLANTED[0], PLANTED[1], PLANTED[-1]
+
+
+def with_mistakes(*changes):
+    return solution(REPAIR, changes)[0]
+
+
+@pytest.mark.parametrize("left", itertools.product([0, 1], repeat=3), ids=str)
+def test_each_of_three_repairs_counts(left):
+    changes = [c for c, on in zip((FILL, SCALE, JOIN), left, strict=True) if on]
+    verdict = check_exercise("repair", with_mistakes(*changes))
+    assert verdict.credit == pytest.approx(1 - sum(left) / 3)
+    assert verdict.right == (not changes)
+
+
+def test_the_class_of_the_page_is_the_one_with_all_three_mistakes():
+    from coding_attention.exercises.build import cell
+
+    names = {}
+    exec("import torch\nfrom torch import nn", names)
+    exec(cell("broken-class", REPAIR.body), names)
+    verdict = check_exercise("repair", names["Broken"])
+    assert verdict.credit == 0
+    assert (
+        verdict.text == check_exercise("repair", with_mistakes(FILL, SCALE, JOIN)).text
+    )
+
+
+def test_another_wrong_repair_costs_that_mistake_only():
+    no_root = next(p for p in PLANTED if p[0] == SCALE[0] and p != SCALE)
+    verdict = check_exercise("repair", with_mistakes(no_root))
+    assert verdict.credit == pytest.approx(2 / 3)
+
+
+def test_a_class_that_computes_something_else_has_repaired_nothing():
+    assert check_exercise("repair", with_mistakes(("dim=-1", "dim=-2"))).credit == 0
+
+
+@pytest.mark.parametrize("name", ["repair", "causal-class"])
+def test_minus_a_billion_for_minus_infinity_is_a_remark_and_costs_nothing(name):
+    answer = solution(EXERCISES[name], [("-torch.inf", "-1e9")])[0]
+    verdict = check_exercise(name, answer)
+    assert verdict.right
+    assert verdict.credit == 1
+    assert "A remark, which costs nothing here: " in verdict.text
+    assert "A remark" not in check_exercise(name, solution(EXERCISES[name])[0]).text
+
+
+def test_a_fill_that_leaks_still_costs():
+    answer = solution(EXERCISES["causal-class"], [("-torch.inf", "-2.0")])[0]
+    assert check_exercise("causal-class", answer).credit == 0
+
+
+def graded(folder, *codes, assignment="heads"):
+    file = folder / "it.ipynb"
+    file.write_text(notebook(SETUP.format(student="it"), *codes), encoding="utf-8")
+    return grade([file], "", ASSIGNMENTS[assignment])
+
+
+def test_two_of_three_repairs_give_two_of_three_points(tmp_path):
+    code = f"""from coding_attention.exercises import EXERCISES
+from coding_attention.exercises.build import solution
+mine = solution(EXERCISES["repair"], [{SCALE!r}])[0]
+check_exercise("repair", mine)"""
+    report = graded(tmp_path, code)
+    (row,) = report.rows
+    assert report.points_of(row) == 2
+    assert row.sign("repair") == "~"
+    assert json.loads(report.json())["students"][0]["points"] == 2
+    assert ",2,10," in report.csv().splitlines()[1]
+    assert "~ in part" in report.text()
+    assert report.mistakes[0]["exercise"] == "repair"
+
+
+def test_a_submission_with_a_gap_is_graded_on_what_it_has(tmp_path):
+    gap = 'check_exercise("3.2", None)'
+    split = "lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2)"
+    report = graded(tmp_path, f'check_exercise("split-heads", {split})', gap)
+    (row,) = report.rows
+    assert (row.status, row.reason) == ("graded", "")
+    assert report.points_of(row) == 2
+    assert (row.sign("split-heads"), row.sign("3.2")) == ("+", ".")
+    (row,) = graded(tmp_path, gap).rows
+    assert row.status == "no answers"
