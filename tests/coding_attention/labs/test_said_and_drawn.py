@@ -269,9 +269,9 @@ def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):  # noqa:
     check(root, lab)
     now = lab.compute()
     words = (
-        f"With d_k = {d_k}, scores spread by {now['spread']:.4f}. The largest of 8 weights "
-        f"is {now['largest']:.4f} in the mean of 16 queries, {now['weights'].max():.4f} "
-        "for the first, whose bars are drawn. "
+        f"With d_k = {d_k}, scores spread by {now['spread']:.4f}. "
+        f"The largest of 8 weights is {now['largest']:.4f} in the mean of 16 queries, "
+        f"{now['weights'].max():.4f} for the first, whose bars are drawn. "
     )
     assert words in root.locator(".al-summary").text_content()
     scores = scale._drawn(lab.seed)[..., d_k - 1].flatten()
