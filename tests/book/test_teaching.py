@@ -84,7 +84,11 @@ def test_each_row_of_the_table_is_tried():
 def test_the_assignments_are_those_of_the_grader():
     section = PAGE.partition("## Three marked assignments")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(ASSIGNMENTS)
-    assert {sheet.total for sheet in ASSIGNMENTS.values()} == {10}
+    totals = {name: sheet.total for name, sheet in ASSIGNMENTS.items()}
+    assert set(totals.values()) == {10}, (
+        f"{totals}: give each ten points in assignments.py, or say on teaching.md what "
+        f"they have"
+    )
     assert "Each has ten points" in section
 
 

@@ -28,7 +28,7 @@ def test_each_answer_gets_its_words_with_other_sizes(exercise, student):
         assert verdict.outcome == ("right" if one.right else "not right"), one.how
         assert one.words in verdict.text, f"{one.how}: {verdict.text}"
         words.add(verdict.text)
-    assert len(words) >= 6
+    assert len(words) >= 3
     assert check(exercise, None).outcome == "nothing yet"
 
 
