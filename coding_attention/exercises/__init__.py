@@ -60,7 +60,9 @@ def check_exercise(name, answer=None):
     name = str(name)
     if name not in EXERCISES:
         return Verdict(name, "unusable", _unknown(name))
-    return judge(EXERCISES[name], EXERCISES[name].check, answer)
+    from coding_attention.exercises.build import check_of
+
+    return judge(EXERCISES[name], check_of(name), answer)
 
 
 def judge(exercise, check, answer):

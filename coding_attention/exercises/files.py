@@ -153,16 +153,6 @@ class Exercise:
         """Whether its sizes differ from student to student."""
         return "Sizes" in self.sections
 
-    @property
-    def check(self):
-        """Function of an answer that returns what to learn from a right one.
-
-        It raises :class:`~coding_attention.exercises.core.NotRight` or ``NothingYet``.
-        """
-        from coding_attention.exercises.build import check_of
-
-        return check_of(self.name)
-
     def section(self, heading):
         """Return the text of a section, or nothing."""
         return self.sections.get(heading, ("", 0))[0]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise, core
+from coding_attention.exercises.build import check_of
 from coding_attention.exercises.files import PAGES
 from coding_attention.exercises.functions import FunctionCheck
 from tests.coding_attention.exercises.answers import tried
@@ -57,7 +58,7 @@ RUBBISH = {
     "complex": 2j,
     "module": torch.nn.ReLU(),
 }
-FUNCTIONS = [n for n, e in EXERCISES.items() if isinstance(e.check, FunctionCheck)]
+FUNCTIONS = [n for n in EXERCISES if isinstance(check_of(n), FunctionCheck)]
 
 
 @pytest.mark.parametrize(("name", "number"), TRIED)
@@ -121,7 +122,7 @@ def test_there_are_enough_exercises():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_right_function_of_the_check_is_the_books_own(name):
-    check = EXERCISES[name].check
+    check = check_of(name)
     if not (check.without or check.uses):
         assert check(check.right) == check.praise
         assert "the book's own" in check_exercise(name, check.right).text

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from coding_attention.exercises import EXERCISES, check_exercise, pages
+from coding_attention.exercises.build import check_of
 from coding_attention.exercises.functions import FunctionCheck
 from tests.book.pages import Page, text_of
 
@@ -80,8 +81,8 @@ def test_each_answer_has_a_name_of_its_own():
 def test_a_function_is_called_as_on_the_page(name):
     exercise = EXERCISES[name]
     assert f"def {exercise.signature}:" in exercise.body
-    if isinstance(exercise.check, FunctionCheck):
-        assert exercise.check.signature == exercise.signature
+    if isinstance(check_of(name), FunctionCheck):
+        assert check_of(name).signature == exercise.signature
     # Also where the message comes from: of all that a number is no function.
     assert exercise.signature in check_exercise(name, 3.5).text
 

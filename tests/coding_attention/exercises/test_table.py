@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from coding_attention.exercises import EXERCISES
+from coding_attention.exercises.build import check_of
 from coding_attention.exercises.core import NotRight
 from coding_attention.exercises.table import Field, Rule, Table, parse, shown
 from tests.coding_attention.exercises.answers import rights, wrongs
 
-TABLES = {n: e.check for n, e in EXERCISES.items() if isinstance(e.check, Table)}
+TABLES = {n: check_of(n) for n in EXERCISES if isinstance(check_of(n), Table)}
 
 
 @pytest.mark.parametrize("name", TABLES)
