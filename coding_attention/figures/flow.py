@@ -1,7 +1,8 @@
 """The whole way of an attention layer, drawn with the matrices themselves."""
 
-import torch
+import math
 
+from attention.functional import attention_weights, causal_mask
 from coding_attention.figures.base import (
     INK,
     KEY,
@@ -43,9 +44,10 @@ def flow(x, W_query, W_key, W_value, causal=False):
     x = x.detach()
     q, k, v = (x @ W.detach() for W in (W_query, W_key, W_value))
     scores = q @ k.T / k.shape[1] ** 0.5  # (t, d_k) @ (d_k, t) -> (t, t)
+    hidden = causal_mask(len(x)) if causal else None
     if causal:
-        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
-    weights = scores.softmax(dim=-1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    weights = attention_weights(q, k, hidden)
     z = weights @ v  # (t, t) @ (t, d_out) -> (t, d_out)
     ax = canvas(3.6, 3.75)
     rows = (0.3, 1.52, 2.74)

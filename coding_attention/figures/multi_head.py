@@ -2,6 +2,7 @@
 
 import torch
 
+from attention.functional import attention_weights, causal_mask
 from coding_attention.figures.base import (
     DARK,
     HEADS,
@@ -42,9 +43,7 @@ def lanes(x, layer):
             projection(x).unflatten(-1, (h, d_head)).transpose(0, 1)  # (h, t, d_head)
             for projection in (layer.W_query, layer.W_key, layer.W_value)
         )
-        scores = q @ k.transpose(1, 2) / d_head**0.5  # (h, t, t)
-        hidden = torch.ones(t, t).triu(1).bool()
-        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        weights = attention_weights(q, k, causal_mask(t))  # (h, t, t)
         z = weights @ v  # (h, t, d_head)
         out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)
     ax = canvas(3.6, 4.7)

@@ -1,5 +1,6 @@
 """The path of section 3.3 for one query: x, scores ω, weights α, context vector z."""
 
+from attention.functional import attention_weights
 from coding_attention.figures.base import (
     BLUE,
     INK,
@@ -39,7 +40,7 @@ def one_path(x, tokens, query, decimals=2):
     """
     t = check(x=(x, "t d_in"), tokens=(tokens, "t"))["t"]
     scores = x @ x[query]  # (t, d_in) @ (d_in,) -> (t,)
-    weights = scores.softmax(dim=0)
+    weights = attention_weights(x[query], x, scale=1.0)
     z = weights @ x  # (t,) @ (t, d_in) -> (d_in,)
     height = ROW * t + 0.75
     ax = canvas(3.6, height)

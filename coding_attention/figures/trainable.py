@@ -1,9 +1,9 @@
 """Figures of section 3.4: projections, one query, and why scores are divided."""
 
-import torch
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
+from attention.functional import attention_weights
 from coding_attention.figures.base import (
     BLUE,
     DARK,
@@ -47,7 +47,7 @@ def one_query(query, keys, values, tokens, name):
     d_k, d_out = sizes["d_k"], sizes["d_out"]
     query, keys, values = query.detach(), keys.detach(), values.detach()
     scores = keys @ query  # (t, d_k) @ (d_k,) -> (t,)
-    weights = torch.softmax(scores / d_k**0.5, dim=0)
+    weights = attention_weights(query, keys)
     first_value = d_k + 2.4
     columns = d_k + d_out + 2.4
     margin, cell, height = 0.68, min(0.47, 2.86 / columns), 0.29

@@ -3,6 +3,7 @@
 import torch
 import traitlets
 
+from attention.functional import attention_weights, causal_mask
 from coding_attention.labs import base
 
 
@@ -77,11 +78,11 @@ class AttentionLab(base.SequenceLab):
                 x @ self.tensor(name) for name in ("W_query", "W_key", "W_value")
             )
         scores = queries @ keys.T  # (t, d_k) @ (d_k, t) -> (t, t)
+        hidden = causal_mask(len(x)) if self.causal else None
         if self.causal:
-            future = torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1)
-            scores = scores.masked_fill(future, -torch.inf)
-        divisor = keys.shape[-1] ** 0.5 if self.scaled else 1.0
-        weights = torch.softmax(scores / divisor, dim=-1)  # each row sums to 1
+            scores = scores.masked_fill(hidden, -torch.inf)
+        scale = None if self.scaled else 1.0
+        weights = attention_weights(queries, keys, hidden, scale)
         return scores, weights, weights @ values
 
     def fallback(self):

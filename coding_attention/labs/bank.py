@@ -5,6 +5,7 @@ from html import escape
 import torch
 import traitlets
 
+from attention.functional import attention_weights
 from coding_attention.labs import base
 
 MOST = 2.5  # as far as a word can be moved along an axis
@@ -90,8 +91,8 @@ class BankLab(base.Lab):
         for sentence in self.sentences:
             words = sentence.split()
             x = torch.tensor([self.vectors[w] for w in words], dtype=torch.float64)
-            scores = x @ x[words.index(self.word)]  # (t, 2) @ (2,) -> (t,)
-            weights = torch.softmax(scores, dim=0)
+            query = x[words.index(self.word)]
+            weights = attention_weights(query, x, scale=1.0)  # (2,), (t, 2) -> (t,)
             found.append((weights, weights @ x))  # (t,) @ (t, 2) -> (2,)
         return found
 

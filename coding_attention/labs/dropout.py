@@ -3,6 +3,7 @@
 import torch
 import traitlets
 
+from attention.functional import attention_weights, causal_mask
 from coding_attention.labs import base, draws
 
 MOST = 1000  # draws in a series
@@ -160,7 +161,5 @@ def causal_weights():
     # and on where the numbers lie, and notebooks store what this gives.
     x = base.example.inputs().double()
     W_query, W_key, _ = (W.double() for W in base.linear_projections())
-    scores = (x @ W_query) @ (x @ W_key).T  # (6, 2) @ (2, 6) -> (6, 6)
-    future = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
-    scores = scores.masked_fill(future, -torch.inf)
-    return base.rows(torch.softmax(scores / 2**0.5, dim=-1).float())
+    weights = attention_weights(x @ W_query, x @ W_key, causal_mask(len(x)))
+    return base.rows(weights.float())

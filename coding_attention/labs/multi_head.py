@@ -3,6 +3,7 @@
 import torch
 import traitlets
 
+from attention.functional import attention_weights, causal_mask
 from attention.multi_head import MultiHeadAttention, MultiHeadAttentionWrapper
 from coding_attention.labs import base
 
@@ -118,7 +119,13 @@ class MultiHeadLab(base.SequenceLab):
         wrapper, split = self.modules()
         out_proj, split.out_proj = split.out_proj, torch.nn.Identity()
         with torch.no_grad():
-            weights = torch.stack([_weights(head, batch[0]) for head in wrapper.heads])
+            x, mask = batch[0], causal_mask(batch.shape[1])
+            weights = torch.stack(
+                [
+                    attention_weights(head.W_query(x), head.W_key(x), mask)
+                    for head in wrapper.heads
+                ]
+            )  # (h, t, t)
             contexts = {"wrapper": wrapper(batch)[0], "split": split(batch)[0]}
             context = contexts["split"][self.token]
             # One row a head: its part of the context, and zeros for the others.
@@ -154,15 +161,6 @@ class MultiHeadLab(base.SequenceLab):
             )
         ]
         return base.static(self.title, caption, *pictures, *tables)
-
-
-def _weights(head, x):
-    """Give the causal weights (t, t) of one of the wrapper's heads."""
-    keys = head.W_key(x)
-    scores = head.W_query(x) @ keys.T  # (t, d_head) @ (d_head, t) -> (t, t)
-    future = torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1)
-    scores = scores.masked_fill(future, -torch.inf)
-    return torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1)
 
 
 def _of_layer(layer):

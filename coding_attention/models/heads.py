@@ -4,6 +4,8 @@ from contextlib import contextmanager
 
 import torch
 
+from attention import functional
+
 
 @torch.no_grad()
 def attention_weights(model, tokens):
@@ -35,13 +37,12 @@ def attention_weights(model, tokens):
 
 
 def _weights(layer, x):
-    b, t, _ = x.shape
-    split = (b, t, layer.num_heads, layer.head_dim)
-    queries = layer.W_query(x).view(split).transpose(1, 2)  # (b, h, t, d_head)
-    keys = layer.W_key(x).view(split).transpose(1, 2)
-    scores = queries @ keys.transpose(2, 3) / layer.head_dim**0.5  # (b, h, t, t)
-    future = torch.ones(t, t, dtype=torch.bool).triu(1)
-    return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+    queries, keys = (
+        projection(x).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
+        for projection in (layer.W_query, layer.W_key)
+    )  # (b, h, t, d_head)
+    mask = functional.causal_mask(x.shape[1])
+    return functional.attention_weights(queries, keys, mask)  # (b, h, t, t)
 
 
 def previous_token_score(weights, tokens):
