@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import nn
 
-from attention import validate
+from attention.validate import Condition, require
 
-if TYPE_CHECKING:
-    from attention.fused import FusedMultiHeadAttention
+NO_GRADIENTS = Condition(
+    RuntimeError,
+    "a cache is for generation and keeps no gradients, but gradients are on. Call the "
+    "layer under torch.no_grad(), or train it without cache.",
+)
+ROOM = Condition(
+    ValueError,
+    "the cache holds {past} tokens and x adds {t}, but context_length={room} is the "
+    "most that the layer takes. Stop here, or clear the cache and start again from the "
+    "latest tokens.",
+)
+SAME_LAYER = Condition(
+    ValueError,
+    "this cache was filled by another layer, and the two have different keys. Make one "
+    "KeyValueCache() for each layer of a model.",
+)
+SAME_BATCH = Condition(
+    ValueError,
+    "x must have the batch size of the cached tokens, {kept}, but got {given}. Continue"
+    " with the same sequences, or pass a new KeyValueCache().",
+)
+SAME_KIND = Condition(
+    ValueError,
+    "the cache holds {cache.dtype} on {cache.device}, but the new keys are {keys.dtype}"
+    " on {keys.device}. Move the model before the first token, or pass a new "
+    "KeyValueCache().",
+)
 
 
 class KeyValueCache:
@@ -48,22 +74,24 @@ class KeyValueCache:
     def clear(self) -> None:
         """Forget every token, so that another prompt, batch or layer can start."""
         self.length = 0
-        self._layer: weakref.ref[FusedMultiHeadAttention] | None = None
+        self._layer: weakref.ref[nn.Module] | None = None
         # (b, h_kv, context_length, d_head), filled up to length; without room at first
         self._keys = self._values = torch.empty(0, 0, 0, 0)
 
     def append(
         self,
-        layer: FusedMultiHeadAttention,
+        layer: nn.Module,
         keys: torch.Tensor,
         values: torch.Tensor,
+        context_length: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep the keys and values of new tokens. Layers call this.
 
         Args:
-            layer: the layer that made them; its ``context_length`` is the room.
+            layer: the layer that made them.
             keys: (b, h_kv, t, d_head).
             values: the same shape.
+            context_length: the most tokens that the layer takes, which is the room.
 
         Returns:
             Keys and values of all tokens so far, (b, h_kv, length, d_head) each, as
@@ -74,17 +102,30 @@ class KeyValueCache:
             ValueError: another layer's cache, no room for t more tokens, or another
                 batch size, dtype or device than in the first call.
         """
-        validate.cache_fits(self, layer, keys, values)
-        start, stop = self.length, self.length + keys.shape[2]
+        learns = keys.requires_grad or values.requires_grad
+        require(not learns, NO_GRADIENTS)
+        past, t = self.length, keys.shape[2]
+        require(past + t <= context_length, ROOM, past=past, t=t, room=context_length)
+        if past > 0:
+            self._must_fit(layer, keys)
+        start, stop = past, past + t
         if stop > self._keys.shape[2]:
-            self._keys = self._with_room(self._keys, keys, layer.context_length)
-            self._values = self._with_room(self._values, values, layer.context_length)
+            self._keys = self._with_room(self._keys, keys, context_length)
+            self._values = self._with_room(self._values, values, context_length)
         # A cache that outlives its model must not keep the model alive.
         self._layer = weakref.ref(layer)
         self._keys[:, :, start:stop] = keys
         self._values[:, :, start:stop] = values
         self.length = stop
         return self._keys[:, :, :stop], self._values[:, :, :stop]
+
+    def _must_fit(self, layer: nn.Module, keys: torch.Tensor) -> None:
+        owner = self.layer
+        require(owner is None or owner is layer, SAME_LAYER)
+        b = keys.shape[0]
+        require(b == self.batch_size, SAME_BATCH, kept=self.batch_size, given=b)
+        same = (keys.dtype, keys.device) == (self.dtype, self.device)
+        require(same, SAME_KIND, cache=self, keys=keys)
 
     def _with_room(
         self, kept: torch.Tensor, new: torch.Tensor, context_length: int
@@ -113,7 +154,7 @@ class KeyValueCache:
         return copied
 
     @property
-    def layer(self) -> FusedMultiHeadAttention | None:
+    def layer(self) -> nn.Module | None:
         """The layer that filled the cache, ``None`` while it is empty."""
         return None if self._layer is None else self._layer()
 

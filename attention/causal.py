@@ -6,10 +6,11 @@ import torch
 from torch import nn
 
 from attention import validate
+from attention.base import CausalModule
 from attention.types import Call
 
 
-class CausalAttention(nn.Module):
+class CausalAttention(CausalModule):
     """One head of self-attention whose tokens see only themselves and their past.
 
     Section 3.5.3; the mask of Vaswani et al. (2017), section 3.2.3.
@@ -42,7 +43,6 @@ class CausalAttention(nn.Module):
         True
     """
 
-    mask: torch.Tensor
     __call__: Call
 
     def __init__(
@@ -63,7 +63,6 @@ class CausalAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
         self.register_buffer("mask", mask)
-        validate.mask_on_load(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token the context vector of its past and itself.

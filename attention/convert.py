@@ -1,30 +1,23 @@
 """Weights of section 3.6 in the layouts of other libraries, and back.
 
-Every function takes a state dict and returns a new one with copies of the weights.
-In the middle stands our own layout, the state dict that
-:class:`~attention.MultiHeadAttention` and :class:`~attention.FusedMultiHeadAttention`
-share::
+A :class:`Layout` says how a library stores one attention layer. In the middle stands
+our own, the state dict that :class:`~attention.MultiHeadAttention` and
+:class:`~attention.FusedMultiHeadAttention` share::
 
     layer = FusedMultiHeadAttention(768, 768, 1024, 0.0, 12, qkv_bias=True)
-    state = from_gpt2(model.state_dict(), 1024, prefix="transformer.h.0.attn.")
+    state = to_ours(model.state_dict(), GPT2, prefix="transformer.h.0.attn.")
     layer.load_state_dict(state)
 
-============ ============================================== ===============
-layout       query, key and value weights                   output weight
-============ ============================================== ===============
-ours         W_query, W_key, W_value, (d_out, d_in) each    out_proj
-torch        in_proj_weight (3 · d_out, d_in), d_in = d_out out_proj
-GPT-2        c_attn (d_in, 3 · d_out), transposed           c_proj
-combined     qkv (3 · d_out, d_in), by block or by head     out_proj
-separate     q_proj, k_proj, v_proj, or other names         o_proj
-wrapper      heads.i.W_query and so on, (d_head, d_in) each none
-============ ============================================== ===============
-
-Layouts that always have biases get zeros where ours has none. On the way back the
-zeros stay unless ``qkv_bias=False`` drops them, which refuses any other number.
-
-An encoder sees everything: leave ``context_length`` out, and the result holds no
-mask, as ``FusedMultiHeadAttention(..., causal=False)`` expects.
+============= ============================================== ===============
+layout        query, key and value weights                   output weight
+============= ============================================== ===============
+OURS          W_query, W_key, W_value, (d_out, d_in) each    out_proj
+TORCH         in_proj_weight (3 · d_out, d_in), d_in = d_out out_proj
+GPT2          c_attn (d_in, 3 · d_out), transposed           c_proj
+combined(...) qkv (3 · d_out, d_in), by block or by head     out_proj
+separate(...) q_proj, k_proj, v_proj, or other names         o_proj
+wrapper(h)    heads.i.W_query and so on, (d_head, d_in) each none
+============= ============================================== ===============
 
 No layer of this package has rotary positions. Weights that show them are refused.
 """
@@ -32,462 +25,469 @@ No layer of this package has rotary positions. Weights that show them are refuse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from attention import validate
+from attention.functional import causal_mask
+from attention.validate import Condition, require
 
-PROJECTIONS = ("W_query", "W_key", "W_value")
-SEPARATE = ("q_proj", "k_proj", "v_proj", "o_proj")
+State = Mapping[str, torch.Tensor]
+PROJECTIONS = ("W_query.", "W_key.", "W_value.")
 
 
-def from_torch(
-    state: Mapping[str, torch.Tensor],
-    context_length: int | None = None,
-    qkv_bias: bool | None = None,
-    prefix: str = "",
-) -> dict[str, torch.Tensor]:
-    """Convert the weights of ``nn.MultiheadAttention`` into ours.
+# The table of layouts -----------------------------------------------------------------
 
-    Args:
-        state: its state dict, with the packed ``in_proj_weight``. Where it has no
-            biases (``bias=False``), ours has none but a zero one in ``out_proj``.
-        context_length: the size of the mask that our layout holds; ``None`` for an
-            encoder, without one.
-        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
-        prefix: what the names of this layer start with; other names are ignored.
 
-    Returns:
-        A state dict in our layout.
+class Layout(NamedTuple):
+    """How a library stores one attention layer.
 
-    Raises:
-        KeyError: a name is missing, or there is one that our layer has no place for.
-        TypeError, ValueError: a weight is no tensor or has the wrong shape, or a
-            bias that should be dropped is not zero.
-
-    Example:
-        >>> import torch
-        >>> from attention import MultiHeadAttention, convert
-        >>> theirs = torch.nn.MultiheadAttention(6, 3)
-        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3, qkv_bias=True)
-        >>> ours.load_state_dict(convert.from_torch(theirs.state_dict(), 8))
-        <All keys matched successfully>
+    Attributes:
+        owner: whose layout it is, for messages.
+        qkv: names, without "weight" and "bias" at the end. They stand for equal parts
+            of all queries, then of all keys, then of all values: one name for
+            everything, one for each of the three, or one for each head of each.
+        out: the name of the output projection; ``None`` where there is none.
+        transposed: whether weights are (d_in, d_out); ``nn.Linear`` has (d_out, d_in).
+        by_head: h where rows are q, k and v of head 0, then of head 1, and so on.
+        biases: whether biases are always written, as zeros where there are none.
+        own_biases: whether a projection may have a bias while another has none.
+        grouped: whether there may be fewer key and value heads than query heads.
+        square: whether d_in must be d_out.
+        ignored: names that hold no weights, such as masks.
+        within: where every name must be known, after the prefix.
     """
-    names = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
-    given = validate.checkpoint(state, prefix, names[::2], names[1::2])
-    validate.matrix(names[2], given[names[2]])
-    d_out = len(given[names[2]])
-    validate.weight_shape(names[0], given[names[0]], (3 * d_out, d_out))
-    return _from_packed(given, names, context_length, qkv_bias)
+
+    owner: str
+    qkv: tuple[str, ...]
+    out: str | None
+    transposed: bool = False
+    by_head: int | None = None
+    biases: bool = False
+    own_biases: bool = False
+    grouped: bool = False
+    square: bool = False
+    ignored: tuple[str, ...] = ()
+    within: str = ""
 
 
-def to_torch(
-    state: Mapping[str, torch.Tensor], prefix: str = ""
-) -> dict[str, torch.Tensor]:
-    """Convert our weights into those of ``nn.MultiheadAttention``.
-
-    Give that layer ``bias=True``, and in each call a causal mask: it has none.
-
-    Args:
-        state: a state dict in our layout, with d_in = d_out and as many key heads
-            as query heads.
-        prefix: what to put before each name.
-
-    Returns:
-        The state dict of ``nn.MultiheadAttention(d_out, num_heads)``.
-
-    Raises:
-        KeyError, TypeError, ValueError: ``state`` is not in our layout, or has
-            widths that ``nn.MultiheadAttention`` cannot have.
-
-    Example:
-        >>> import torch
-        >>> from attention import MultiHeadAttention, convert
-        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
-        >>> theirs = torch.nn.MultiheadAttention(6, 3)
-        >>> theirs.load_state_dict(convert.to_torch(ours.state_dict()))
-        <All keys matched successfully>
-    """
-    weight, bias, out_weight, out_bias = _to_packed(state, "nn.MultiheadAttention")
-    d_out, d_in = len(out_weight), weight.shape[1]
-    if d_in != d_out:
-        raise ValueError(
-            f"nn.MultiheadAttention has one width for its input and output, but these "
-            f"weights have d_in={d_in} and d_out={d_out}. Only layers with "
-            f"d_in = d_out can be converted."
-        )
-    theirs = {
-        "in_proj_weight": weight,
-        "in_proj_bias": _or_zeros(bias, weight),
-        "out_proj.weight": out_weight,
-        "out_proj.bias": out_bias,
-    }
-    return {prefix + name: tensor for name, tensor in theirs.items()}
+#: The classes of section 3.6.2, and the fused one.
+OURS = Layout("our layer", PROJECTIONS, "out_proj.", grouped=True, ignored=("mask",))
+#: ``nn.MultiheadAttention``. Written, it has all biases.
+TORCH = Layout(
+    "nn.MultiheadAttention", ("in_proj_",), "out_proj.", biases=True, square=True
+)
+#: GPT-2 in ``transformers``, with the masks that some versions store.
+GPT2 = Layout(
+    "GPT-2", ("c_attn.",), "c_proj.", transposed=True, biases=True,
+    ignored=("bias", "masked_bias"),
+)  # fmt: skip
 
 
-def from_gpt2(
-    state: Mapping[str, torch.Tensor],
-    context_length: int,
-    qkv_bias: bool | None = None,
-    prefix: str = "",
-) -> dict[str, torch.Tensor]:
-    """Convert the attention weights of GPT-2 into ours.
-
-    GPT-2 multiplies x @ weight (its class is called Conv1D), so its matrices are the
-    transpose of those of ``nn.Linear``.
+def combined(
+    names: tuple[str, str] = ("qkv", "out_proj"), num_heads: int | None = None
+) -> Layout:
+    """Describe one linear layer for queries, keys and values, as in timm's ViT.
 
     Args:
-        state: a state dict with ``c_attn`` and ``c_proj``. The masks that some
-            versions store as ``bias`` and ``masked_bias`` are ignored.
-        context_length: the size of the mask that our layout holds; 1024 for GPT-2.
-        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
-        prefix: what the names of this layer start with, such as ``"h.0.attn."``.
-
-    Returns:
-        A state dict in our layout.
-
-    Raises:
-        KeyError, TypeError, ValueError: as in :func:`from_torch`.
-
-    Example:
-        >>> import torch
-        >>> from attention import MultiHeadAttention, convert
-        >>> theirs = {"c_attn.weight": torch.ones(6, 18), "c_attn.bias": torch.ones(18)}
-        >>> theirs |= {"c_proj.weight": torch.ones(6, 6), "c_proj.bias": torch.ones(6)}
-        >>> model = {f"transformer.h.0.attn.{name}": w for name, w in theirs.items()}
-        >>> state = convert.from_gpt2(model, 8, prefix="transformer.h.0.attn.")
-        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3, qkv_bias=True)
-        >>> ours.load_state_dict(state)
-        <All keys matched successfully>
-    """
-    names = ("c_attn.weight", "c_attn.bias", "c_proj.weight", "c_proj.bias")
-    given = validate.checkpoint(state, prefix, names, ("bias", "masked_bias"))
-    for name in names[::2]:
-        validate.matrix(name, given[name])
-    (d_in, _), d_out = given["c_attn.weight"].shape, len(given["c_proj.weight"])
-    validate.weight_shape("c_attn.weight", given["c_attn.weight"], (d_in, 3 * d_out))
-    given |= {name: given[name].t() for name in names[::2]}
-    return _from_packed(given, names, context_length, qkv_bias)
-
-
-def to_gpt2(
-    state: Mapping[str, torch.Tensor], prefix: str = ""
-) -> dict[str, torch.Tensor]:
-    """Convert our weights into GPT-2's ``c_attn`` and ``c_proj``.
-
-    Args:
-        state: a state dict in our layout, with as many key heads as query heads.
-        prefix: what to put before each name.
-
-    Returns:
-        The four tensors of GPT-2, both matrices transposed.
-
-    Raises:
-        KeyError, TypeError, ValueError: ``state`` is not in our layout.
-
-    Example:
-        >>> from attention import MultiHeadAttention, convert
-        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
-        >>> convert.to_gpt2(ours.state_dict())["c_attn.weight"].shape
-        torch.Size([6, 18])
-    """
-    weight, bias, out_weight, out_bias = _to_packed(state, "GPT-2's layout")
-    theirs = {
-        "c_attn.weight": weight.t().contiguous(),
-        "c_attn.bias": _or_zeros(bias, weight),
-        "c_proj.weight": out_weight.t().contiguous(),
-        "c_proj.bias": out_bias,
-    }
-    return {prefix + name: tensor for name, tensor in theirs.items()}
-
-
-def from_combined(
-    state: Mapping[str, torch.Tensor],
-    context_length: int | None = None,
-    names: tuple[str, str] = ("qkv", "out_proj"),
-    num_heads: int | None = None,
-    qkv_bias: bool | None = None,
-    prefix: str = "",
-) -> dict[str, torch.Tensor]:
-    """Convert one linear layer for queries, keys and values into our three.
-
-    Args:
-        state: a state dict with the two linear layers called ``names``. Grouped
-            heads are recognized: the rows that are left after d_out queries are
-            half keys, half values.
-        context_length: the size of the mask that our layout holds; ``None`` for an
-            encoder, without one.
         names: what the combined layer and the output layer are called.
         num_heads: ``None`` when all query rows come first, then all keys, then all
             values; h when the rows stand head by head: q, k, v of head 0, of head 1.
-        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
-        prefix: what the names of this layer start with.
 
     Returns:
-        A state dict in our layout.
-
-    Raises:
-        KeyError, TypeError, ValueError: as in :func:`from_torch`.
+        The layout. By block, it may have grouped heads: the rows that are left after
+        d_out queries are half keys, half values.
 
     Example:
         >>> import torch
         >>> from attention import MultiHeadAttention, convert
         >>> theirs = {"qkv.weight": torch.ones(18, 6), "proj.weight": torch.ones(6, 6)}
-        >>> state = convert.from_combined(theirs, 8, names=("qkv", "proj"))
-        >>> MultiHeadAttention(6, 6, 8, 0.0, num_heads=3).load_state_dict(state)
+        >>> ours = convert.to_ours(theirs, convert.combined(names=("qkv", "proj")))
+        >>> MultiHeadAttention(6, 6, 8, 0.0, num_heads=3).load_state_dict(ours)
         <All keys matched successfully>
     """
-    full = [f"{name}.{kind}" for name in names for kind in ("weight", "bias")]
-    given = validate.checkpoint(state, prefix, full[::2], full[1::2])
-    for name in full[:2]:
-        if num_heads is not None and name in given:
-            given[name] = _swap_blocks(name, given[name], num_heads, 3)
-    return _from_packed(given, full, context_length, qkv_bias)
+    qkv, out = (f"{name}." for name in names)
+    if num_heads is None:
+        return Layout("a combined layer", (qkv,), out, grouped=True)
+    validate.sizes(num_heads=num_heads)
+    return Layout("a layout head by head", (qkv,), out, by_head=num_heads)
 
 
-def to_combined(
-    state: Mapping[str, torch.Tensor],
-    names: tuple[str, str] = ("qkv", "out_proj"),
-    num_heads: int | None = None,
-    prefix: str = "",
-) -> dict[str, torch.Tensor]:
-    """Convert our three linear layers into one.
+def separate(
+    names: tuple[str, str, str, str] = ("q_proj", "k_proj", "v_proj", "o_proj"),
+) -> Layout:
+    """Describe three linear layers of any names, such as those of BERT or ViT.
 
     Args:
-        state: a state dict in our layout.
-        names: what to call the combined layer and the output layer.
-        num_heads: ``None`` for all queries, then all keys, then all values; h for
-            rows that stand head by head, which needs as many key as query heads.
-        prefix: what to put before each name.
+        names: what the layers for queries, keys, values and the output are called,
+            such as ``("self.query", "self.key", "self.value", "output.dense")``.
 
     Returns:
-        The weights and biases of both linear layers; no bias for the combined one
-        where ours has none.
-
-    Raises:
-        KeyError, TypeError, ValueError: ``state`` is not in our layout.
+        The layout. It may have grouped heads, and a bias in one projection alone.
 
     Example:
-        >>> from attention import MultiHeadAttention, convert
-        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
-        >>> list(convert.to_combined(ours.state_dict()))
-        ['qkv.weight', 'out_proj.weight', 'out_proj.bias']
+        >>> import torch
+        >>> from attention import FusedMultiHeadAttention, convert
+        >>> names = ("q", "k", "v", "out")
+        >>> encoder = torch.nn.ModuleDict({n: torch.nn.Linear(6, 6) for n in names})
+        >>> layer = FusedMultiHeadAttention(6, 6, 8, 0.0, 3, True, causal=False)
+        >>> layer.load_state_dict(convert.to_ours(encoder, convert.separate(names)))
+        <All keys matched successfully>
     """
-    ungrouped = None if num_heads is None else "a layout head by head"
-    weight, bias, out_weight, out_bias = _to_packed(state, ungrouped)
-    qkv, out = names
-    combined = {f"{qkv}.weight": weight}
-    if bias is not None:
-        combined[f"{qkv}.bias"] = bias
-    if num_heads is not None:
-        for name, rows in combined.items():
-            # (3, h, …) -> (h, 3, …), where from_combined swaps (h, 3, …) -> (3, h, …)
-            combined[name] = _swap_blocks(name, rows, 3, num_heads)
-    combined |= {f"{out}.weight": out_weight, f"{out}.bias": out_bias}
-    return {prefix + name: tensor for name, tensor in combined.items()}
+    *qkv, out = (f"{name}." for name in names)
+    beside = names[0].rpartition(".")[0]
+    return Layout(
+        "a layer with three projections", tuple(qkv), out, own_biases=True,
+        grouped=True, within=f"{beside}." if beside else "",
+    )  # fmt: skip
 
 
-def from_separate(
-    state: Mapping[str, torch.Tensor] | nn.Module,
+def wrapper(num_heads: int) -> Layout:
+    """Describe :class:`~attention.MultiHeadAttentionWrapper`.
+
+    It has no output projection. Ours becomes the identity, so that both compute the
+    same, and only the identity can be converted back.
+
+    Args:
+        num_heads: h, the number of heads.
+
+    Returns:
+        The layout.
+
+    Example:
+        >>> from attention import MultiHeadAttention, MultiHeadAttentionWrapper, convert
+        >>> heads = MultiHeadAttentionWrapper(3, 2, 8, 0.0, num_heads=3).state_dict()
+        >>> ours = convert.to_ours(heads, convert.wrapper(3))
+        >>> MultiHeadAttention(3, 6, 8, 0.0, num_heads=3).load_state_dict(ours)
+        <All keys matched successfully>
+    """
+    validate.sizes(num_heads=num_heads)
+    heads = [f"heads.{i}." for i in range(num_heads)]
+    qkv = tuple(head + name for name in PROJECTIONS for head in heads)
+    masks = tuple(f"{head}mask" for head in heads)
+    return Layout("the wrapper", qkv, None, ignored=masks)
+
+
+# What a layout requires ---------------------------------------------------------------
+
+STATE_DICT = Condition(
+    TypeError,
+    "state must be a state dict, but got {state.__class__.__name__}. Pass "
+    "layer.state_dict().",
+)
+NAMES = Condition(
+    KeyError,
+    "the state dict must hold {required}. Missing: {missing}. Unknown: {unknown}. Pass "
+    "the state dict of one layer of the layout, or its prefix.",
+)
+MATRIX = Condition(
+    ValueError,
+    "{name} must be a matrix, but got the shape {shape}. Pass the weights as the layer "
+    "stores them.",
+)
+SHAPE = Condition(
+    ValueError,
+    "{name} must have the shape {expected} to fit the other weights, but got {shape}. "
+    "Check that all come from the same layer.",
+)
+STACKED = Condition(
+    ValueError,
+    "{name} must stack d_out queries and as many keys as values, but {rows} outputs do "
+    "not split for d_out={d_out}, the width of {out}: {full} would{or_fewer}. Check the"
+    " layout and whether the matrix is transposed.",
+)
+BLOCKS = Condition(
+    ValueError,
+    "{name} must split into equal blocks of rows, {blocks}, but got the shape {shape}. "
+    "Check num_heads.",
+)
+UNGROUPED = Condition(
+    ValueError,
+    "{owner} must have as many key heads as query heads, but here d_out={d_out} and the"
+    " keys are {d_kv} wide. Call ungroup_heads(state, num_heads) first.",
+)
+SQUARE = Condition(
+    ValueError,
+    "{owner} must have one width for its input and output, but these weights have "
+    "d_in={d_in} and d_out={d_out}. Convert layers with d_in = d_out only.",
+)
+IDENTITY = Condition(
+    ValueError,
+    "{owner} has no output projection, so out_proj must be the identity with a bias of "
+    "zero, but it is not, and the heads alone would compute something else. Keep "
+    "MultiHeadAttention for these weights.",
+)
+ZERO = Condition(
+    ValueError,
+    "{names} must be zero to be dropped, but the largest entry is {largest:.3g}, which "
+    "is not zero. Build the layer with qkv_bias=True and leave qkv_bias out here.",
+)
+NO_ROTARY = Condition(
+    ValueError,
+    "these weights belong to rotary positions ({traces}): their layer rotates queries "
+    "and keys before the scores. No layer of this package has rotary positions, so it "
+    "would compute something else. Keep the layer that they come from.",
+)
+
+
+# From one layout to another -----------------------------------------------------------
+
+
+def to_ours(
+    state: State | nn.Module,
+    layout: Layout,
     context_length: int | None = None,
-    names: tuple[str, str, str, str] = SEPARATE,
     qkv_bias: bool | None = None,
     prefix: str = "",
 ) -> dict[str, torch.Tensor]:
-    """Convert three linear layers of any names into ours, such as those of BERT or ViT.
+    """Convert the weights of another layout into ours.
 
     A state dict of today's libraries holds no trace of rotary positions, their layers
     do: pass the model or the layer itself, and such weights are refused.
 
     Args:
-        state: a state dict, or a module that has one. Grouped heads may have fewer
-            rows in keys and values.
-        context_length: the size of the mask that our layout holds; ``None`` for an
-            encoder, without one.
-        names: what the layers for queries, keys, values and the output are called,
-            such as ``("self.query", "self.key", "self.value", "output.dense")``.
-        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there,
-            with zeros for a projection that alone has none.
+        state: a state dict, or a module that has one.
+        layout: how it stores the layer.
+        context_length: the size of the mask that the chapter's own classes ask for;
+            ``None`` for the classes of this package, which do without one.
+        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
         prefix: what the names of this layer start with; other names are ignored.
 
     Returns:
-        A state dict in our layout.
+        A state dict in our layout, with copies of the weights. Where the output
+        projection has no bias, ours is zero.
 
     Raises:
-        KeyError, TypeError: as in :func:`from_torch`.
-        ValueError: as in :func:`from_torch`, or the layer has rotary positions.
+        KeyError: a name is missing, or there is one that our layer has no place for.
+        TypeError, ValueError: a weight is no tensor or has the wrong shape, a bias
+            that should be dropped is not zero, or the layer has rotary positions.
 
     Example:
         >>> import torch
-        >>> from attention import FusedMultiHeadAttention, convert
-        >>> encoder = torch.nn.ModuleDict(
-        ...     {name: torch.nn.Linear(6, 6) for name in ("q", "k", "v", "out")}
-        ... )
-        >>> state = convert.from_separate(encoder, names=("q", "k", "v", "out"))
-        >>> layer = FusedMultiHeadAttention(6, 6, 8, 0.0, 3, True, causal=False)
-        >>> layer.load_state_dict(state)
+        >>> from attention import MultiHeadAttention, convert
+        >>> theirs = torch.nn.MultiheadAttention(6, 3)
+        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3, qkv_bias=True)
+        >>> ours.load_state_dict(convert.to_ours(theirs, convert.TORCH))
         <All keys matched successfully>
     """
+    traces = []
     if isinstance(state, nn.Module):
-        validate.no_rotary(_rotary_parts(state))
+        traces = _rotary_parts(state)
         state = state.state_dict()
-    validate.state_dict(state)
-    validate.no_rotary([name for name in state if _sounds_rotary(name)])
-    weights = [f"{name}.weight" for name in names]
-    biases = [f"{name}.bias" for name in names]
-    beside = names[0].rpartition(".")[0]  # where no other weight may be
-    within = f"{beside}." if beside else ""
-    given = validate.checkpoint(state, prefix, weights, biases, within)
-    for name in weights:
-        validate.matrix(name, given[name])
-    d_in, d_kv = given[weights[0]].shape[1], len(given[weights[1]])
-    validate.weight_shape(weights[1], given[weights[1]], (d_kv, d_in))
-    validate.weight_shape(weights[2], given[weights[2]], (d_kv, d_in))
-    full = ("queries, keys and values", "their biases", weights[3], biases[3])
-    packed = {full[0]: torch.cat([given[name] for name in weights[:3]])}
-    if any(name in given for name in biases[:3]):
-        pairs = zip(biases[:3], weights[:3], strict=True)
-        parts = [_or_zeros(given.get(bias), given[weight]) for bias, weight in pairs]
-        packed[full[1]] = torch.cat(parts)
-    packed |= {name: given[name] for name in full[2:] if name in given}
-    return _from_packed(packed, full, context_length, qkv_bias)
+    require(isinstance(state, Mapping), STATE_DICT, state=state)
+    traces += [name for name in state if _sounds_rotary(name)]
+    require(not traces, NO_ROTARY, traces=", ".join(traces))
+    parts = _read(layout, state, prefix)
+    if qkv_bias is False and parts.bias is not None:
+        largest = parts.bias.abs().max().item()
+        names = ", ".join(f"{name}bias" for name in layout.qkv)
+        require(largest == 0, ZERO, names=names, largest=largest)
+        parts = parts._replace(bias=None)
+    ours = _write(OURS, parts)
+    if context_length is None:
+        return ours
+    validate.sizes(context_length=context_length)
+    return {"mask": causal_mask(context_length).to(parts.weight), **ours}
 
 
-def to_separate(
-    state: Mapping[str, torch.Tensor],
-    names: tuple[str, str, str, str] = SEPARATE,
-    prefix: str = "",
+def from_ours(
+    state: State | nn.Module, layout: Layout, prefix: str = ""
 ) -> dict[str, torch.Tensor]:
-    """Convert our weights into three linear layers and an output layer of any names.
+    """Convert our weights into another layout.
 
     Args:
-        state: a state dict in our layout.
-        names: what to call the layers for queries, keys, values and the output.
+        state: a state dict in our layout, or a layer of ours.
+        layout: how to store the layer.
         prefix: what to put before each name.
 
     Returns:
-        The weights and biases of the four layers; no biases where ours has none.
+        A state dict with copies of the weights.
 
     Raises:
-        KeyError, TypeError, ValueError: ``state`` is not in our layout.
+        KeyError, TypeError, ValueError: ``state`` is not in our layout, or the other
+            one has no place for grouped heads, for d_in ≠ d_out, or for an output
+            projection.
 
     Example:
+        ``nn.MultiheadAttention`` has no mask of its own: give it one in each call.
+
+        >>> import torch
         >>> from attention import MultiHeadAttention, convert
-        >>> layer = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
-        >>> list(convert.to_separate(layer.state_dict(), prefix="attn."))[:2]
-        ['attn.q_proj.weight', 'attn.k_proj.weight']
-    """
-    _to_packed(state)
-    separate = {}
-    for kind in ("weight", "bias"):
-        for ours, theirs in zip((*PROJECTIONS, "out_proj"), names, strict=True):
-            if f"{ours}.{kind}" in state:
-                separate[f"{prefix}{theirs}.{kind}"] = _copy(state[f"{ours}.{kind}"])
-    return separate
-
-
-def from_wrapper(
-    state: Mapping[str, torch.Tensor], prefix: str = ""
-) -> dict[str, torch.Tensor]:
-    """Convert the heads of :class:`~attention.MultiHeadAttentionWrapper` into ours.
-
-    The wrapper has no output projection. Ours becomes the identity, so that both
-    compute the same.
-
-    Args:
-        state: its state dict.
-        prefix: what the names of this layer start with.
-
-    Returns:
-        A state dict in our layout, with d_out = h · d_head.
-
-    Raises:
-        KeyError, TypeError, ValueError: as in :func:`from_torch`.
-
-    Example:
-        >>> from attention import MultiHeadAttention, MultiHeadAttentionWrapper, convert
-        >>> wrapper = MultiHeadAttentionWrapper(3, 2, 8, 0.0, num_heads=3)
-        >>> state = convert.from_wrapper(wrapper.state_dict())
-        >>> MultiHeadAttention(3, 6, 8, 0.0, num_heads=3).load_state_dict(state)
+        >>> ours = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
+        >>> theirs = torch.nn.MultiheadAttention(6, 3)
+        >>> theirs.load_state_dict(convert.from_ours(ours, convert.TORCH))
         <All keys matched successfully>
     """
-    validate.state_dict(state)
-    num_heads = 0
-    while f"{prefix}heads.{num_heads}.W_query.weight" in state:
-        num_heads += 1
-    kinds = (
-        ["weight", "bias"] if f"{prefix}heads.0.W_query.bias" in state else ["weight"]
-    )
-    layers = [f"{name}.{kind}" for kind in kinds for name in PROJECTIONS]
-    heads = [f"heads.{i}." for i in range(max(num_heads, 1))]
-    required = [head + name for head in heads for name in (*layers, "mask")]
-    given = validate.checkpoint(state, prefix, required)
-    for head in heads:
-        for name in layers:
-            shape = tuple(given[heads[0] + name].shape)
-            validate.weight_shape(head + name, given[head + name], shape)
-
-    ours = {"mask": given["heads.0.mask"].clone()}
-    for name in layers:
-        ours[name] = torch.cat([given[head + name] for head in heads])
-    weight = ours["W_query.weight"]
-    ours["out_proj.weight"] = torch.eye(len(weight)).to(weight)
-    ours["out_proj.bias"] = weight.new_zeros(len(weight))
-    return ours
+    return _write(layout, _read(OURS, state), prefix)
 
 
-def to_wrapper(
-    state: Mapping[str, torch.Tensor], num_heads: int
-) -> dict[str, torch.Tensor]:
-    """Convert our weights into h heads of the wrapper.
+class _Parts(NamedTuple):
+    """One layer, whatever its layout: rows are queries, then keys, then values."""
 
-    Args:
-        state: a state dict in our layout with its mask, whose ``out_proj`` is the
-            identity, since the wrapper has none.
-        num_heads: h, a divisor of d_out.
+    weight: torch.Tensor  # (d_out + 2 · d_kv, d_in)
+    bias: torch.Tensor | None  # (d_out + 2 · d_kv,)
+    out_weight: torch.Tensor  # (d_out, d_out)
+    out_bias: torch.Tensor  # (d_out,)
 
-    Returns:
-        The state dict of ``MultiHeadAttentionWrapper(d_in, d_out // num_heads, …)``.
-
-    Raises:
-        KeyError, TypeError, ValueError: ``state`` is not in our layout, or its
-            ``out_proj`` changes anything.
-
-    Example:
-        >>> from attention import MultiHeadAttentionWrapper, convert
-        >>> wrapper = MultiHeadAttentionWrapper(3, 2, 8, 0.0, num_heads=3)
-        >>> state = convert.from_wrapper(wrapper.state_dict())
-        >>> wrapper.load_state_dict(convert.to_wrapper(state, num_heads=3))
-        <All keys matched successfully>
-    """
-    _, _, out_weight, out_bias = _to_packed(state, "the wrapper", mask_required=True)
-    validate.sizes(num_heads=num_heads)
-    validate.divisible(len(out_weight), num_heads)
-    identity = torch.eye(len(out_weight)).to(out_weight)
-    if not torch.equal(out_weight, identity) or out_bias.any():
-        raise ValueError(
-            "the wrapper has no output projection, but out_proj here is not the "
-            "identity with a bias of zero, so its heads would compute something else. "
-            "Keep MultiHeadAttention for these weights."
-        )
-    wrapper = {}
-    for i in range(num_heads):
-        wrapper[f"heads.{i}.mask"] = state["mask"].clone()
-        for name, tensor in state.items():
-            if name.startswith(PROJECTIONS):
-                wrapper[f"heads.{i}.{name}"] = tensor.chunk(num_heads)[i].clone()
-    return wrapper
+    def widths(self) -> tuple[int, int]:
+        """Give d_out and d_kv."""
+        d_out = len(self.out_weight)
+        return d_out, (len(self.weight) - d_out) // 2
 
 
-def ungroup_heads(
-    state: Mapping[str, torch.Tensor], num_heads: int
-) -> dict[str, torch.Tensor]:
+def _read(layout: Layout, state: State | nn.Module, prefix: str = "") -> _Parts:
+    state = state.state_dict() if isinstance(state, nn.Module) else state
+    given = _tensors(layout, state, prefix)
+    for name, tensor in given.items():
+        if name.endswith("weight"):
+            require(tensor.dim() == 2, MATRIX, name=name, shape=_shape(tensor))
+            given[name] = tensor.t() if layout.transposed else tensor
+    weights = [given[f"{name}weight"] for name in layout.qkv]
+    packed = _stack(layout, weights, weights, "weight")
+    d_out = len(packed) // 3
+    out_weight, out_bias = torch.eye(d_out).to(packed), packed.new_zeros(d_out)
+    if layout.out is not None:
+        out_weight = given[f"{layout.out}weight"]
+        _check_rows(layout, packed, out_weight)
+        out_bias = _or_zeros(given.get(f"{layout.out}bias"), out_weight)
+        _check_shape(f"{layout.out}bias", out_bias, (len(out_weight),))
+    biases, bias = [given.get(f"{name}bias") for name in layout.qkv], None
+    if any(b is not None for b in biases):
+        full = [_or_zeros(b, w) for b, w in zip(biases, weights, strict=True)]
+        bias = _stack(layout, weights, full, "bias")
+    return _Parts(packed, bias, out_weight, out_bias)
+
+
+def _write(layout: Layout, parts: _Parts, prefix: str = "") -> dict[str, torch.Tensor]:
+    (d_out, d_kv), d_in = parts.widths(), parts.weight.shape[1]
+    facts = {"owner": layout.owner, "d_in": d_in, "d_out": d_out, "d_kv": d_kv}
+    require(layout.grouped or d_kv == d_out, UNGROUPED, **facts)
+    require(not layout.square or d_in == d_out, SQUARE, **facts)
+    heads = max(len(layout.qkv) // 3, 1)  # names for the queries, for the keys, …
+    rows = [width // heads for width in (d_out, d_kv, d_kv) for _ in range(heads)]
+    if len(layout.qkv) == 1:
+        rows = [len(parts.weight)]
+    bias = parts.bias
+    if bias is None and layout.biases:
+        bias = parts.weight.new_zeros(len(parts.weight))
+    written = {}
+    for kind, packed in (("weight", parts.weight), ("bias", bias)):
+        if packed is not None:
+            if layout.by_head is not None:
+                packed = _swap_blocks(layout, packed, 3, layout.by_head)
+            for name, part in zip(layout.qkv, torch.split(packed, rows), strict=True):
+                written[name + kind] = part
+    if layout.out is None:
+        identity = torch.eye(d_out).to(parts.out_weight)
+        same = torch.equal(parts.out_weight, identity) and not parts.out_bias.any()
+        require(same, IDENTITY, **facts)
+    else:
+        written[f"{layout.out}weight"] = parts.out_weight
+        written[f"{layout.out}bias"] = parts.out_bias
+    if layout.transposed:
+        written = {n: w.t() if w.dim() == 2 else w for n, w in written.items()}
+    return {prefix + name: _copy(tensor) for name, tensor in written.items()}
+
+
+def _tensors(layout: Layout, state: State, prefix: str) -> dict[str, torch.Tensor]:
+    """Take the tensors of one layer out of a state dict, without prefix."""
+    require(isinstance(state, Mapping), STATE_DICT, state=state)
+    names = [*layout.qkv, *([] if layout.out is None else [layout.out])]
+    required, biases = [f"{n}weight" for n in names], [f"{n}bias" for n in names]
+    known = {*required, *biases, *layout.ignored}
+    given = {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
+    given = {
+        k: v for k, v in given.items() if k in known or k.startswith(layout.within)
+    }
+    of_qkv = biases[: len(layout.qkv)]
+    if not layout.own_biases and any(name in given for name in of_qkv):
+        required += of_qkv
+    missing = [name for name in required if name not in given]
+    unknown = [name for name in given if name not in known]
+    lists = {"required": required, "missing": missing, "unknown": unknown}
+    told = {key: _joined(prefix + name for name in n) for key, n in lists.items()}
+    require(not missing and not unknown, NAMES, **told)
+    for name, tensor in given.items():
+        advice = "Pass layer.state_dict()."
+        validate.instance(prefix + name, tensor, torch.Tensor, advice)
+    return {name: given[name] for name in given if name not in layout.ignored}
+
+
+def _stack(
+    layout: Layout, weights: list[torch.Tensor], each: list[torch.Tensor], kind: str
+) -> torch.Tensor:
+    """Join the parts of queries, keys and values, in the order of our rows."""
+    first_key = len(each) // 3  # before it are queries
+    for i, (name, part) in enumerate(zip(layout.qkv, each, strict=True)):
+        like = weights[0 if i < first_key else first_key]
+        expected = (len(like), weights[0].shape[1])
+        _check_shape(name + kind, part, expected if kind == "weight" else expected[:1])
+    packed = torch.cat(each).detach()
+    if layout.by_head is not None:
+        packed = _swap_blocks(layout, packed, layout.by_head, 3)
+    return packed
+
+
+def _check_rows(layout: Layout, packed: torch.Tensor, out_weight: torch.Tensor) -> None:
+    (rows, d_in), d_out = packed.shape, len(out_weight)
+    out = f"{layout.out}weight"
+    _check_shape(out, out_weight, (d_out, d_out))
+    d_kv, odd = divmod(rows - d_out, 2)
+    groups = 0 < d_kv <= d_out and d_out % d_kv == 0
+    fits = not odd and (groups if layout.grouped else d_kv == d_out)
+    told = {"name": _joined(f"{name}weight" for name in layout.qkv), "out": out}
+    told["or_fewer"] = ", or fewer with grouped heads" if layout.grouped else ""
+    require(fits, STACKED, rows=rows, d_out=d_out, full=3 * d_out, **told)
+    fits = not layout.square or d_in == d_out
+    require(fits, SQUARE, owner=layout.owner, d_in=d_in, d_out=d_out)
+
+
+def _check_shape(name: str, tensor: torch.Tensor, expected: tuple[int, ...]) -> None:
+    shape = _shape(tensor)
+    require(shape == expected, SHAPE, name=name, expected=expected, shape=shape)
+
+
+def _swap_blocks(
+    layout: Layout, rows: torch.Tensor, outer: int, inner: int
+) -> torch.Tensor:
+    # (outer, inner, d_head, …) -> (inner, outer, d_head, …), all but … in one axis
+    blocks = f"3 for each of {layout.by_head} heads"
+    told = {"name": f"{layout.qkv[0]}weight", "shape": _shape(rows), "blocks": blocks}
+    require(len(rows) % (outer * inner) == 0, BLOCKS, **told)
+    return _in_blocks(rows, outer, inner).transpose(0, 1).flatten(0, 2)
+
+
+def _in_blocks(rows: torch.Tensor, *blocks: int) -> torch.Tensor:
+    # (n · …, d_in) -> (blocks, the rest of n, d_in); a bias has no d_in
+    return rows.reshape(*blocks, -1, *rows.shape[1:])
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape)
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
+def _or_zeros(bias: torch.Tensor | None, weight: torch.Tensor) -> torch.Tensor:
+    return weight.new_zeros(len(weight)) if bias is None else bias
+
+
+# Grouped heads ------------------------------------------------------------------------
+
+
+def ungroup_heads(state: State, num_heads: int) -> dict[str, torch.Tensor]:
     """Give each query head its own copy of the key and value head that it shares.
 
-    The function stays the same. Every other layout here but the combined one needs
-    this before it can take grouped heads.
+    The function stays the same. Layouts without grouped heads need this first.
 
     Args:
         state: a state dict of ``FusedMultiHeadAttention`` with ``num_kv_heads``.
@@ -517,7 +517,7 @@ def ungroup_heads(
 
 
 def group_heads(
-    state: Mapping[str, torch.Tensor], num_heads: int, num_kv_heads: int
+    state: State, num_heads: int, num_kv_heads: int
 ) -> dict[str, torch.Tensor]:
     """Replace groups of key and value heads by their mean.
 
@@ -546,7 +546,7 @@ def group_heads(
     """
     given = _count_kv_heads(state, num_heads)
     validate.sizes(num_kv_heads=num_kv_heads)
-    validate.kv_heads(given, num_kv_heads)
+    validate.divisible(key_heads=given, num_kv_heads=num_kv_heads)
 
     def mean(heads: torch.Tensor) -> torch.Tensor:
         # (h_given, d_head, …) -> (h_kv, group, d_head, …) -> (h_kv, d_head, …)
@@ -555,72 +555,18 @@ def group_heads(
     return _change_kv_heads(state, given, mean)
 
 
-def _from_packed(
-    given: Mapping[str, torch.Tensor],
-    names: Sequence[str],
-    context_length: int | None,
-    qkv_bias: bool | None,
-) -> dict[str, torch.Tensor]:
-    """Split a packed weight and bias by rows and put our names on the parts."""
-    weight, out_weight = given[names[0]], given[names[2]]
-    bias, out_bias = given.get(names[1]), given.get(names[3])
-    validate.packed(names, weight, bias, out_weight, out_bias)
-    d_out = len(out_weight)
-    d_kv = (len(weight) - d_out) // 2
-    rows = [d_out, d_kv, d_kv]
-    if qkv_bias is False and bias is not None:
-        validate.zero(names[1], bias)
-        bias = None
-    ours: dict[str, torch.Tensor] = {}
-    if context_length is not None:
-        validate.sizes(context_length=context_length)
-        ours["mask"] = torch.ones(context_length, context_length).triu(1).to(weight)
-    for kind, packed in (("weight", weight), ("bias", bias)):
-        if packed is not None:
-            for name, part in zip(PROJECTIONS, torch.split(packed, rows), strict=True):
-                ours[f"{name}.{kind}"] = _copy(part)
-    ours["out_proj.weight"] = _copy(out_weight)
-    ours["out_proj.bias"] = _copy(_or_zeros(out_bias, out_weight))
-    return ours
-
-
-def _to_packed(
-    state: Mapping[str, torch.Tensor],
-    ungrouped: str | None = None,
-    mask_required: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor, torch.Tensor]:
-    """Stack our three projections; say who cannot take grouped heads, if so."""
-    weights = [f"{name}.weight" for name in PROJECTIONS]
-    biases = [f"{name}.bias" for name in PROJECTIONS]
-    required = [*weights, "out_proj.weight", "out_proj.bias"]
-    required += ["mask"] if mask_required else []
-    given = validate.checkpoint(state, "", required, ("mask", *biases))
-    has_bias = any(name in given for name in biases)
-    if has_bias:
-        validate.checkpoint(state, "", [*required, *biases], ("mask",))
-    validate.our_layout(given, ungrouped)
-    weight = torch.cat([given[name] for name in weights]).detach()
-    bias = torch.cat([given[name] for name in biases]).detach() if has_bias else None
-    return weight, bias, _copy(given["out_proj.weight"]), _copy(given["out_proj.bias"])
-
-
-def _swap_blocks(name: str, rows: torch.Tensor, outer: int, inner: int) -> torch.Tensor:
-    # (outer, inner, d_head, …) -> (inner, outer, d_head, …), all but … in one axis
-    validate.block_rows(name, rows, outer, inner)
-    return _in_blocks(rows, outer, inner).transpose(0, 1).flatten(0, 2)
-
-
-def _count_kv_heads(state: Mapping[str, torch.Tensor], num_heads: int) -> int:
-    _to_packed(state)
+def _count_kv_heads(state: State, num_heads: int) -> int:
+    d_out, d_kv = _read(OURS, state).widths()
     validate.sizes(num_heads=num_heads)
-    d_out, d_kv = len(state["W_query.weight"]), len(state["W_key.weight"])
-    validate.divisible(d_out, num_heads)
-    validate.block_rows("W_key.weight", state["W_key.weight"], 1, d_out // num_heads)
-    return d_kv // (d_out // num_heads)
+    validate.divisible(d_out=d_out, num_heads=num_heads)
+    told = {"name": "W_key.weight", "shape": _shape(state["W_key.weight"])}
+    d_head = d_out // num_heads
+    require(d_kv % d_head == 0, BLOCKS, blocks=f"{d_head} in each", **told)
+    return d_kv // d_head
 
 
 def _change_kv_heads(
-    state: Mapping[str, torch.Tensor],
+    state: State,
     num_kv_heads: int,
     change: Callable[[torch.Tensor], torch.Tensor],
 ) -> dict[str, torch.Tensor]:
@@ -632,17 +578,7 @@ def _change_kv_heads(
     return changed
 
 
-def _in_blocks(rows: torch.Tensor, *blocks: int) -> torch.Tensor:
-    # (n · …, d_in) -> (blocks, the rest of n, d_in); a bias has no d_in
-    return rows.reshape(*blocks, -1, *rows.shape[1:])
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
-
-
-def _or_zeros(bias: torch.Tensor | None, weight: torch.Tensor) -> torch.Tensor:
-    return weight.new_zeros(len(weight)) if bias is None else bias
+# Rotary positions ---------------------------------------------------------------------
 
 
 def _rotary_parts(model: nn.Module) -> list[str]:

@@ -10,9 +10,39 @@ from torch.nn import functional as F
 
 from attention import validate
 from attention.cache import KeyValueCache
+from attention.functional import causal_mask
+from attention.validate import Condition, require
 
 # Since 2.5 the kernel lets several query heads read one key head without a copy.
 SHARES_HEADS = torch.__version__ >= "2.5"
+
+ONE_SOURCE = Condition(
+    ValueError,
+    "cache and memory cannot be given together: a cache keeps the tokens of x, but "
+    "memory takes their place. Pass one of the two.",
+)
+CAUSAL = Condition(
+    ValueError,
+    "this layer has causal=False, so every new token changes what the earlier ones see,"
+    " and nothing can be cached. Leave cache out, or build the layer with causal=True.",
+)
+MEMORY = Condition(
+    ValueError,
+    "memory must have the shape (b, t_k, d_in) with b={b} as in x, d_in={d_in} and at "
+    "least one token, but got {shape}. Pass one sequence of token vectors for each "
+    "sequence of x.",
+)
+BOOLEANS = Condition(
+    TypeError,
+    "key_padding_mask must hold booleans, but its dtype is {dtype}. True means padding,"
+    " so a mask of 1 for real tokens becomes (mask == 0).",
+)
+PADDING = Condition(
+    ValueError,
+    "key_padding_mask must have the shape (b, t_k) = {expected}, but got {shape}. It "
+    "covers every key: the tokens of x, of memory in its place, or of the cache and "
+    "then x.",
+)
 
 
 class FusedMultiHeadAttention(nn.Module):
@@ -45,8 +75,7 @@ class FusedMultiHeadAttention(nn.Module):
         qkv_bias: whether the query, key and value projections add a bias.
         num_kv_heads: h_kv, the number of key and value heads, a divisor of
             ``num_heads``; ``None`` means as many as query heads.
-        causal: ``False`` lets every token see all others, as an encoder does; the
-            state dict then holds no mask.
+        causal: ``False`` lets every token see all others, as an encoder does.
 
     Attributes:
         W_query: ``nn.Linear(d_in, d_out)``, made first.
@@ -61,7 +90,8 @@ class FusedMultiHeadAttention(nn.Module):
             ``dropout`` is outside [0, 1).
 
     Example:
-        The same state dict, and the same result.
+        It loads the state dict of the listing, and gives the same result. Its own
+        state dict holds no mask; the listing does not miss it.
 
         >>> import attention, torch
         >>> listing = attention.MultiHeadAttention(3, 6, 8, 0.0, num_heads=3)
@@ -89,8 +119,8 @@ class FusedMultiHeadAttention(nn.Module):
             num_kv_heads = num_heads
         validate.sizes(d_in=d_in, d_out=d_out, context_length=context_length)
         validate.sizes(num_heads=num_heads, num_kv_heads=num_kv_heads)
-        validate.divisible(d_out, num_heads)
-        validate.kv_heads(num_heads, num_kv_heads)
+        validate.divisible(d_out=d_out, num_heads=num_heads)
+        validate.divisible(num_heads=num_heads, num_kv_heads=num_kv_heads)
         validate.dropout_rate(dropout)
         self.d_out = d_out
         self.num_heads = num_heads
@@ -156,7 +186,8 @@ class FusedMultiHeadAttention(nn.Module):
         keys = self._split(self.W_key(source), self.num_kv_heads)
         values = self._split(self.W_value(source), self.num_kv_heads)
         if cache is not None:
-            keys, values = cache.append(self, keys, values)  # (b, h_kv, t_k, d_head)
+            # (b, h_kv, t, d_head) -> (b, h_kv, t_k, d_head)
+            keys, values = cache.append(self, keys, values, self.context_length)
 
         causal = self.causal and memory is None
         options = _what_is_seen(queries, keys, causal, key_padding_mask)
@@ -184,72 +215,29 @@ class FusedMultiHeadAttention(nn.Module):
         if cache is not None:
             advice = "Pass cache=KeyValueCache(), one for each layer."
             validate.instance("cache", cache, KeyValueCache, advice)
+            require(memory is None, ONE_SOURCE)
+            require(self.causal, CAUSAL)
         if memory is not None:
-            validate.memory(memory, x, self.W_key.in_features)
-        if cache is not None and memory is not None:
-            raise ValueError(
-                "cache and memory cannot be given together: a cache keeps the tokens "
-                "of x, but memory takes their place. Pass one of the two."
-            )
-        if cache is not None and not self.causal:
-            raise ValueError(
-                "this layer has causal=False, so every new token changes what the "
-                "earlier ones see, and nothing can be cached. Leave cache out, or "
-                "build the layer with causal=True."
-            )
+            advice = "Pass token vectors (b, t_k, d_in)."
+            validate.instance("memory", memory, torch.Tensor, advice)
+            validate.floats("memory", memory, "Convert it with memory.float().")
+            d_in, shape = self.W_key.in_features, tuple(memory.shape)
+            fits = len(shape) == 3 and (shape[0], shape[2]) == (len(x), d_in)
+            require(fits and shape[1] > 0, MEMORY, b=len(x), d_in=d_in, shape=shape)
 
     def _split(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
         # (b, t, n · d_head) -> (b, t, n, d_head) -> (b, n, t, d_head)
         b, num_tokens, _ = x.shape
         return x.view(b, num_tokens, num_heads, self.head_dim).transpose(1, 2)
 
-    # MultiHeadAttention keeps its mask as a buffer, so its checkpoints hold a `mask`
-    # and a strict load asks for one. This class needs none, and a t × t buffer is
-    # what it sets out to avoid. So it writes the mask on saving, and on loading
-    # checks it and lets it go: either class loads what the other has saved.
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        if not self.causal:
-            return
-        weight = self.W_query.weight
-        mask = _causal_mask(self.context_length, weight.device)
-        destination[prefix + "mask"] = mask.to(weight.dtype)
-
     def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: dict[str, Any], prefix: str, *rest: Any
     ) -> None:
-        # The caller hands over a dict of its own, so popping changes no checkpoint.
-        key = prefix + "mask"
-        mask = state_dict.pop(key, None)
-        if mask is not None:
-            expected = self.context_length
-            error_msgs += validate.saved_mask(key, mask, expected, self.causal)
-        elif strict and self.causal:
-            missing_keys.append(key)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
-
-
-def _causal_mask(num_tokens: int, device: torch.device) -> torch.Tensor:
-    # (t, t), True = future
-    return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).triu(1)
+        # MultiHeadAttention saves its mask. This class needs none: a t × t tensor is
+        # what it sets out to avoid. The dict is this call's own, so popping changes
+        # no checkpoint.
+        state_dict.pop(prefix + "mask", None)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def _what_is_seen(
@@ -269,10 +257,17 @@ def _what_is_seen(
     if causal and t_q > 1:  # a single token after a cache is the newest: it sees all
         # is_causal would align query 0 with key 0, but after a cache query 0 is at
         # position t_k - t_q.
-        seen = torch.ones(t_q, t_k, dtype=torch.bool, device=queries.device)
-        seen = seen.tril(t_k - t_q)
+        seen = ~causal_mask(t_q, t_k, queries.device)
     if key_padding_mask is not None:
-        validate.key_padding(key_padding_mask, b, t_k)
+        _check_padding(key_padding_mask, (b, t_k))
         real = ~key_padding_mask[:, None, None]  # (b, 1, 1, t_k)
         seen = real if seen is None else seen & real
     return {"attn_mask": seen}
+
+
+def _check_padding(mask: torch.Tensor, expected: tuple[int, int]) -> None:
+    advice = "Pass booleans (b, t_k), True where a token is padding."
+    validate.instance("key_padding_mask", mask, torch.Tensor, advice)
+    require(mask.dtype == torch.bool, BOOLEANS, dtype=mask.dtype)
+    shape = tuple(mask.shape)
+    require(shape == expected, PADDING, expected=expected, shape=shape)

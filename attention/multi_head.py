@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from attention import validate
+from attention.base import CausalModule
 from attention.causal import CausalAttention
 from attention.types import Call
 
@@ -78,7 +79,7 @@ class MultiHeadAttentionWrapper(nn.Module):
         return torch.cat([head(x) for head in self.heads], dim=-1)  # (b, t, h · d_out)
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(CausalModule):
     """Causal multi-head attention with one projection that is split into heads.
 
     Section 3.6.2; Vaswani et al. (2017), section 3.2.2. Here ``d_out`` is the width
@@ -114,7 +115,6 @@ class MultiHeadAttention(nn.Module):
         torch.Size([1, 8, 6])
     """
 
-    mask: torch.Tensor
     __call__: Call
 
     def __init__(
@@ -129,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         validate.sizes(d_in=d_in, d_out=d_out, context_length=context_length)
         validate.sizes(num_heads=num_heads)
-        validate.divisible(d_out, num_heads)
+        validate.divisible(d_out=d_out, num_heads=num_heads)
         validate.dropout_rate(dropout)
         self.d_out = d_out
         self.num_heads = num_heads
@@ -141,7 +141,6 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
         self.register_buffer("mask", mask)
-        validate.mask_on_load(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Give each token a context vector that all heads have contributed to.

@@ -32,6 +32,27 @@ from torch.distributed.tensor.parallel import (
 from attention import validate
 from attention.fused import FusedMultiHeadAttention
 from attention.multi_head import MultiHeadAttention
+from attention.validate import Condition, require
+
+GROUP = Condition(
+    RuntimeError,
+    "there is no process group. Start the program with torchrun --nproc-per-node=N "
+    'program.py, and call torch.distributed.init_process_group("gloo") in it first.',
+)
+ONE_DIMENSION = Condition(
+    ValueError,
+    "mesh must have one dimension, along which heads are split, but got {mesh.ndim}: "
+    '{mesh.mesh_dim_names}. Pass one of them by its name, such as mesh["heads"].',
+)
+OURS = Condition(
+    TypeError,
+    "layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
+    "{layer.__class__.__name__}. Pass the attention layers of a model one by one.",
+)
+WHOLE = Condition(
+    ValueError,
+    "layer must be whole, but it is split already. Build a new one to split it anew.",
+)
 
 Layer = TypeVar("Layer", MultiHeadAttention, FusedMultiHeadAttention)
 
@@ -48,7 +69,7 @@ def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
     Raises:
         RuntimeError: there is no process group.
     """
-    validate.process_group(dist.is_initialized())
+    require(dist.is_initialized(), GROUP)
     return init_device_mesh(
         device_type, (dist.get_world_size(),), mesh_dim_names=("heads",)
     )
@@ -83,19 +104,16 @@ def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
         ValueError: ``mesh`` has more dimensions, its size does not divide the heads,
             or the layer is split already.
     """
-    validate.process_group(dist.is_initialized())
+    require(dist.is_initialized(), GROUP)
     validate.instance("mesh", mesh, DeviceMesh, "Pass heads_mesh().")
-    validate.one_dimension(mesh)
-    if not isinstance(layer, MultiHeadAttention | FusedMultiHeadAttention):
-        raise TypeError(
-            f"layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
-            f"{type(layer).__name__}. Pass the attention layers of a model one by one."
-        )
-    if any(isinstance(p, DTensor) for p in layer.parameters()):
-        raise ValueError("layer is split already. Build a new one to split it anew.")
+    require(mesh.ndim == 1, ONE_DIMENSION, mesh=mesh)
+    known = isinstance(layer, MultiHeadAttention | FusedMultiHeadAttention)
+    require(known, OURS, layer=layer)
+    whole = not any(isinstance(p, DTensor) for p in layer.parameters())
+    require(whole, WHOLE)
     counts: list[str] = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
     for name in counts:
-        validate.heads_per_rank(name, getattr(layer, name), mesh.size())
+        validate.divisible(**{name: getattr(layer, name), "ranks": mesh.size()})
     rows, columns = ColwiseParallel(), RowwiseParallel()
     plan = {"W_query": rows, "W_key": rows, "W_value": rows, "out_proj": columns}
     parallelize_module(layer, mesh, plan)

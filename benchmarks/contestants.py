@@ -157,16 +157,16 @@ def build(name, b, t, device="cpu"):
         layer.load_state_dict(state)
     elif name in STEPS or name == "flex":
         layer = Combined(t, STEPS[name]) if name in STEPS else CombinedFlex(t, device)
-        layer.load_state_dict(convert.to_combined(state))
+        layer.load_state_dict(convert.from_ours(state, convert.combined()))
     elif name in ("torch", "torch_weights"):
         layer = TorchAttention(t, need_weights=name == "torch_weights")
-        layer.inner.load_state_dict(convert.to_torch(state))
+        layer.inner.load_state_dict(convert.from_ours(state, convert.TORCH))
     elif name == "wrapper":
         # The wrapper has no output projection; it gets one, to do the same work.
         wrapper = MultiHeadAttentionWrapper(D, D_HEAD, t, 0.0, HEADS)
         no_output = dict(state)
         no_output["out_proj.weight"] = torch.eye(D)
-        wrapper.load_state_dict(convert.to_wrapper(no_output, HEADS))
+        wrapper.load_state_dict(convert.from_ours(no_output, convert.wrapper(HEADS)))
         layer = nn.Sequential(wrapper, listing.out_proj)
     else:
         raise ValueError(f"there is no contestant called {name!r}. Pass {NAMES}.")

@@ -30,7 +30,8 @@ REFERENCING = "sphinxcontrib.bibtex.style.referencing"
 OUTSIDE = ("torch",)
 # docutils writes the first, which no longer exists and does not fit into a list.
 ENTRY_ROLES = ('role="doc-biblioentry"', 'role="listitem"')
-READ = ("attention", "attncheck", "attention.convert", "attention.parallel")
+READ = ("attention", "attncheck")
+READ += ("attention.functional", "attention.convert", "attention.parallel")
 
 
 class StandIn:

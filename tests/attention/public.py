@@ -6,11 +6,14 @@ only a person can write down, ``test_contract`` names what is missing.
 """
 
 import inspect
+import re
+import string
 
 import torch
 from torch import nn
 
 import attention
+from attention.validate import Condition
 
 PUBLIC = {name: getattr(attention, name) for name in attention.__all__}
 
@@ -35,8 +38,23 @@ WITH_BIAS = [name for name in LAYERS if "qkv_bias" in arguments(name)]
 REST = [name for name in PUBLIC if name not in {*LAYERS, *FUNCTIONS}]
 
 
+# What a test gives for each argument that has no default.
+GIVEN = {"d_in": 3, "d_out": 4, "context_length": 6, "dropout": 0.0, "num_heads": 2}
+
+
+def make(name, **given):
+    """Build a layer from ``given``, and from ``GIVEN`` where it says nothing."""
+    required = [n for n, p in arguments(name).items() if p.default is p.empty]
+    unknown = sorted(set(required) - set(GIVEN))
+    assert not unknown, (
+        f"{name} has an argument that no test knows: give it a value, as in "
+        f"{{{unknown[0]!r}: 2}}, in GIVEN in tests/attention/public.py."
+    )
+    return PUBLIC[name](**{n: GIVEN[n] for n in required} | given)
+
+
 def build(name, d_in=3, d_head=2, context_length=6, dropout=0.0, h=2, bias=False):
-    """Build a layer with heads d_head wide, its required arguments by position."""
+    """Build a layer with heads d_head wide."""
     joins = {"num_heads"} <= set(arguments(name)) and "Wrapper" not in name
     given = {
         "d_in": d_in,
@@ -46,12 +64,32 @@ def build(name, d_in=3, d_head=2, context_length=6, dropout=0.0, h=2, bias=False
         "num_heads": h,
         "qkv_bias": bias,
     }
-    required = [n for n, p in arguments(name).items() if p.default is p.empty]
-    unknown = set(required) - set(given)
-    assert not unknown, f"tests/attention/public.py has no value for {name}'s {unknown}"
-    chosen = [n for n in arguments(name) if n in given]
-    assert chosen[: len(required)] == required
-    return PUBLIC[name](*(given[n] for n in chosen))
+    return make(name, **{n: v for n, v in given.items() if n in arguments(name)})
+
+
+def sizes(name):
+    """Name the arguments that must be positive integers."""
+    return [n for n, p in arguments(name).items() if p.annotation in (int, "int")]
+
+
+def conditions(*modules):
+    """Give everything that modules require of their input, by name."""
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Condition)
+    }
+
+
+def says(condition, message):
+    """Tell whether a message is the sentence of a condition, filled with facts."""
+    parts = string.Formatter().parse(condition.sentence)
+    pattern = "".join(
+        re.escape(text) + ("(.*)" if field is not None else "")
+        for text, field, *_ in parts
+    )
+    return re.fullmatch(pattern, message, re.DOTALL) is not None
 
 
 def parts_of(layer):

@@ -85,7 +85,9 @@ def to_transformers(state, n_layers):
         ours, theirs = f"trf_blocks.{i}.", f"h.{i}."
         att = {k.removeprefix(f"{ours}att."): v for k, v in state.items()
                if k.startswith(f"{ours}att.")}  # fmt: skip
-        turned |= convert.to_gpt2(att, prefix=f"transformer.{theirs}attn.")
+        turned |= convert.from_ours(
+            att, convert.GPT2, prefix=f"transformer.{theirs}attn."
+        )
         for a, b in (("norm1", "ln_1"), ("norm2", "ln_2")):
             pairs |= {f"{ours}{a}.{p}": f"{theirs}{b}.{p}" for p in ("weight", "bias")}
         for a, b in (("ff.0", "mlp.c_fc"), ("ff.2", "mlp.c_proj")):

@@ -1,15 +1,22 @@
-"""Weights from and to other layouts: the same outputs, exact round trips."""
+"""Weights from and to other layouts: the same numbers, and the same outputs.
+
+Each layout is written down twice here, independent of the package: how it stores a
+layer, and how a layer computes from it.
+"""
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from attention import (
     FusedMultiHeadAttention,
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
     convert,
+    validate,
 )
+from tests.attention.public import conditions, says
 
 pytestmark = pytest.mark.package
 
@@ -19,19 +26,161 @@ T, CONTEXT = 7, 9
 SIZES = [(8, 2), (12, 3), (20, 4), (6, 1), (5, 5)]
 
 
-def our_layer(d, h, qkv_bias=True, d_in=None, seed=0):
+# How each layout stores a layer, and computes with it ---------------------------------
+
+
+def layer_of_random_numbers(d, d_in, seed=0, bias=True):
+    """Draw a layer in our layout, biases too."""
     torch.manual_seed(seed)
-    layer = MultiHeadAttention(d_in or d, d, CONTEXT, 0.0, h, qkv_bias)
-    for name, parameter in layer.named_parameters():
-        if name.endswith("bias"):
-            nn.init.normal_(parameter)
-    return layer.eval()
+    ours = {
+        f"W_{part}.weight": torch.randn(d, d_in) for part in ("query", "key", "value")
+    }
+    if bias:
+        ours |= {f"W_{p}.bias": torch.randn(d) for p in ("query", "key", "value")}
+    return ours | {
+        "out_proj.weight": torch.randn(d, d),
+        "out_proj.bias": torch.randn(d),
+    }
 
 
-def load(state, d, h, qkv_bias=True, d_in=None):
-    layer = MultiHeadAttention(d_in or d, d, CONTEXT, 0.0, h, qkv_bias)
-    layer.load_state_dict(state, strict=True)
-    return layer.eval()
+def rows(ours, kind):
+    return [ours[f"W_{part}.{kind}"] for part in ("query", "key", "value")]
+
+
+def kinds(ours):
+    return [kind for kind in ("weight", "bias") if f"W_key.{kind}" in ours]
+
+
+def named(ours, qkv, out, pack):
+    """Store the parts, joined by ``pack``, under the names of two linear layers."""
+    theirs = {f"{qkv}{kind}": pack(rows(ours, kind)) for kind in kinds(ours)}
+    return theirs | {
+        f"{out}{kind}": ours[f"out_proj.{kind}"] for kind in ("weight", "bias")
+    }
+
+
+def by_head(parts, h):
+    """Stack q, k and v of head 0, then of head 1."""
+    heads = [part.chunk(h) for part in parts]
+    return torch.cat([heads[part][i] for i in range(h) for part in range(3)])
+
+
+def store_torch(ours, h):
+    return named(ours, "in_proj_", "out_proj.", torch.cat)
+
+
+def store_gpt2(ours, h):
+    theirs = named(ours, "c_attn.", "c_proj.", torch.cat)
+    return {name: t.t() if t.dim() == 2 else t for name, t in theirs.items()}
+
+
+def store_combined(ours, h):
+    return named(ours, "Wqkv.", "proj.", torch.cat)
+
+
+def store_by_head(ours, h):
+    return named(ours, "qkv.", "out_proj.", lambda parts: by_head(parts, h))
+
+
+NAMES = ("att.query", "att.key", "att.value", "dense")
+
+
+def store_separate(ours, h):
+    old = ("W_query", "W_key", "W_value", "out_proj")
+    return {
+        f"{new}.{kind}": ours[f"{name}.{kind}"]
+        for name, new in zip(old, NAMES, strict=True)
+        for kind in ("weight", "bias")
+        if f"{name}.{kind}" in ours
+    }
+
+
+def store_wrapper(ours, h):
+    return {
+        f"heads.{i}.{name}": tensor.chunk(h)[i]
+        for i in range(h)
+        for name, tensor in ours.items()
+        if name.startswith("W_")
+    }
+
+
+def attend(q, k, v, h):
+    """Split into heads, attend causally, and join."""
+    q, k, v = (part.unflatten(-1, (h, -1)).transpose(1, 2) for part in (q, k, v))
+    context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return context.transpose(1, 2).flatten(2)
+
+
+def linear(x, state, name):
+    return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+
+
+def compute_torch(x, state, h):
+    layer = nn.MultiheadAttention(x.shape[-1], h, batch_first=True).eval()
+    layer.load_state_dict(state)
+    mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+    return layer(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+
+def compute_gpt2(x, state, h):
+    qkv = x @ state["c_attn.weight"] + state["c_attn.bias"]  # (b, t, 3 · d)
+    context = attend(*qkv.chunk(3, dim=-1), h)
+    return context @ state["c_proj.weight"] + state["c_proj.bias"]
+
+
+def compute_combined(x, state, h):
+    context = attend(*linear(x, state, "Wqkv").chunk(3, dim=-1), h)
+    return linear(context, state, "proj")
+
+
+def compute_by_head(x, state, h):
+    qkv = linear(x, state, "qkv").unflatten(-1, (h, 3, -1))  # (b, t, h, 3, d_head)
+    context = attend(*(qkv[:, :, :, part].flatten(2) for part in range(3)), h)
+    return linear(context, state, "out_proj")
+
+
+def compute_separate(x, state, h):
+    context = attend(*(linear(x, state, name) for name in NAMES[:3]), h)
+    return linear(context, state, NAMES[3])
+
+
+def compute_wrapper(x, state, h):
+    heads = [
+        attend(
+            *(linear(x, state, f"heads.{i}.W_{n}") for n in ("query", "key", "value")),
+            1,
+        )
+        for i in range(h)
+    ]
+    return torch.cat(heads, dim=-1)
+
+
+# The layout for h heads, how it stores and computes, and whether d_in may differ.
+LAYOUTS = {
+    "torch": (lambda h: convert.TORCH, store_torch, compute_torch, False),
+    "GPT-2": (lambda h: convert.GPT2, store_gpt2, compute_gpt2, True),
+    "combined": (
+        lambda h: convert.combined(("Wqkv", "proj")),
+        store_combined, compute_combined, True,
+    ),
+    "by head": (
+        lambda h: convert.combined(num_heads=h), store_by_head, compute_by_head, True,
+    ),
+    "separate": (
+        lambda h: convert.separate(NAMES), store_separate, compute_separate, True,
+    ),
+    "wrapper": (convert.wrapper, store_wrapper, compute_wrapper, True),
+}  # fmt: skip
+EVERY_LAYOUT = pytest.mark.parametrize("name", LAYOUTS)
+
+
+def drawn(name, d, h, bias=True):
+    """Give a layer in our layout, the same in another, and that layout."""
+    layout, store, _, free = LAYOUTS[name]
+    ours = layer_of_random_numbers(d, d + 2 if free else d, bias=bias)
+    if name == "wrapper":
+        ours |= {"out_proj.weight": torch.eye(d), "out_proj.bias": torch.zeros(d)}
+    return ours, store(ours, h), layout(h)
 
 
 def same(a, b):
@@ -41,137 +190,123 @@ def same(a, b):
         assert torch.equal(a[name], b[name]), name
 
 
-def in_torch(layer, x):
-    mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-    return layer(x, x, x, attn_mask=mask, need_weights=False)[0]
+def output(ours, x, h):
+    d, bias = len(ours["out_proj.weight"]), "W_key.bias" in ours
+    layer = MultiHeadAttention(x.shape[-1], d, CONTEXT, 0.0, h, bias)
+    layer.load_state_dict(ours, strict=True)
+    return layer(x)
 
 
+@EVERY_LAYOUT
 @pytest.mark.parametrize(("d", "h"), SIZES)
+def test_there_and_back_every_number_is_in_its_place(name, d, h):
+    ours, theirs, layout = drawn(name, d, h)
+    same(convert.to_ours(theirs, layout), ours)
+    same(convert.from_ours(ours, layout), theirs)
+
+
+@EVERY_LAYOUT
+@pytest.mark.parametrize(("d", "h"), SIZES)
+def test_both_layers_compute_the_same(name, d, h):
+    ours, theirs, layout = drawn(name, d, h)
+    x = torch.randn(2, T, ours["W_key.weight"].shape[1])
+    expected = LAYOUTS[name][2](x, theirs, h)
+    result = output(convert.to_ours(theirs, layout), x, h)
+    torch.testing.assert_close(result, expected, atol=2e-5, rtol=1e-4)
+
+
+@EVERY_LAYOUT
+@pytest.mark.parametrize("kind", ["weight", "bias"])
+def test_keys_and_values_that_are_swapped_are_noticed(name, kind):
+    """What the two tests above would see of a conversion that mistakes the two."""
+    ours, theirs, layout = drawn(name, 12, 3)
+    keys, values = f"W_key.{kind}", f"W_value.{kind}"
+    wrong = ours | {keys: ours[values], values: ours[keys]}
+    x = torch.randn(2, T, ours["W_key.weight"].shape[1])
+    expected = LAYOUTS[name][2](x, theirs, 3)
+    assert (output(wrong, x, 3) - expected).abs().max() > 0.1
+    with pytest.raises(AssertionError):
+        same(convert.from_ours(wrong, layout), theirs)
+
+
+@EVERY_LAYOUT
+def test_without_biases(name):
+    """Layouts that always have biases get zeros, which are dropped on the way back."""
+    ours, theirs, layout = drawn(name, 12, 3, bias=False)
+    given = convert.from_ours(ours, layout)
+    zeros = {n for n in given if n not in theirs}
+    assert bool(zeros) == (name in ("torch", "GPT-2"))
+    assert not any(given[n].any() for n in zeros)
+    same({n: t for n, t in given.items() if n not in zeros}, theirs)
+    same(convert.to_ours(given, layout, qkv_bias=False), ours)
+    same(convert.to_ours(theirs, layout), ours)
+
+
+def test_an_output_without_a_bias_gets_zeros():
+    theirs = nn.MultiheadAttention(8, 2, bias=False).state_dict()
+    ours = convert.to_ours(theirs, convert.TORCH)
+    assert torch.equal(ours["out_proj.bias"], torch.zeros(8))
+    assert "W_key.bias" not in ours
+
+
+def test_one_of_three_projections_may_have_a_bias():
+    ours, theirs, layout = drawn("separate", 8, 2)
+    del theirs["att.key.bias"]
+    expected = ours | {"W_key.bias": torch.zeros(8)}
+    same(convert.to_ours(theirs, layout), expected)
+
+
+@EVERY_LAYOUT
+def test_a_layer_is_found_in_a_model_by_its_prefix(name):
+    ours, theirs, layout = drawn(name, 8, 2)
+    prefix = "transformer.h.0.attn."
+    model = {prefix + key: tensor for key, tensor in theirs.items()}
+    same(convert.from_ours(ours, layout, prefix), model)
+    same(
+        convert.to_ours(model | {"wte.weight": torch.ones(1)}, layout, prefix=prefix),
+        ours,
+    )
+
+
+def test_the_masks_of_gpt2_are_no_weights():
+    ours, theirs, layout = drawn("GPT-2", 8, 2)
+    theirs |= {"bias": torch.ones(1, 1, 4, 4).tril(), "masked_bias": torch.tensor(-1e4)}
+    same(convert.to_ours(theirs, layout), ours)
+
+
+@EVERY_LAYOUT
+def test_the_chapters_own_classes_get_the_mask_that_they_ask_for(name):
+    _, theirs, layout = drawn(name, 8, 2)
+    mask = convert.to_ours(theirs, layout, context_length=3)["mask"]
+    assert mask.tolist() == [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+
+
+def test_our_fused_class_goes_into_the_chapters_own():
+    layer = FusedMultiHeadAttention(3, 4, CONTEXT, 0.0, 2)
+    state = convert.to_ours(layer, convert.OURS, context_length=CONTEXT)
+    assert set(state) == {"mask", *layer.state_dict()}
+    assert torch.equal(state["mask"], MultiHeadAttention(3, 4, CONTEXT, 0.0, 2).mask)
+
+
 @pytest.mark.parametrize("bias", [True, False])
-def test_torch(d, h, bias):
-    torch.manual_seed(1)
-    theirs = nn.MultiheadAttention(d, h, bias=bias, batch_first=True).eval()
-    if bias:
-        nn.init.normal_(theirs.in_proj_bias)
-        nn.init.normal_(theirs.out_proj.bias)
-    x = torch.randn(2, T, d)
-    ours = load(convert.from_torch(theirs.state_dict(), CONTEXT), d, h, bias)
-    torch.testing.assert_close(ours(x), in_torch(theirs, x), **CLOSE)
-    back = convert.to_torch(ours.state_dict())
-    if bias:
-        same(back, theirs.state_dict())
-    again = nn.MultiheadAttention(d, h, batch_first=True).eval()
-    again.load_state_dict(back, strict=True)
-    torch.testing.assert_close(in_torch(again, x), ours(x), **CLOSE)
-
-
-@pytest.mark.parametrize(("d", "h"), SIZES)
-@pytest.mark.parametrize("qkv_bias", [True, False])
-def test_round_trips_from_our_layout_are_exact(d, h, qkv_bias):
-    state = our_layer(d, h, qkv_bias).state_dict()
-    keep = None if qkv_bias else False
-    same(convert.from_torch(convert.to_torch(state), CONTEXT, keep), state)
-    same(convert.from_gpt2(convert.to_gpt2(state), CONTEXT, keep), state)
-    same(convert.from_combined(convert.to_combined(state), CONTEXT), state)
-    by_head = convert.to_combined(state, num_heads=h)
-    same(convert.from_combined(by_head, CONTEXT, num_heads=h), state)
-
-
-def gpt2_attention(x, state, h):
-    """Compute GPT-2's attention from its own formulas: x @ weight + bias, split."""
-    qkv = x @ state["c_attn.weight"] + state["c_attn.bias"]  # (b, t, 3 · d)
-    q, k, v = (part.unflatten(-1, (h, -1)).transpose(1, 2) for part in qkv.chunk(3, -1))
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-    weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-    context = (weights @ v).transpose(1, 2).flatten(2)
-    return context @ state["c_proj.weight"] + state["c_proj.bias"]
-
-
-@pytest.mark.parametrize(("d", "h"), SIZES)
-def test_gpt2(d, h):
-    torch.manual_seed(2)
-    theirs = {
-        "c_attn.weight": torch.randn(d, 3 * d) / d**0.5,
-        "c_attn.bias": torch.randn(3 * d),
-        "c_proj.weight": torch.randn(d, d) / d**0.5,
-        "c_proj.bias": torch.randn(d),
-    }
-    x = torch.randn(2, T, d)
-    model = {f"h.0.attn.{name}": tensor for name, tensor in theirs.items()}
-    model |= {"h.0.attn.bias": torch.ones(1, 1, 4, 4).tril(), "wte.weight": x}
-    model["h.0.attn.masked_bias"] = torch.tensor(-1e4)
-    state = convert.from_gpt2(model, CONTEXT, prefix="h.0.attn.")
-    ours = load(state, d, h)
-    torch.testing.assert_close(ours(x), gpt2_attention(x, theirs, h), **CLOSE)
-    same(convert.to_gpt2(state), theirs)
-
-
-def combined_attention(x, state, h, by_head):
-    """Compute attention from one combined linear layer."""
-    qkv = nn.functional.linear(x, state["Wqkv.weight"], state["Wqkv.bias"])
-    if by_head:  # (b, t, h · 3 · d_head) -> (b, h, t, 3 · d_head)
-        q, k, v = qkv.unflatten(-1, (h, -1)).transpose(1, 2).chunk(3, dim=-1)
-    else:
-        parts = qkv.chunk(3, dim=-1)
-        q, k, v = (part.unflatten(-1, (h, -1)).transpose(1, 2) for part in parts)
-    context = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    context = context.transpose(1, 2).flatten(2)
-    return nn.functional.linear(context, state["proj.weight"], state["proj.bias"])
-
-
-@pytest.mark.parametrize(("d", "h"), SIZES)
-@pytest.mark.parametrize("by_head", [True, False])
-def test_combined(d, h, by_head):
-    torch.manual_seed(3)
-    d_in = d + 1
-    theirs = {
-        "Wqkv.weight": torch.randn(3 * d, d_in) / d**0.5,
-        "Wqkv.bias": torch.randn(3 * d),
-        "proj.weight": torch.randn(d, d) / d**0.5,
-        "proj.bias": torch.randn(d),
-    }
-    x = torch.randn(2, T, d_in)
-    options = {"names": ("Wqkv", "proj"), "num_heads": h if by_head else None}
-    state = convert.from_combined(theirs, CONTEXT, **options)
-    ours = load(state, d, h, d_in=d_in)
-    expected = combined_attention(x, theirs, h, by_head)
-    torch.testing.assert_close(ours(x), expected, **CLOSE)
-    same(convert.to_combined(state, **options), theirs)
-
-
-@pytest.mark.parametrize("qkv_bias", [True, False])
-def test_combined_keeps_grouped_heads(qkv_bias):
-    layer = FusedMultiHeadAttention(5, 12, CONTEXT, 0.0, 6, qkv_bias, num_kv_heads=2)
-    combined = convert.to_combined(layer.state_dict())
-    assert combined["qkv.weight"].shape == (12 + 4 + 4, 5)
-    same(convert.from_combined(combined, CONTEXT), layer.state_dict())
-
-
-@pytest.mark.parametrize(("d", "h"), SIZES)
-@pytest.mark.parametrize("qkv_bias", [True, False])
-def test_wrapper(d, h, qkv_bias):
-    torch.manual_seed(4)
-    wrapper = MultiHeadAttentionWrapper(d + 2, d // h, CONTEXT, 0.0, h, qkv_bias)
-    x = torch.randn(2, T, d + 2)
-    state = convert.from_wrapper(wrapper.state_dict())
-    ours = load(state, d, h, qkv_bias, d_in=d + 2)
-    torch.testing.assert_close(ours(x), wrapper(x), **CLOSE)
-    same(convert.to_wrapper(state, h), wrapper.state_dict())
-    model = {f"attn.{name}": t for name, t in wrapper.state_dict().items()}
-    same(convert.from_wrapper(model, prefix="attn."), state)
+def test_combined_and_separate_layers_keep_grouped_heads(bias):
+    layer = FusedMultiHeadAttention(5, 12, CONTEXT, 0.0, 6, bias, num_kv_heads=2)
+    for layout in (convert.combined(), convert.separate()):
+        theirs = convert.from_ours(layer, layout)
+        same(convert.to_ours(theirs, layout), layer.state_dict())
+    assert convert.from_ours(layer, convert.combined())["qkv.weight"].shape == (20, 5)
 
 
 def test_more_than_ten_heads_keep_their_order():
     wrapper = MultiHeadAttentionWrapper(3, 2, CONTEXT, 0.0, 12)
-    state = convert.from_wrapper(wrapper.state_dict())
+    state = convert.to_ours(wrapper, convert.wrapper(12))
     for i, head in enumerate(wrapper.heads):
-        rows = state["W_key.weight"][2 * i : 2 * i + 2]
-        assert torch.equal(rows, head.W_key.weight)
+        part = state["W_key.weight"][2 * i : 2 * i + 2]
+        assert torch.equal(part, head.W_key.weight)
 
 
 def test_grouping_takes_means_and_ungrouping_repeats():
-    state = our_layer(16, 8).state_dict()  # 8 heads, 2 wide
+    state = layer_of_random_numbers(16, 16)  # 8 heads, 2 wide
     grouped = convert.group_heads(state, 8, 2)
     key = state["W_key.weight"]
     means = [(key[i : i + 2] + key[i + 2 : i + 4]) / 2 for i in (0, 4, 8, 12)]
@@ -181,44 +316,41 @@ def test_grouping_takes_means_and_ungrouping_repeats():
     layer = FusedMultiHeadAttention(16, 16, CONTEXT, 0.0, 8, True, num_kv_heads=2)
     layer.load_state_dict(grouped, strict=True)
     ungrouped = convert.ungroup_heads(grouped, 8)
-    rows = [0, 1] * 4 + [2, 3] * 4
-    assert torch.equal(ungrouped["W_value.bias"], grouped["W_value.bias"][rows])
+    repeated = [0, 1] * 4 + [2, 3] * 4
+    assert torch.equal(ungrouped["W_value.bias"], grouped["W_value.bias"][repeated])
     same(convert.group_heads(ungrouped, 8, 2), grouped)
 
 
-@pytest.mark.parametrize("to", [convert.to_torch, convert.to_gpt2, convert.to_combined])
-def test_results_are_copies(to):
-    layer = our_layer(8, 2)
-    before = {name: t.clone() for name, t in layer.state_dict().items()}
-    for tensor in to(dict(layer.named_parameters())).values():
+@EVERY_LAYOUT
+def test_results_are_copies(name):
+    ours, theirs, layout = drawn(name, 8, 2)
+    given = {n: nn.Parameter(t) for n, t in ours.items()}
+    for tensor in convert.from_ours(given, layout).values():
         assert not tensor.requires_grad
         tensor.zero_()
-    same(layer.state_dict(), before)
-
-
-def test_results_do_not_share_memory_with_the_source():
-    theirs = convert.to_torch(our_layer(8, 2).state_dict())
-    before = {name: t.clone() for name, t in theirs.items()}
-    for tensor in convert.from_torch(theirs, CONTEXT).values():
+    same(given, ours)
+    before = {n: t.clone() for n, t in theirs.items()}
+    for tensor in convert.to_ours(theirs, layout).values():
         tensor.zero_()
     same(theirs, before)
 
 
-def test_dtype_is_kept():
-    state = convert.to_gpt2(our_layer(8, 2).double().state_dict())
-    assert {t.dtype for t in convert.from_gpt2(state, CONTEXT).values()} == {
-        torch.float64
-    }
+@EVERY_LAYOUT
+def test_dtype_is_kept(name):
+    _, theirs, layout = drawn(name, 8, 2)
+    doubled = {n: t.double() for n, t in theirs.items()}
+    ours = convert.to_ours(doubled, layout, CONTEXT)
+    assert {t.dtype for t in ours.values()} == {torch.float64}
 
 
-# Wrong shapes and names.
+# What is refused ----------------------------------------------------------------------
 
-OURS = our_layer(8, 2).state_dict()
-NO_BIAS = our_layer(8, 2, qkv_bias=False).state_dict()
+CONDITIONS = conditions(convert, validate).values()
+OURS = layer_of_random_numbers(8, 8)
 GROUPED = FusedMultiHeadAttention(8, 8, CONTEXT, 0.0, 4, num_kv_heads=2).state_dict()
-TORCH = convert.to_torch(OURS)
-GPT2 = convert.to_gpt2(OURS)
-COMBINED = convert.to_combined(OURS)
+TORCH, GPT2 = store_torch(OURS, 2), store_gpt2(OURS, 2)
+COMBINED = convert.from_ours(OURS, convert.combined())
+SEPARATE = convert.from_ours(OURS, convert.separate())
 WRAPPER = MultiHeadAttentionWrapper(3, 2, CONTEXT, 0.0, 2).state_dict()
 
 
@@ -226,171 +358,112 @@ def without(state, name):
     return {key: tensor for key, tensor in state.items() if key != name}
 
 
-def changed(state, name, shape):
+def shaped(state, name, *shape):
     return state | {name: torch.zeros(shape)}
 
 
-REFUSED = {
-    "a missing weight": (
-        lambda: convert.from_torch(without(TORCH, "in_proj_weight"), CONTEXT),
-        KeyError,
-        ["Missing: in_proj_weight", "Unknown: none"],
-    ),
-    "an unknown weight": (
-        lambda: convert.from_torch(TORCH | {"bias_k": torch.zeros(1)}, CONTEXT),
-        KeyError,
-        ["Unknown: bias_k", "in_proj_weight"],
-    ),
-    "a wrong prefix": (
-        lambda: convert.from_gpt2(GPT2, CONTEXT, prefix="h.0."),
-        KeyError,
-        ["Missing: h.0.c_attn.weight", "prefix"],
-    ),
-    "no state dict": (
-        lambda: convert.to_torch(our_layer(8, 2)),
-        TypeError,
-        ["MultiHeadAttention", "layer.state_dict()"],
-    ),
-    "no tensor": (
-        lambda: convert.to_torch(OURS | {"W_key.weight": [1.0]}),
-        TypeError,
-        ["W_key.weight must be a Tensor", "list"],
-    ),
-    "torch: rows": (
-        lambda: convert.from_torch(changed(TORCH, "in_proj_weight", (23, 8)), CONTEXT),
-        ValueError,
-        ["in_proj_weight", "(24, 8)", "(23, 8)"],
-    ),
-    "torch: grouped rows": (
-        lambda: convert.from_torch(changed(TORCH, "in_proj_weight", (16, 8)), CONTEXT),
-        ValueError,
-        ["in_proj_weight", "(24, 8)", "(16, 8)"],
-    ),
-    "torch: bias": (
-        lambda: convert.from_torch(changed(TORCH, "in_proj_bias", (8,)), CONTEXT),
-        ValueError,
-        ["in_proj_bias", "(24,)", "(8,)"],
-    ),
-    "torch: output": (
-        lambda: convert.from_torch(changed(TORCH, "out_proj.weight", (8,)), CONTEXT),
-        ValueError,
-        ["out_proj.weight must be a matrix", "(8,)"],
-    ),
-    "torch: other width": (
-        lambda: convert.to_torch(our_layer(8, 2, d_in=5).state_dict()),
-        ValueError,
-        ["d_in=5", "d_out=8"],
-    ),
-    "torch: grouped heads": (
-        lambda: convert.to_torch(GROUPED),
-        ValueError,
-        ["nn.MultiheadAttention", "d_out=8", "4 wide", "ungroup_heads"],
-    ),
-    "GPT-2: not transposed": (
-        lambda: convert.from_gpt2(changed(GPT2, "c_attn.weight", (24, 8)), CONTEXT),
-        ValueError,
-        ["c_attn.weight", "(24, 24)", "(24, 8)"],
-    ),
-    "GPT-2: output bias": (
-        lambda: convert.from_gpt2(changed(GPT2, "c_proj.bias", (9,)), CONTEXT),
-        ValueError,
-        ["c_proj.bias", "(8,)", "(9,)"],
-    ),
-    "a bias to drop": (
-        lambda: convert.from_gpt2(GPT2, CONTEXT, qkv_bias=False),
-        ValueError,
-        ["c_attn.bias", "not zero", "qkv_bias=True"],
-    ),
-    "combined: rows": (
-        lambda: convert.from_combined(changed(COMBINED, "qkv.weight", (25, 8)), 9),
-        ValueError,
-        ["qkv.weight", "25", "d_out=8", "24 would"],
-    ),
-    "combined: heads": (
-        lambda: convert.from_combined(COMBINED, CONTEXT, num_heads=3),
-        ValueError,
-        ["qkv.weight", "3 · 3 blocks", "(24, 8)", "num_heads"],
-    ),
-    "combined: grouped heads one by one": (
-        lambda: convert.to_combined(GROUPED, num_heads=4),
-        ValueError,
-        ["head by head", "ungroup_heads"],
-    ),
-    "our layout: one bias only": (
-        lambda: convert.to_gpt2(without(OURS, "W_key.bias")),
-        KeyError,
-        ["Missing: W_key.bias"],
-    ),
-    "our layout: key": (
-        lambda: convert.to_gpt2(changed(OURS, "W_value.weight", (8, 7))),
-        ValueError,
-        ["W_value.weight", "(8, 8)", "(8, 7)"],
-    ),
-    "our layout: output": (
-        lambda: convert.to_gpt2(changed(OURS, "out_proj.weight", (8, 7))),
-        ValueError,
-        ["out_proj.weight", "(8, 8)", "(8, 7)"],
-    ),
-    "wrapper: a head is missing": (
-        lambda: convert.from_wrapper(without(WRAPPER, "heads.0.W_query.weight")),
-        KeyError,
-        ["Missing: heads.0.W_query.weight"],
-    ),
-    "wrapper: no state dict": (
-        lambda: convert.from_wrapper(our_layer(8, 2)),
-        TypeError,
-        ["MultiHeadAttention", "layer.state_dict()"],
-    ),
-    "wrapper: unequal heads": (
-        lambda: convert.from_wrapper(changed(WRAPPER, "heads.1.W_key.weight", (3, 3))),
-        ValueError,
-        ["heads.1.W_key.weight", "(2, 3)", "(3, 3)"],
-    ),
-    "wrapper: an output projection": (
-        lambda: convert.to_wrapper(OURS, 2),
-        ValueError,
-        ["no output projection", "identity", "MultiHeadAttention"],
-    ),
-    "wrapper: heads": (
-        lambda: convert.to_wrapper(convert.from_wrapper(WRAPPER), 3),
-        ValueError,
-        ["d_out=4", "num_heads=3"],
-    ),
-    "context_length": (
-        lambda: convert.from_torch(TORCH, 0),
-        ValueError,
-        ["context_length must be a positive integer"],
-    ),
-    "grouping": (
-        lambda: convert.group_heads(OURS, 2, 3),
-        ValueError,
-        ["num_kv_heads=3", "num_heads=2"],
-    ),
-    "ungrouping": (
-        lambda: convert.ungroup_heads(GROUPED, 3),
-        ValueError,
-        ["d_out=8", "num_heads=3"],
-    ),
-    "ungrouping with too few heads": (
-        lambda: convert.ungroup_heads(GROUPED, 1),
-        ValueError,
-        ["W_key.weight", "8", "(4, 8)"],
-    ),
-}
+def read(state, layout, **options):
+    return lambda: convert.to_ours(state, layout, **options)
+
+
+def write(state, layout):
+    return lambda: convert.from_ours(state, layout)
+
+
+HEADS = convert.combined(num_heads=3)
+REFUSED = [
+    (read(without(TORCH, "in_proj_weight"), convert.TORCH), KeyError,
+     ["Missing: in_proj_weight", "Unknown: none"]),
+    (read(TORCH | {"bias_k": torch.zeros(1)}, convert.TORCH), KeyError,
+     ["Unknown: bias_k", "in_proj_weight"]),
+    (read(GPT2, convert.GPT2, prefix="h.0."), KeyError,
+     ["Missing: h.0.c_attn.weight", "prefix"]),
+    (read([1.0], convert.TORCH), TypeError, ["got list", "layer.state_dict()"]),
+    (write([1.0], convert.TORCH), TypeError, ["got list", "layer.state_dict()"]),
+    (write(OURS | {"W_key.weight": [1.0]}, convert.TORCH), TypeError,
+     ["W_key.weight must be a Tensor", "list"]),
+    (read(shaped(TORCH, "in_proj_weight", 23, 8), convert.TORCH), ValueError,
+     ["in_proj_weight", "23 outputs", "d_out=8", "24 would."]),
+    (read(shaped(TORCH, "in_proj_weight", 16, 8),
+          convert.TORCH), ValueError, ["in_proj_weight", "16 outputs", "24 would."]),
+    (read(shaped(TORCH, "in_proj_weight", 24, 7),
+          convert.TORCH), ValueError, ["d_in=7", "d_out=8"]),
+    (read(shaped(TORCH, "in_proj_bias", 8), convert.TORCH), ValueError,
+     ["in_proj_bias", "(24,)", "(8,)"]),
+    (read(shaped(TORCH, "out_proj.weight", 8), convert.TORCH), ValueError,
+     ["out_proj.weight must be a matrix", "(8,)"]),
+    (write(layer_of_random_numbers(8, 5), convert.TORCH), ValueError,
+     ["nn.MultiheadAttention", "d_in=5", "d_out=8"]),
+    (write(GROUPED, convert.TORCH), ValueError,
+     ["nn.MultiheadAttention", "d_out=8", "4 wide", "ungroup_heads"]),
+    (read(shaped(GPT2, "c_attn.weight", 24, 8), convert.GPT2),
+     ValueError, ["c_attn.weight", "8 outputs", "24 would", "transposed"]),
+    (read(shaped(GPT2, "c_proj.bias", 9), convert.GPT2), ValueError,
+     ["c_proj.bias", "(8,)", "(9,)"]),
+    (read(GPT2, convert.GPT2, qkv_bias=False), ValueError,
+     ["c_attn.bias", "not zero", "qkv_bias=True"]),
+    (read(COMBINED, HEADS), ValueError,
+     ["qkv.weight", "3 for each of 3 heads", "(24, 8)", "num_heads"]),
+    (write(GROUPED, convert.combined(num_heads=4)), ValueError,
+     ["head by head", "ungroup_heads"]),
+    (lambda: convert.combined(num_heads=0), ValueError,
+     ["num_heads must be a positive integer"]),
+    (write(without(OURS, "W_key.bias"), convert.GPT2), KeyError,
+     ["Missing: W_key.bias"]),
+    (write(shaped(OURS, "W_value.weight", 8, 7), convert.GPT2), ValueError,
+     ["W_value.weight", "(8, 8)", "(8, 7)"]),
+    (write(shaped(OURS, "out_proj.weight", 8, 7), convert.GPT2), ValueError,
+     ["out_proj.weight", "(8, 8)", "(8, 7)"]),
+    (read(shaped(SEPARATE, "v_proj.weight", 8, 7), convert.separate()), ValueError,
+     ["v_proj.weight", "(8, 8)", "(8, 7)"]),
+    (read(SEPARATE | {"q_norm.weight": torch.ones(8)}, convert.separate()), KeyError,
+     ["Unknown: q_norm.weight"]),
+    (read(SEPARATE | {"rotary_emb.inv_freq": torch.ones(2)}, convert.separate()),
+     ValueError, ["rotary positions", "rotary_emb.inv_freq"]),
+    (read(without(WRAPPER, "heads.0.W_query.weight"), convert.wrapper(2)), KeyError,
+     ["Missing: heads.0.W_query.weight"]),
+    (read(shaped(WRAPPER, "heads.1.W_key.weight", 3, 3), convert.wrapper(2)),
+     ValueError, ["heads.1.W_key.weight", "(2, 3)", "(3, 3)"]),
+    (read(WRAPPER, convert.wrapper(1)), KeyError, ["Unknown: heads.1."]),
+    (write(OURS, convert.wrapper(2)), ValueError,
+     ["no output projection", "identity", "MultiHeadAttention"]),
+    (read(TORCH, convert.TORCH, context_length=0), ValueError,
+     ["context_length must be a positive integer"]),
+    (lambda: convert.group_heads(OURS, 2, 3), ValueError,
+     ["num_kv_heads=3", "key_heads=2"]),
+    (lambda: convert.ungroup_heads(GROUPED, 3), ValueError,
+     ["d_out=8", "num_heads=3"]),
+    (lambda: convert.ungroup_heads(GROUPED, 1), ValueError,
+     ["W_key.weight", "8 in each", "(4, 8)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "parts"), REFUSED, ids=[" ".join(row[2]) for row in REFUSED]
+)
+def test_what_does_not_fit_is_refused(call, error, parts):
+    with pytest.raises(error) as caught:
+        call()
+    message = caught.value.args[0]
+    assert any(says(condition, message) for condition in CONDITIONS), message
+    missing = [part for part in parts if part not in message]
+    assert not missing, message
+
+
+def test_every_condition_is_tried():
+    said = []
+    for call, error, _ in REFUSED:
+        with pytest.raises(error) as caught:
+            call()
+        said.append(caught.value.args[0])
+    for condition in conditions(convert).values():
+        assert any(says(condition, message) for message in said), condition
 
 
 # Eight queries and these many keys and values: none, an odd number, groups that do not
 # divide the queries, more than the queries.
-@pytest.mark.parametrize("rows", [8, 11, 14, 26])
-def test_a_combined_matrix_that_does_not_split_is_refused(rows):
-    given = changed(COMBINED, "qkv.weight", (rows, 8))
-    with pytest.raises(ValueError, match=f"{rows} outputs do not split for d_out=8"):
-        convert.from_combined(given, CONTEXT)
-
-
-@pytest.mark.parametrize(("call", "error", "parts"), REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_refused(call, error, parts):
-    with pytest.raises(error) as caught:
-        call()
-    for part in parts:
-        assert part in str(caught.value)
+@pytest.mark.parametrize("count", [8, 11, 14, 26])
+def test_a_combined_matrix_that_does_not_split_is_refused(count):
+    given = shaped(COMBINED, "qkv.weight", count, 8)
+    with pytest.raises(ValueError, match=f"{count} outputs do not split for d_out=8"):
+        convert.to_ours(given, convert.combined())

@@ -12,7 +12,12 @@ from tests.attention.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
 
-OPEN = ("convert", "installation", "parallel")  # modules whose functions are public
+OPEN = (
+    "convert",
+    "functional",
+    "installation",
+    "parallel",
+)  # modules whose functions are public
 # One process of a group cannot show what several do: tests/attention/test_parallel.py
 # runs tests/attention/parallel_worker.py, which is the example.
 NEEDS_SEVERAL_PROCESSES = "attention.parallel"
@@ -28,7 +33,7 @@ def public_objects():
 
     for name in attncheck.__all__:
         if inspect.isfunction(getattr(attncheck, name)):
-            yield pytest.param(getattr(attncheck, name), id=f"checker.{name}")
+            yield pytest.param(getattr(attncheck, name), id=f"attncheck.{name}")
 
 
 def examples_of(value):

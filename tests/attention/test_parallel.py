@@ -98,8 +98,8 @@ def test_each_rank_holds_its_share_of_the_parameters(reports, layer, split, repe
 def test_what_does_not_split_is_refused(reports):
     ranks = len(reports)
     parts = {
-        "heads": ["ValueError", "num_heads=3", f"{ranks} ranks", "can be 1, 3"],
-        "kv heads": ["ValueError", "num_kv_heads=1", f"{ranks} ranks", "can be 1"],
+        "heads": ["ValueError", "num_heads=3", f"ranks={ranks}", "can be 1, 3."],
+        "kv heads": ["ValueError", "num_kv_heads=1", f"ranks={ranks}", "can be 1."],
         "class": ["TypeError", "Linear", "one by one"],
         "mesh": ["TypeError", "DeviceMesh", "str", "heads_mesh()"],
         "twice": ["ValueError", "split already", "Build a new one"],

@@ -81,8 +81,8 @@ def test_every_attention_of_a_gpt2_can_be_swapped(kind):
     for i, block in enumerate(model.transformer.h):
         ours = kind(WIDTH, WIDTH, CONTEXT, 0.0, HEADS, qkv_bias=True).eval()
         prefix = f"transformer.h.{i}.attn."
-        ours.load_state_dict(convert.from_gpt2(weights, CONTEXT, prefix=prefix))
-        back = convert.to_gpt2(ours.state_dict(), prefix=prefix)
+        ours.load_state_dict(convert.to_ours(weights, convert.GPT2, prefix=prefix))
+        back = convert.from_ours(ours, convert.GPT2, prefix)
         assert all(torch.equal(tensor, weights[name]) for name, tensor in back.items())
         block.attn = Swapped(ours)
     torch.testing.assert_close(model(ids, use_cache=False).logits, expected, **CLOSE)
@@ -114,10 +114,11 @@ def encoder(name):
 
 def ours_for(model, name, i):
     prefix, names = ENCODERS[name]
-    state = convert.from_separate(model, names=names, prefix=prefix.format(i))
+    layout = convert.separate(names)
+    state = convert.to_ours(model, layout, prefix=prefix.format(i))
     layer = FusedMultiHeadAttention(WIDTH, WIDTH, CONTEXT, 0, HEADS, True, causal=False)
     layer.load_state_dict(state)
-    back = convert.to_separate(state, names, prefix.format(i))
+    back = convert.from_ours(state, layout, prefix.format(i))
     weights = model.state_dict()
     assert all(torch.equal(tensor, weights[key]) for key, tensor in back.items())
     return layer.eval()
@@ -159,7 +160,7 @@ def test_rotary_positions_are_refused_in_words(part):
     prefix = "layers.0.self_attn." if part == "model" else ""
     given = model if part == "model" else model.layers[0].self_attn
     with pytest.raises(ValueError, match="rotary positions") as caught:
-        convert.from_separate(given, CONTEXT, prefix=prefix)
+        convert.to_ours(given, convert.separate(), prefix=prefix)
     assert "rope" in str(caught.value).lower()
     assert "No layer of this package has rotary positions" in str(caught.value)
 
@@ -174,7 +175,7 @@ def test_positions_inside_the_scores_are_refused():
     )  # fmt: skip
     prefix = "encoder.block.0.layer.0.SelfAttention."
     with pytest.raises(KeyError, match="relative_attention_bias"):
-        convert.from_separate(model, names=("q", "k", "v", "o"), prefix=prefix)
+        convert.to_ours(model, convert.separate(("q", "k", "v", "o")), prefix=prefix)
 
 
 @timm
@@ -192,9 +193,9 @@ def test_every_attention_of_a_timm_vit_can_be_swapped():
         ours = FusedMultiHeadAttention(
             WIDTH, WIDTH, CONTEXT, 0.0, HEADS, True, causal=False
         ).eval()
-        prefix, names = f"blocks.{i}.attn.", ("qkv", "proj")
-        ours.load_state_dict(convert.from_combined(weights, names=names, prefix=prefix))
-        back = convert.to_combined(ours.state_dict(), names, prefix=prefix)
+        prefix, layout = f"blocks.{i}.attn.", convert.combined(("qkv", "proj"))
+        ours.load_state_dict(convert.to_ours(weights, layout, prefix=prefix))
+        back = convert.from_ours(ours, layout, prefix)
         assert all(torch.equal(tensor, weights[name]) for name, tensor in back.items())
         block.attn = First(ours)
     torch.testing.assert_close(model(images), expected, **CLOSE)
@@ -206,7 +207,7 @@ def test_normalized_queries_of_timm_are_refused():
 
     layer = Attention(WIDTH, num_heads=HEADS, qk_norm=True, norm_layer=nn.LayerNorm)
     with pytest.raises(KeyError, match=r"Unknown: .*q_norm"):
-        convert.from_combined(layer.state_dict(), names=("qkv", "proj"))
+        convert.to_ours(layer, convert.combined(("qkv", "proj")))
 
 
 class First(nn.Module):

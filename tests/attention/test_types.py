@@ -33,7 +33,7 @@ context: torch.Tensor = layer(torch.randn(1, 6, 3))
 fused = FusedMultiHeadAttention(3, 4, 6, 0, num_heads=2, num_kv_heads=1)
 cache = KeyValueCache()
 step: torch.Tensor = fused(torch.randn(1, 1, 3), cache=cache)
-state: dict[str, torch.Tensor] = convert.from_gpt2(layer.state_dict(), 6, prefix="h.")
+state: dict[str, torch.Tensor] = convert.to_ours(layer, convert.OURS)
 weights: torch.Tensor = attention.softmax_naive(torch.zeros(3))
 heads: int = layer.head_dim
 mask: torch.Tensor = layer.mask
@@ -47,7 +47,7 @@ WRONG = {
     "attention.FusedMultiHeadAttention(3, 4, 6, 0.0, 2)(x, True)": "KeyValueCache",
     "attention.simple_self_attention([1.0])": 'expected "Tensor"',
     "attention.softmax_wise(x)": 'has no attribute "softmax_wise"',
-    "attention.convert.from_torch([], 6)": 'expected "Mapping[str, Tensor]"',
+    "attention.convert.from_ours(x, attention.convert.TORCH)": "Mapping[str, Tensor]",
 }
 
 

@@ -33,6 +33,12 @@ class Plain(ast.NodeTransformer):
     def visit_arg(self, node):
         return ast.arg(node.arg)
 
+    def visit_ClassDef(self, node):
+        # It keeps the mask right where a checkpoint or the meta device does not.
+        if [ast.unparse(base) for base in node.bases] == ["CausalModule"]:
+            node.bases = [ast.parse("nn.Module", mode="eval").body]
+        return self.generic_visit(node)
+
     def visit_FunctionDef(self, node):
         self.generic_visit(node)
         node.returns = None
