@@ -33,7 +33,8 @@ def promise(name):
         biases = (False, True) if name in WITH_BIAS else (None,)
         promised["state dict"] = {
             f"qkv_bias={bias}" if bias is not None else "": {
-                key: str(tuple(value.shape)) for key, value in _state(name, bias).items()
+                key: str(tuple(value.shape))
+                for key, value in _state(name, bias).items()
             }
             for bias in biases
         }

@@ -37,10 +37,11 @@ def test_the_table_has_a_cell_for_every_feature_of_every_layer():
     )
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("title", features.FEATURES)
+@pytest.mark.parametrize(
+    ("title", "name"), [c for c in SHOWN if c[0] in features.FEATURES]
+)
 def test_the_cell_says_what_comes_out(title, name):
     absent = features.missing(title)
     if absent:
         pytest.skip(f"{title} was not tried: {' and '.join(absent)} not installed")
-    assert features.cell(title, name) == SHOWN.get((title, name), "not on the page")
+    assert features.cell(title, name) == SHOWN[title, name]
