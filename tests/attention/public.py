@@ -38,19 +38,26 @@ WITH_BIAS = [name for name in LAYERS if "qkv_bias" in arguments(name)]
 REST = [name for name in PUBLIC if name not in {*LAYERS, *FUNCTIONS}]
 
 
-# What a test gives for each argument that has no default.
+# What a test gives for each argument that has no default; any other whole number is 2.
 GIVEN = {"d_in": 3, "d_out": 4, "context_length": 6, "dropout": 0.0, "num_heads": 2}
 
 
 def make(name, **given):
     """Build a layer from ``given``, and from ``GIVEN`` where it says nothing."""
-    required = [n for n, p in arguments(name).items() if p.default is p.empty]
-    unknown = sorted(set(required) - set(GIVEN))
-    assert not unknown, (
-        f"{name} has an argument that no test knows: give it a value, as in "
-        f"{{{unknown[0]!r}: 2}}, in GIVEN in tests/attention/public.py."
-    )
-    return PUBLIC[name](**{n: GIVEN[n] for n in required} | given)
+    return PUBLIC[name](**{n: _given(name, n) for n in _required(name)} | given)
+
+
+def _required(name):
+    return [n for n, p in arguments(name).items() if p.default is p.empty]
+
+
+def _given(name, argument):
+    if argument not in GIVEN:
+        assert argument in sizes(name), (
+            f"{name} has an argument that no test knows: give {argument} a value in "
+            f"GIVEN in tests/attention/public.py."
+        )
+    return GIVEN.get(argument, 2)
 
 
 def build(name, d_in=3, d_head=2, context_length=6, dropout=0.0, h=2, bias=False):

@@ -238,13 +238,16 @@ SEVEN = Sizes(b=2, t=7, d_in=4, h=2, d_head=3, spare=2)
 def test_no_output_moves_before_the_token_that_changed(name, dtype):
     layer = layer_of(name, SEVEN, dtype, bias=True)
     x = tokens(SEVEN, dtype)
-    before = layer(x)
+    before, reach = layer(x), getattr(layer, "window", SEVEN.t)
     for j in range(SEVEN.t):
         changed = x.clone()
         changed[:, j] += 1
-        after = layer(changed)
-        assert torch.equal(after[:, :j], before[:, :j])
-        assert (after[:, j:] != before[:, j:]).any(dim=-1).all()
+        moved = (layer(changed) != before).any(dim=-1)  # (b, t)
+        assert not moved[:, :j].any()
+        assert moved[:, j : j + reach].all(), (
+            "a token is seen by itself and those after it; a class that sees fewer "
+            "says how many in an attribute `window`"
+        )
 
 
 @DTYPES
