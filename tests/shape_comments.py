@@ -45,7 +45,8 @@ def comments(source):
             alone = token.line.strip().startswith("#")
             while alone and lines[line - 1].strip().startswith("#"):
                 line += 1
-            found[line] = found.get(line, "") + token.string
+            above = f"{found[line]} -> " if line in found else ""
+            found[line] = above + token.string
     return found
 
 
