@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from coding_attention.figures import words
 from coding_attention.figures.palette import (
     BLUE,
     DARK,
@@ -268,7 +269,7 @@ def matrix(
     ax.set_yticks([i + 0.5 for i in range(len(rows or []))], rows or [])
     if title is not None:
         ax.set_title(title, color=INK)
-    return ax
+    return told(ax, "", words.matrix(values, rows, columns, title, blank, decimals))
 
 
 def frame(ax, x, y, width=1, height=1):

@@ -1,5 +1,6 @@
 """Figures of trained heads: patterns, training curves, the induction circuit."""
 
+from coding_attention.figures import words
 from coding_attention.figures.base import (
     BLUE,
     GREEN,
@@ -19,6 +20,7 @@ from coding_attention.figures.base import (
     new_axes,
     shade,
     styled,
+    told,
 )
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE)
@@ -65,7 +67,8 @@ def pattern(weights, rows, columns, title=None, marked=()):
         spine.set_visible(False)
     if title is not None:
         ax.set_title(title, pad=4)
-    return ax
+    alt = words.pattern(weights.detach(), rows, columns, title, marked)
+    return told(ax, "", alt)
 
 
 @styled
@@ -103,21 +106,21 @@ def curves(steps, groups, xlabel, ylabel, levels=None):
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     legend(ax)
-    return ax
+    return told(ax, "", words.curves(steps, groups, ylabel, levels))
 
 
 @styled
-def circuit(words):
+def circuit(tokens):
     """Draw how two heads copy: look one back, then look for the same.
 
     Args:
-        words: three labels, a piece that comes twice: (A, B, C) gives A B C A.
+        tokens: three labels, a piece that comes twice: (A, B, C) gives A B C A.
 
     Returns:
         Axes with four tokens on two levels and the looks between them.
     """
-    check(words=(words, "3"))
-    a, b, c = words
+    check(tokens=(tokens, "3"))
+    a, b, c = tokens
     ax = canvas(3.6, 2.4)
     centers = (0.46, 1.35, 2.24, 3.13)
     for x, token in zip(centers, (a, b, c, a), strict=True):

@@ -2,6 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
+from coding_attention.figures import words
 from coding_attention.figures.base import (
     BLUE,
     DARK,
@@ -19,6 +20,7 @@ from coding_attention.figures.base import (
     number,
     shade,
     styled,
+    told,
 )
 
 
@@ -49,7 +51,14 @@ def look(weights, tokens, query):
         ax, (query + 0.03) * step, 0.12, 0.94 * step, 0.3, TOKEN, tokens[query],
         edge=VERMILION,
     )  # fmt: skip
-    return ax
+    lines = [line.get_linewidth() for line in ax.lines]
+    meaning = f"{words.thickness(lines, weights)} {tokens[query]} takes from that word."
+    shares = ", ".join(
+        f"{token} {number(weight, 2)}"
+        for token, weight in zip(tokens, weights, strict=True)
+    )
+    alt = f"Lines from {tokens[query]} to {words.count(t, 'word')}: {shares}."
+    return told(ax, meaning, alt)
 
 
 @styled

@@ -2,6 +2,7 @@
 
 import torch
 
+from coding_attention.figures import words
 from coding_attention.figures.base import (
     BLUE,
     GREEN,
@@ -14,6 +15,7 @@ from coding_attention.figures.base import (
     legend,
     new_axes,
     styled,
+    told,
 )
 from coding_attention.figures.labels import beside
 
@@ -107,4 +109,4 @@ def bars(groups, labels, title=None):
     legend(ax, len(groups))
     if title is not None:
         ax.set_title(title, fontsize=TITLE, pad=18)
-    return ax
+    return told(ax, "", words.bars(groups, labels))

@@ -1,24 +1,107 @@
-"""The tool that breaks the book finds the book: each kind of mutant can be drawn."""
+"""The tool that breaks the product finds its places, and breaks pages as people do."""
 
-import random
+import json
 from pathlib import Path
 
-from tests.book.pages import toc_entries
-from tools.mutants import kinds
+import pytest
+
+from tools.mutants import runner
+from tools.mutants.__main__ import drawn, shown
+from tools.mutants.places import Place, places
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = """```{{code-cell}} ipython3
+:name: figure-a
+
+x = a @ b  # ({shape}, d_in)
+show(x, caption=f"The {{n}} {word} row is {{k}}")
+```
+
+The {place} token is 0.4{digit} <!-- = row:1 -->
+
+| `{code} d_in` | z |
+
+$x / \\sqrt{{{width}}}$
+"""
+RIGHT = {"shape": "t", "word": "first", "place": "last", "digit": "4", "code": "3 *",
+         "width": "d_k"}  # fmt: skip
 
 
-def test_every_page_of_the_contents_is_found():
-    book = kinds.Book(ROOT)
-    assert {f"book/{name}" for name in book.toc} == set(toc_entries())
+@pytest.mark.parametrize(
+    ("kind", "what", "wrong"),
+    [
+        ("shape comment", "shape", "d_in"),
+        ("caption or alternative text", "word", "last"),
+        ("number word or place in prose", "place", "first"),
+        ("digit in prose", "digit", "7"),
+        ("table", "code", "4 *"),
+        ("formula", "width", "d_in"),
+    ],
+)
+def test_a_page_is_broken_in_each_way(kind, what, wrong):
+    text = PAGE.format(**RIGHT)
+    found = [p for p in places("book/page.md", text) if p.kind == kind]
+    broken = {text[: p.start] + p.new + text[p.end :] for p in found}
+    assert PAGE.format(**RIGHT | {what: wrong}) in broken
 
 
-def test_one_mutant_of_each_kind_changes_a_file():
-    book = kinds.Book(ROOT)
-    drawn = kinds.draw(random.Random(0), book, len(kinds.KINDS))
-    assert len(drawn) == len(kinds.KINDS)
-    for mutant in drawn:
-        assert mutant.edits
-        for path, text in mutant.edits.items():
-            assert text != (ROOT / path).read_text(encoding="utf-8"), mutant.kind
+@pytest.mark.parametrize(
+    ("path", "text", "broken"),
+    [
+        ("attention/a.py", "x = a + b\n", {"x = a - b\n"}),
+        ("attention/a.py", "x = f(n=2)  # first\n", {"x = f(n=3)  # first\n"}),
+        ("attention/a.py", "import ones\nseed = 2\n", set()),
+        ("coding_attention/exercises/a.py", 'h = "the first state"\n',
+         {'h = "the last state"\n'}),
+        ("theme/a.js", "if (a < 1) b = 'x < 1';\n",
+         {"if (a >= 1) b = 'x < 1';\n", "if (a < 2) b = 'x < 1';\n"}),
+    ],
+)  # fmt: skip
+def test_code_is_broken_and_what_is_no_code_is_not(path, text, broken):
+    found = places(path, text)
+    assert {text[: p.start] + p.new + text[p.end :] for p in found} == broken
+
+
+def test_the_same_seed_draws_the_same_places_and_every_kind():
+    found = drawn(ROOT, 40, seed=3)
+    assert found == drawn(ROOT, 40, seed=3)
+    assert len(set(found)) == 40
+    kinds = {place.kind for place in found}
+    assert len(kinds) >= 18
+    assert {"formula", "hint or message", "JavaScript of the labs"} <= kinds
+
+
+def test_the_stored_half_of_a_page_follows_a_changed_caption(tmp_path):
+    """So that a wrong word is not noticed by comparing it with its old copy."""
+    (tmp_path / "book").mkdir()
+    page = tmp_path / "book/a.md"
+    source = '    caption="The last row is dark.",'
+    page.write_text(source + "\n")
+    cell = {"source": [source], "outputs": ["Figure: The last row is dark."]}
+    (tmp_path / "book/a.ipynb").write_text(json.dumps(cell))
+    start = source.index("last")
+    place = Place("caption or alternative text", "book/a.md", start, start + 4, "first")
+    edits = runner.broken(tmp_path, place)
+    assert json.loads(edits["book/a.ipynb"]) == {
+        "source": [source.replace("last", "first")],
+        "outputs": ["Figure: The first row is dark."],
+    }
+    where, before, after = shown(place, page.read_text())
+    assert (where, before.replace("last", "first")) == ("book/a.md:1", after)
+
+
+@pytest.mark.parametrize(
+    ("path", "tests"),
+    [
+        ("attention/convert.py", "tests/attention/test_convert.py"),
+        ("attncheck/probes/basics.py", "tests/attncheck"),
+        ("coding_attention/grading/submissions.py",
+         "tests/coding_attention/grading/test_submissions.py"),
+        ("coding_attention/labs/dropout.js",
+         "tests/coding_attention/labs/test_dropout.py"),
+        ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
+        ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
+    ],
+)  # fmt: skip
+def test_a_file_maps_to_its_tests(path, tests):
+    assert tests in [argument for run in runner.tests_of(path) for argument in run]

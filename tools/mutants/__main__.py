@@ -1,103 +1,133 @@
-"""Break the book in N places, one at a time, and count what the checks notice.
+"""Break the product in N places, one at a time, and count what its tests notice.
 
-    python -m tools.mutants --number 200 --seed 1
+    python -m tools.mutants --number 120 --seed 1
+    python -m tools.mutants --number 40 --against "-m 'not slow' tests book"
 
 Exit status 1 if a mutant survives.
 """
 
 import argparse
+import json
 import multiprocessing
 import os
 import random
-import shutil
+import shlex
+import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from tqdm import tqdm
 
-from tools.mutants import kinds, runner
+from tools.mutants import runner
+from tools.mutants.places import places
 
 ROOT = Path(__file__).resolve().parents[2]
-_copy = None
+ROOMS = ("attention", "attncheck", "coding_attention", "theme", "tools", "book")
+NOT_OURS = ("coding_attention/labs/d3", "tools/mutants", "tools/measure",
+            "book/references", "book/field_study")  # fmt: skip
+_worker = {}
 
 
-def _start(root):
-    global _copy
+def drawn(root, number, seed, kinds=""):
+    """Draw places, the kinds in turn, and within a kind the files in turn."""
+    known = json.loads((ROOT / "tools/mutants/equivalent.json").read_text("utf-8"))
+    by_kind = defaultdict(lambda: defaultdict(list))
+    listed = subprocess.run(["git", "ls-files", *ROOMS], cwd=root, check=True,
+                            capture_output=True, text=True).stdout.split()  # fmt: skip
+    for path in listed:
+        if not path.startswith(NOT_OURS):
+            text = (root / path).read_text("utf-8", errors="ignore")
+            for place in (
+                places(path, text) if path.endswith((".py", ".js", ".md")) else ()
+            ):
+                if kinds in place.kind and not _equivalent(known, place, text):
+                    by_kind[place.kind][path].append(place)
+    rng, found = random.Random(seed), []
+    for kind in sorted(by_kind):
+        rng.shuffle(files := sorted(by_kind[kind]))
+        by_kind[kind] = {file: by_kind[kind][file] for file in files}
+    while len(found) < number and by_kind:
+        for kind in sorted(by_kind):
+            file = next(iter(by_kind[kind]))
+            rest = by_kind[kind].pop(file)
+            found.append(rest.pop(rng.randrange(len(rest))))
+            if rest:
+                by_kind[kind][file] = rest  # the next draw takes another file
+            elif not by_kind[kind]:
+                del by_kind[kind]
+    return found[:number]
+
+
+def shown(place, text):
+    """The changed line before and after."""
+    start = text.rfind("\n", 0, place.start) + 1
+    rest = text[place.end :].partition("\n")[0]
+    before = text[start : place.end] + rest
+    after = text[start : place.start] + place.new + rest
+    number = text.count("\n", 0, start) + 1
+    return f"{place.path}:{number}", before.strip(), after.strip()
+
+
+def _equivalent(known, place, text):
+    _, before, after = shown(place, text)
+    return any((k["path"], k["before"], k["after"]) == (place.path, before, after)
+               for k in known)  # fmt: skip
+
+
+def _start(root, against):
     runner.preload()
-    _copy = runner.copy_of(root)
+    _worker.update(copy=runner.copy_of(root), against=against)
 
 
-def _try(mutant):
+def _try(place):
     started = time.perf_counter()
-    return mutant, runner.noticed_by(_copy, mutant), time.perf_counter() - started
-
-
-def _unbroken(root, book):
-    """The checks must pass before anything is broken, or every mutant would "die"."""
-    copy = runner.copy_of(root)
-    path = "attention/__init__.py"  # written back unchanged, so that all tiers run
-    whole = kinds.Mutant(
-        "none", "", "", "", {path: book.text(path)}, tuple(book.pages), True
-    )
-    tier = runner.noticed_by(copy, whole)
-    if tier is not None:
-        log = (copy.parent / "log").read_text(encoding="utf-8")
-        sys.exit(f"The unbroken book fails at the tier {tier!r}:\n{log[-3000:]}")
-    shutil.rmtree(copy.parent)
+    try:
+        noticed = runner.noticed(_worker["copy"], place, _worker["against"])
+    except ValueError as error:  # not counted as noticed
+        tqdm.write(str(error))
+        noticed = None
+    return place, noticed, time.perf_counter() - started
 
 
 def report(results, seconds):
     """Print the table, the survivors and the time."""
-    total = Counter(m.kind for m, _, _ in results)
-    killed = Counter(m.kind for m, tier, _ in results if tier)
-    tiers = Counter(tier for _, tier, _ in results if tier)
-    width = max(map(len, total))
-    print(f"\n{'kind':{width}}  killed/total")
+    total = Counter(place.kind for place, _, _ in results)
+    killed = Counter(place.kind for place, noticed, _ in results if noticed)
     for kind in sorted(total):
-        print(f"{kind:{width}}  {killed[kind]}/{total[kind]}")
-    print(f"{'all':{width}}  {killed.total()}/{total.total()}")
-    print("noticed by:", ", ".join(f"{t} {n}" for t, n in tiers.most_common()))
-    times = sorted(s for _, _, s in results)
-    print(
-        f"time: {seconds:.0f} s; the median mutant took {times[len(times) // 2]:.2f} s"
-    )
-    for mutant, tier, _ in results:
-        if tier is None:
-            print(f"\nSURVIVED: {mutant.kind} in {mutant.where}")
-            print(f"- {mutant.before}\n+ {mutant.after}")
+        print(f"{kind:40} {killed[kind]}/{total[kind]}")
+    print(f"{'all':40} {killed.total()}/{total.total()} in {seconds:.0f} s")
+    for place, noticed, _ in results:
+        if not noticed:
+            where, before, after = shown(place, (ROOT / place.path).read_text("utf-8"))
+            print(f"\nSURVIVED: {place.kind}, {where}\n- {before}\n+ {after}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--number", type=int, default=200, help="mutants to draw")
+    parser.add_argument("--number", type=int, default=120, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1, help="of the drawing")
-    parser.add_argument("--kind", help="only kinds whose function contains this word")
+    parser.add_argument("--kind", default="", help="only kinds that contain this")
+    parser.add_argument(
+        "--against", help="pytest's arguments, for one selection for all"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    if options.kind:
-        kinds.KINDS = [k for k in kinds.KINDS if options.kind in k.__name__]
-    if not kinds.KINDS:
-        sys.exit(f"No kind's name contains {options.kind!r}.")
-    started = time.perf_counter()
-    runner.preload()
-    book = kinds.Book(ROOT)
-    print("checking the unbroken book ...", flush=True)
-    _unbroken(ROOT, book)
-    mutants = kinds.draw(random.Random(options.seed), book, options.number)
+    found = drawn(ROOT, options.number, options.seed, options.kind)
+    against = shlex.split(options.against) if options.against else None
+    started, results = time.perf_counter(), []
     fork = multiprocessing.get_context("fork")  # warm imports; Linux and macOS
-    results = []
-    with fork.Pool(options.jobs, _start, (ROOT,)) as pool:
-        tried = pool.imap_unordered(_try, mutants)
-        try:
-            for result in tqdm(tried, total=len(mutants), unit="mutant"):
-                results.append(result)
-        except KeyboardInterrupt:
-            print(f"\nstopped after {len(results)} of {len(mutants)} mutants")
+    with fork.Pool(options.jobs, _start, (ROOT, against)) as pool:
+        for result in tqdm(pool.imap_unordered(_try, found), total=len(found)):
+            results.append(result)
+            place, killer, seconds = result
+            where = shown(place, (ROOT / place.path).read_text("utf-8"))[0]
+            tqdm.write(
+                f"{seconds:4.0f} s  {place.kind}, {where}: {killer or 'SURVIVED'}"
+            )
     report(results, time.perf_counter() - started)
-    complete = len(results) == len(mutants)
-    sys.exit(0 if complete and all(tier for _, tier, _ in results) else 1)
+    sys.exit(0 if all(noticed for _, noticed, _ in results) else 1)
 
 
 if __name__ == "__main__":

@@ -1,67 +1,103 @@
-"""Run the checks of `make test` on a copy of the repository with one place broken."""
+"""Break a copy of the repository in one place and run the tests that its file maps to.
+
+Each run of pytest is forked from a process that has imported PyTorch already.
+"""
 
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-LIMIT_S = 300  # a mutant may loop for ever; that counts as noticed
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv*", "_build", "node_modules", "__pycache__", ".*_cache"
-)
-STILL = [
-    "-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
-    "-W", "ignore::pytest.PytestAssertRewriteWarning",  # imported before the fork
-]  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE_FIRST = [
-    "tests/attention/test_printed_values.py", "tests/attention/test_against_torch.py",
-    "tests/attention/test_bad_input.py", "tests/attention/test_gradients.py",
-]  # fmt: skip
-NO_EXECUTION = [
-    f"tests/book/test_{name}.py"
-    for name in (
-        "pairs", "printed_values_on_pages", "prose", "claims", "links", "listings",
-        "data",
-    )
-]  # fmt: skip
+LIMIT_S = 400  # a mutant may loop for ever; that counts as noticed
+STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
+         "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
+# Tests that compare a stored copy with what makes it: they see every change, and no
+# meaning. A kill by one of them does not count.
+COPIES = ("stored_picture", "stored_right_picture", "is_stale", "listing_equals",
+          "bundle", "up_to_date", "pages_store_the_labs_as_they_are",
+          "those_of_the_module")  # fmt: skip
+PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
+         "tests/book/test_formulas.py", "tests/book/test_tables.py",
+         "tests/coding_attention/figures/test_words.py"]  # fmt: skip
+
+
+def tests_of(path):
+    """What pytest is to run when a file is broken, the quick ones first."""
+    stem, folders = Path(path).stem, path.split("/")[:-1]
+    if path.startswith("book/"):
+        page = f"book/{stem}.ipynb"
+        name = stem[:2] if stem[:2].isdigit() else ""
+        yield [*_there(PAGES), "-k", stem]
+        yield _there([f"tests/book/test_general_{name}.py"])
+        if (ROOT / page).exists():
+            yield ["--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", page]
+        return
+    room = Path("tests", *folders)
+    while not (ROOT / room).exists():
+        room = room.parent
+    own = sorted(p for p in (ROOT / room).glob(f"test_*{stem}*.py"))
+    yield [str(p.relative_to(ROOT)) for p in own]
+    if path.endswith(".js") and "labs" in folders:
+        yield [str(room), "-m", "not browser"]
+        lab = "" if stem in ("core", "draw", "ui") else stem.replace("_", "")
+        yield [f"{room}/test_all_labs.py", f"{room}/test_browser.py", "-k", lab]
+    elif folders[0] == "coding_attention" and folders[1:] == ["figures"]:
+        yield [str(room), "-m", "not browser"]
+    else:
+        yield [str(room)]
+
+
+def _there(paths):
+    return [p for p in paths if (ROOT / p).exists()]
 
 
 def copy_of(root):
-    """Make a working copy for one worker."""
-    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
-    copy = folder / "book"
-    shutil.copytree(root, copy, ignore=NOT_COPIED, symlinks=True)
+    """Make a copy of what git knows, for one worker."""
+    copy = Path(tempfile.mkdtemp(prefix="mutants-")) / "book"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (root / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, copy / name)
     return copy
 
 
 def preload():
-    """Import what the checks need, so that each forked run starts with it.
-
-    Not the package and not the tests: those come from the broken copy.
-    """
+    """Import what the tests need, but nothing that may be broken."""
     import bs4  # noqa: F401
+    import matplotlib.figure  # noqa: F401
     import nbformat  # noqa: F401
     import nbval.plugin  # noqa: F401
     import pytest  # noqa: F401
     import torch
-    import yaml  # noqa: F401
 
     torch.set_num_threads(1)
 
 
 def passes(copy, arguments):
-    """Run pytest with these arguments in a fork; True if everything passed."""
+    """Run pytest in a fork; true if nothing failed."""
     child = os.fork()
     if child == 0:
-        _run_pytest(copy, arguments)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+        _run(copy, arguments)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 4:
+        raise ValueError(f"pytest does not take {arguments}:\n{_log(copy)[-2000:]}")
+    return status in (0, 5)  # 5: no test was collected
 
 
-def _run_pytest(copy, arguments):
+def _log(copy):
+    return (copy.parent / "log").read_text(encoding="utf-8", errors="replace")
+
+
+def _run(copy, arguments):
     import pytest
 
     log = os.open(copy.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -69,63 +105,75 @@ def _run_pytest(copy, arguments):
     os.dup2(log, 2)
     signal.alarm(LIMIT_S)
     os.chdir(copy)
-    os.environ["PYTHONPATH"] = str(copy)  # for the kernels of notebooks
+    os.environ["PYTHONPATH"] = str(copy)
+    ours = ("tools", "theme", "attention", "attncheck", "coding_attention", "tests")
+    for name in [n for n in sys.modules if n.partition(".")[0] in ours]:
+        del sys.modules[name]
     sys.path.insert(0, str(copy))
-    for name in [n for n in sys.modules if n.partition(".")[0] == "tools"]:
-        del sys.modules[name]  # so that the copy's tools are imported, not these
     status = 1
     try:
-        status = int(pytest.main([*STILL, *arguments]))
+        status = int(pytest.main([*STILL, "-p", "tools.mutants.deselect", *arguments]))
     finally:
         sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(status)
 
 
-def _exists(path):
-    return (ROOT / path).exists()
+def broken(copy, place):
+    """The new texts of the files that a place changes: path -> text."""
+    text = (copy / place.path).read_text(encoding="utf-8")
+    edits = {place.path: text[: place.start] + place.new + text[place.end :]}
+    pair = copy / place.path.replace(".md", ".ipynb")
+    if place.path.startswith("book/") and pair.exists():
+        line = text[: place.start].rpartition("\n")[2]
+        rest = text[place.end :].partition("\n")[0]
+        old, new = (_escaped(line + word + rest) for word in
+                    (text[place.start : place.end], place.new))  # fmt: skip
+        stored = pair.read_text(encoding="utf-8").replace(old, new)
+        if place.kind.startswith("caption"):
+            # What a person does who then runs the page: the stored words follow.
+            near = lambda word: _sentence(line, word, rest)  # noqa: E731
+            stored = stored.replace(
+                near(text[place.start : place.end]), near(place.new)
+            )
+        edits[str(pair.relative_to(copy))] = stored
+    return edits
 
 
-def _elsewhere(modules):
-    # Modules whose tests stand in a folder of their own.
-    return [f"tests/{name}" for name in modules if _exists(f"tests/{name}")]
+def _sentence(line, word, rest):
+    # The words around a changed one that stand in one string of the source.
+    return (
+        line.rpartition('"')[2].rpartition("}")[2]
+        + word
+        + rest.partition('"')[0].partition("{")[0]
+    )
 
 
-def tiers(mutant):
-    """The checks that may notice, the quick ones first."""
-    yield "still", NO_EXECUTION
-    touched = list(mutant.edits)
-    modules = [Path(p).stem for p in touched if p.startswith("attention/")]
-    if modules:
-        own = [f"tests/attention/test_{name}.py" for name in modules]
-        yield "package", [*filter(_exists, own), *PACKAGE_FIRST]
-        yield "package", ["tests/attention", *_elsewhere(modules)]
-    if mutant.pages:
-        notebooks = [f"book/{page}.ipynb" for page in mutant.pages]
-        yield "nbval", [
-            "--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", *notebooks
-        ]  # fmt: skip
-    if any(path.startswith("tests/reference") for path in touched):
-        yield "package", ["tests/attention/test_printed_values.py"]
-    if mutant.site:
-        yield "site", ["tests/book/test_site.py"]
+def _escaped(line):
+    return line.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def noticed_by(copy, mutant):
-    """Break the copy, run the tiers until one fails, mend the copy.
+def noticed(copy, place, against=None):
+    """Break the copy, run its tests until one fails, mend the copy.
 
     Returns:
-        The name of the tier that failed, or None for a survivor.
+        The test that failed, which passes on the mended copy; None for a survivor.
     """
-    originals = {}
+    edits = broken(copy, place)
+    before = {path: (copy / path).read_bytes() for path in edits}
+    killer = None
     try:
-        for path, text in mutant.edits.items():
-            originals[path] = (copy / path).read_bytes()
+        for path, text in edits.items():
             (copy / path).write_text(text, encoding="utf-8")
-        for name, arguments in tiers(mutant):
-            if not passes(copy, arguments):
-                return name
-        return None
+        for run in filter(None, [against] if against else tests_of(place.path)):
+            if not passes(copy, run):
+                failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", _log(copy), re.M)
+                killer = failed[0] if failed else "the limit of time"
+                break
     finally:
-        for path, content in originals.items():
+        for path, content in before.items():
             (copy / path).write_bytes(content)
+    if killer and "::" in killer and "nbval" not in run and not passes(copy, [killer]):
+        raise ValueError(
+            f"{killer} fails on the unbroken product:\n{_log(copy)[-2000:]}"
+        )
+    return killer

@@ -1,0 +1,118 @@
+"""Each displayed formula, evaluated, gives what the code beside it gives."""
+
+import re
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+import attention
+from tests.book.claims import prose
+from tests.book.formulas import value
+from tests.book.running import ran
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-6}
+
+
+def displayed(page):
+    (formula,) = re.findall(r"\$\$(.+?)\$\$", prose(page), re.S)
+    return [side.strip() for side in formula.split("=", 1)]
+
+
+def tables(page):
+    """The rows of every table of a page, without its heading."""
+    found = re.findall(r"(?:^\|.*\|\n)+", prose(page), re.M)
+    rows = [[line.strip("| ").split(" | ") for line in t.splitlines()] for t in found]
+    return [[[cell.strip() for cell in row] for row in table] for table in rows]
+
+
+def code_names():
+    """The letter of a tensor -> its name in code, from the page on notation."""
+    (table,) = [t for t in tables("notation") if t[0] == ["what", "ours"]]
+    return {row[0].split()[-1]: row[1].strip("`").split("`")[0] for row in table[2:]}
+
+
+@pytest.mark.parametrize(
+    "page", ["02_simple_self_attention", "03_trainable_self_attention"]
+)
+def test_weights_of_a_query(page):
+    space, names = ran(page)[0], code_names()
+    left, right = displayed(page)
+    known = {sign: space[f"{names[sign]}_2"] for sign in "αω"}
+    known |= {name: space[name] for name in ("d_in", "d_out", "d_k") if name in space}
+    torch.testing.assert_close(value(left, known), value(right, known), **CLOSE)
+
+
+def five():
+    """Queries, keys, values and a mask with sizes of which no two are equal."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(5, 7), torch.randn(3, 7), torch.randn(3, 11)
+    hidden = torch.arange(3) > torch.arange(5)[:, None]  # every query keeps a key
+    return q, k, v, torch.where(hidden, -torch.inf, 0.0)
+
+
+@pytest.mark.parametrize("page", ["notation", "summary"])
+def test_attention_in_one_line(page):
+    q, k, v, mask = five()
+    names = {"Q": q, "K": k, "V": v, "M": mask, "d_k": 7, "d_in": 13, "d_out": 11}
+    left, right = displayed(page)
+    assert page == "summary" or re.search(r"\((.*)\)", left)[1] == "Q, K, V"
+    given = mask if " M" in right else None
+    wanted = scaled_dot_product_attention(q, k, v, given)
+    torch.testing.assert_close(value(right, names), wanted, **CLOSE)
+
+
+def test_the_symbols_are_those_of_a_layer():
+    """Shapes and formulas of the table, against a layer with sizes of its own."""
+    t, d_in, d_k = 5, 7, 3
+    layer, x = attention.SelfAttention_v2(d_in, d_k), torch.randn(t, d_in)
+    (table,) = [t for t in tables("notation") if t[0][0] == "symbol"]
+    names = {"d_k": d_k, "d_in": d_in, "d_out": d_k, "t": t, "x": x}
+    told = {"input", "queries", "keys", "values"}
+    meaning = {"q": layer.W_query, "k": layer.W_key, "v": layer.W_value}
+    words = {"q": "queries", "k": "keys", "v": "values", "x": "input"}
+    for symbol, what, shape in table[2:]:
+        if symbol in words:
+            assert what.split(":")[0] == words[symbol]
+            told.remove(words[symbol])
+            names[symbol] = meaning[symbol](x) if symbol in meaning else x
+        else:
+            formula = what.split(", ", 1)[1].removesuffix(" by row")
+            names[symbol] = value(formula, names)
+        assert tuple(names[symbol].shape) == eval(shape, {}, names)
+    assert not told
+    torch.testing.assert_close(names["z"], layer(x), **CLOSE)
+
+
+def test_parameters_on_one_sheet():
+    (table,) = tables("summary")
+    (row,) = [row for row in table if row[0].startswith("parameters")]
+    simple, trainable, causal, multi_head = (cell.split("`") for cell in row[1:])
+    d_in, d_out = 5, 6
+    count = lambda layer: sum(p.numel() for p in layer.parameters())  # noqa: E731
+    one = count(attention.SelfAttention_v2(d_in, d_out))
+    masked = count(attention.CausalAttention(d_in, d_out, 4, 0.0))
+    several = count(attention.MultiHeadAttention(d_in, d_out, 4, 0.0, num_heads=3))
+    assert simple == ["none"]
+    assert eval(trainable[1]) == one
+    assert (causal == ["the same"]) == (masked == one)
+    assert multi_head[0] == "and "
+    assert eval(multi_head[1]) == several - one
+
+
+def test_what_a_token_sees_on_one_sheet():
+    (table,) = tables("summary")
+    (row,) = [row for row in table if row[0] == "a token sees"]
+    layers = [
+        attention.simple_self_attention,
+        attention.SelfAttention_v2(3, 4),
+        attention.CausalAttention(3, 4, 5, 0.0),
+        attention.MultiHeadAttention(3, 4, 5, 0.0, num_heads=2),
+    ]
+    for told, layer in zip(row[1:], layers, strict=True):
+        x = torch.randn(1, 5, 3, requires_grad=True)
+        layer(x)[0, 2].sum().backward()
+        seen = x.grad[0].abs().sum(dim=1) > 0
+        future = bool(seen[3:].any())
+        assert seen[:3].all()
+        assert told == ("all" if future else "itself, the past")
