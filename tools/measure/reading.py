@@ -66,14 +66,13 @@ def read(instance, url):
     found = {}
     for width in (1280, 390):
         with visiting(instance, url, width=width) as visit:
-            visit.load(settle=500)
+            visit.load()
             found[f"tables {width}"] = visit.page.evaluate(TABLES)
             found[f"labels {width}"] = visit.page.evaluate(LABELS)
             if width == 1280:
                 found |= visit.page.evaluate(STOPS)
-            visit.page.evaluate("document.fonts.ready")
             visit.page.evaluate(BOXES)
-            visit.page.wait_for_timeout(300)
+            visit.drawn()
             found[f"boxes {width}"] = visit.page.evaluate(BOXES)
     return found
 
