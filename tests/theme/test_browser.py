@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from tests.book.pages import toc_entries
 from tools.measure.visit import visiting
 
 pytestmark = pytest.mark.browser
@@ -269,37 +268,6 @@ def test_copy_button_copies_the_code(browser, address):
         copied = visit.page.evaluate("navigator.clipboard.readText()")
         assert copied.strip() == code.strip()
         assert visit.errors == []
-
-
-@pytest.mark.parametrize("entry", toc_entries())
-def test_formulas_have_a_size(entry, browser, address):
-    with visiting(browser, f"{address}/{entry}.html") as visit:
-        visit.load()
-        sizes = visit.page.eval_on_selector_all(
-            "math",
-            """(all) => all.filter((m) => !m.closest("details")).map((m) => {
-              const box = m.getBoundingClientRect();
-              return [m.getAttribute("alttext"), box.width, box.height]; })""",
-        )
-        for source, width, height in sizes:
-            assert width > 4, source
-            assert height > 6, source
-
-
-def test_displayed_formulas_have_room_below(browser, address):
-    below = """() => [...document.querySelectorAll(".math-block")].map((block) => {
-      const shown = block.querySelector("math").getBoundingClientRect();
-      return block.nextElementSibling.getBoundingClientRect().top - shown.bottom;
-    })"""
-    seen = []
-    for page in ("03_trainable_self_attention", "summary", "notation"):
-        for width in (1280, 390):
-            url = f"{address}/book/{page}.html"
-            with visiting(browser, url, width=width) as visit:
-                visit.load()
-                seen += visit.page.evaluate(below)
-    assert len(seen) >= 6
-    assert min(seen) >= 16, seen
 
 
 def test_cut_code_is_reached_by_keyboard(browser, address):

@@ -174,6 +174,11 @@ class Visit:
         """Wait until all that was asked for so far is on the screen."""
         self.page.evaluate(DRAWN)
 
+    def resize(self, width):
+        """Make the window as wide as a laptop's or a phone's."""
+        self.page.set_viewport_size({"width": width, "height": WIDTHS[width]})
+        self.drawn()
+
     def third_parties(self):
         """Every address asked for on another host."""
         host = urlparse(self.url).netloc
