@@ -17,10 +17,10 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test hosts mutants budget measure repository pdf slides citation experiments bench clean
+.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-all test-processors mutants measure repository pdf slides citation experiments bench clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(READY) ## make .venv and install the pinned versions
 
@@ -63,14 +63,15 @@ check: $(READY) ## check what needs no execution: words, digits, links (PAGE=04_
 
 ifdef TORCH
 # Only what needs the package and PyTorch, against the version that was asked for.
-# Releases before 2.3 were built against the first NumPy.
+# Releases before 2.3 were built against the first NumPy. TORCH=newest: of today.
 OTHER := .venv-torch-$(TORCH)
 test: $(OTHER)/.ready
 	$(OTHER)/bin/python -m pytest -rs -m package --timeout=300 tests/attention
 
 $(OTHER)/.ready:
 	$(PYTHON) -m venv $(OTHER)
-	$(OTHER)/bin/python -m pip install -q torch==$(TORCH) pytest pytest-timeout \
+	$(OTHER)/bin/python -m pip install -q \
+		torch$(if $(filter-out newest,$(TORCH)),==$(TORCH)) pytest pytest-timeout \
 		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
 	@touch $@
 else ifdef MODELS
@@ -88,16 +89,37 @@ test: .venv-models/.ready
 	.venv-models/bin/python -c "import timm, transformers" # a skip is no pass
 	@touch $@
 else
-test: $(READY) ## ruff, pytest and nbval over all pages (TORCH=x.y.z, NEWEST=1, MODELS=1)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 -m "not budget and not hosts" \
-		--nbval --nbval-sanitize-with tests/nbval.cfg tests book
+# What belongs to which tier, and what it may cost: tests/tiers.toml.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -rs --timeout=300 \
+	--nbval --nbval-sanitize-with tests/nbval.cfg
+test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEWEST=1, MODELS=1)
+	$(PYTEST) --tier test tests book
 endif
 
-budget: $(READY) ## hold every page against site_budget.json, in a browser
-	$(BIN)/python -m pytest -n 2 -rs --timeout=300 -m budget tests/theme
+test-pages: ## the other pages by nbval, and the general claims that train
+test-site: ## the built site, in a browser
+test-labs: ## every lab, in every way that readers come
+test-checker: ## the checker and the grader in use: classes that hang or lie, reports
+test-isolated: ## installing, several devices, executing pages
+test-hosts: ## every page in JupyterLab and Notebook, in a browser
+test-budget: ## every page against site_budget.json, in a browser
+test-pages test-site test-labs test-checker test-isolated test-hosts test-budget: $(READY)
+	$(PYTEST) --tier $(@:test-%=%) tests book
 
-hosts: $(READY) ## open every page in JupyterLab and Notebook, in a browser
-	$(BIN)/python -m pytest -rs -m hosts tests/book
+test-all: test ## make test, then all the others in one run
+	$(PYTEST) --tier pages,site,labs,checker,isolated,hosts,budget tests book
+
+# PyTorch computes with what the processor has, and as readers have it: with fewer
+# instructions, with more threads. "native" leaves the choice to PyTorch.
+CPUS ?= default avx2 native
+THREADS ?= 1 2
+test-processors: $(READY) ## every page and general claim, as other processors compute (CPUS=… THREADS=…)
+	@failed=; for cpu in $(CPUS); do for threads in $(THREADS); do \
+		echo "== instructions: $$cpu, threads: $$threads"; \
+		env $$(test $$cpu = native || echo ATEN_CPU_CAPABILITY=$$cpu) \
+			OMP_NUM_THREADS=$$threads $(PYTEST) --timeout=1200 \
+			book tests/book/test_general_*.py || failed="$$failed $$cpu/$$threads"; \
+	done; done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
 	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)

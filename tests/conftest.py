@@ -3,16 +3,16 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Fixtures that build a site; a build has a limit of its own.
-BUILDS = {"site", "set_site", "lab_site"}
+COPIES = {"set_site", "lab_site"}  # sites of a file's own
+BUILDS = {"site", *COPIES}  # a build has a limit of its own
 BUILD_LIMIT = 1800  # seconds
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores already
 
 
 @pytest.fixture(scope="session")
@@ -58,47 +58,80 @@ def soup(site):
     return parse
 
 
+class _Shared:
+    """The browser of this worker, while tests need one."""
+
+    def __init__(self):
+        self.instance, self.stack = None, ExitStack()
+
+    def start(self):
+        from tools.measure.visit import browser, find_browser
+
+        if find_browser() is None:
+            pytest.skip("no Chromium or Chrome is installed: nothing was seen in one")
+        if self.instance is None:
+            self.instance = self.stack.enter_context(browser())
+        return self.instance
+
+    def stop(self):
+        self.stack.close()
+        self.instance = None
+
+
+shared = _Shared()
+
+
 @pytest.fixture(scope="module")
 def browser():
-    """An installed Chromium, or a skip that says what is missing.
+    """An installed Chromium, or a skip that says what is missing."""
+    return shared.start()
 
-    One a module, not one a session: while Playwright runs, its thread has an event
-    loop, which the kernels of the notebooks would meet.
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item, nextitem):
+    """End the browser before a file that has no use for it.
+
+    While Playwright runs, its thread has an event loop, which a notebook's kernel would
+    meet.
     """
-    from tools.measure.visit import browser as start_browser
-    from tools.measure.visit import find_browser
-
-    if find_browser() is None:
-        pytest.skip("no Chromium or Chrome is installed: nothing was seen in a browser")
-    with start_browser() as instance:
-        yield instance
+    yield
+    if nextitem is None or (
+        nextitem.path != item.path and "browser" not in _fixtures(nextitem)
+    ):
+        shared.stop()
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
-    """Share the work among the workers: the tests of a file stay together (a browser
-    or a kernel is theirs), all that read the parsed site are one group, and what takes
-    long begins first, lest one worker is left alone with it in the end.
+    """Share the work among the workers.
+
+    The tests of a file stay together (a browser, a kernel or a build is theirs), files
+    that only read the parsed site are one group, and what takes long begins first, lest
+    one worker is left alone with it in the end.
     """
+    used = {}
     for item in items:
-        group = "site" if "soup" in _fixtures(item) else str(item.path)
+        used.setdefault(item.path, set()).update(_fixtures(item))
+    for item in items:
+        reads = "soup" in used[item.path] and not used[item.path] & {"browser", *COPIES}
+        group = "site" if reads else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
         # The limit is a test's own. A build that is slow, on a busy machine, would use
         # it up, and all that look at the site would fail with the first of them.
         limit = item.get_closest_marker("timeout")
         if limit is None and BUILDS.intersection(_fixtures(item)):
             item.add_marker(pytest.mark.timeout(func_only=True))
-    items.sort(key=_comes_last)
+    items.sort(key=lambda item: _comes_last(item.path, used[item.path]))
 
 
 def _fixtures(item):
     return getattr(item, "fixturenames", ())  # the cells of a notebook have none
 
 
-def _comes_last(item):
+def _comes_last(path, fixtures):
     # The built site waits for Sphinx. Until it is there, the notebooks run.
-    ranks = ("jupyterlab" in _fixtures(item), "site" in _fixtures(item))
-    ranks += ("browser" in _fixtures(item), item.path.suffix == ".ipynb")
+    ranks = ("jupyterlab" in fixtures, "site" in fixtures)
+    ranks += ("browser" in fixtures, path.suffix == ".ipynb")
     return ranks.index(True) if any(ranks) else len(ranks)
 
 

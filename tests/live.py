@@ -10,14 +10,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlparse
 
 import pytest
 from playwright.sync_api import Error
+
+from tools.measure.visit import visiting
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 600_000  # milliseconds
@@ -87,13 +88,13 @@ def jupyter(folder):
     env |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
     with ExitStack() as servers:
         yield {
-            host: servers.enter_context(_serving(module, folder, env, home / module))
+            host: servers.enter_context(_serving(module, folder, env))
             for host, module in SERVERS.items()
         }
 
 
 @contextmanager
-def _serving(module, folder, env, log):
+def _serving(module, folder, env):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -107,24 +108,28 @@ def _serving(module, folder, env, log):
         "--MappingKernelManager.kernel_info_timeout=600", "--allow-root",
     ]  # fmt: skip
     address = f"http://127.0.0.1:{port}"
-    with log.open("w") as told:
-        server = subprocess.Popen(command, env=env, stdout=told, stderr=told)
-        try:
-            _wait_for(address + "/api", log)
-            yield address
-        finally:
-            server.terminate()  # ends its kernels, too
-            server.wait(timeout=60)
+    server = subprocess.Popen(
+        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    # What it has to say later must go somewhere, or it would stop at a full pipe.
+    rest = Thread(target=server.stderr.read, daemon=True)
+    try:
+        _wait_for(f"{address}/", server.stderr)
+        rest.start()
+        yield address
+    finally:
+        server.terminate()  # ends its kernels, too
+        server.wait(timeout=60)
 
 
-def _wait_for(address, log):
-    for _ in range(2400):
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
+def _wait_for(address, told):
+    """Read what a server says until it names its address: then it answers there."""
+    said = []
+    for line in told:
+        said.append(line)
+        if address in line:
             return
-        except OSError:
-            time.sleep(0.25)
-    pytest.fail(f"Jupyter did not start:\n{log.read_text()[-2000:]}")
+    pytest.fail(f"Jupyter did not start:\n{''.join(said)[-2000:]}")
 
 
 def told(message):
@@ -147,10 +152,12 @@ def opened(browser, addresses, host, file, own=None, **options):
             nothing caught ends the visit, unless it is one of these.
         options: of the browser's context.
     """
-    from tests.coding_attention.labs.conftest import Visit
-
     options.setdefault("viewport", {"width": 1280, "height": 900})
-    visit = Visit(browser, **options)
+    with visiting(browser, fresh=True, **options) as visit:
+        yield from _watched(visit, addresses, host, file, own)
+
+
+def _watched(visit, addresses, host, file, own):
     page = visit.page
     page.set_default_timeout(LONG)
     visit.failures = []  # errors alone: the hosts warn a lot
@@ -179,5 +186,3 @@ def opened(browser, addresses, host, file, own=None, **options):
         if lost:
             raise AssertionError(f"{file} in {host} is lost: {lost[0]}") from error
         raise
-    finally:
-        visit.context.close()

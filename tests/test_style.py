@@ -1,5 +1,6 @@
-"""What ruff and import-linter say of the whole repository."""
+"""What ruff and import-linter say of the whole repository, and that no test waits."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -26,3 +27,39 @@ def test_imports_run_one_way():
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "kept, 0 broken" in result.stdout, result.stdout + result.stderr
+
+
+# What stands for a layer or a submission that takes its time.
+SLOW_ON_PURPOSE = {
+    "tests/attncheck/test_robustness.py": 3,
+    "tests/coding_attention/grading/test_submissions.py": 1,
+}
+
+
+def waits(source):
+    """Give the lines that wait for a time and not for a state."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [(call.lineno, getattr(call.func, "attr", "")) for call in calls]
+    return [line for line, name in names if name in ("sleep", "wait_for_timeout")]
+
+
+def test_no_test_waits_for_a_time():
+    found = {}
+    for folder in ("tests", "tools"):
+        for path in (ROOT / folder).rglob("*.py"):
+            lines = waits(path.read_text(encoding="utf-8"))
+            if lines:
+                found[path.relative_to(ROOT).as_posix()] = lines
+    too_many = {
+        name: lines
+        for name, lines in found.items()
+        if len(lines) > SLOW_ON_PURPOSE.get(name, 0)
+    }
+    assert too_many == {}, "wait for a state: a busy machine makes any time too short"
+
+
+def test_a_wait_is_seen():
+    assert waits("page.wait_for_timeout(9)\nx()\ntime.sleep(1)\n'time.sleep(1)'") == [
+        1,
+        3,
+    ]

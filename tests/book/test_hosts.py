@@ -1,6 +1,6 @@
 """Every page in JupyterLab and in Notebook, in a browser: README's table of hosts.
 
-A small page is opened in every run; all of them by `make hosts`. Cells are run, labs
+Cells are run, labs
 moved and links followed; what is seen must be what the notebook asks for.
 """
 
@@ -20,7 +20,6 @@ from tests.book.test_links import LINK
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
 
 PAGES = {page.name: page for page in pages()}
-SMALL = "index"
 EMPTY, TRUSTED, DYING = "empty.ipynb", "trusted.ipynb", "dying.ipynb"
 UNTRUSTED = "untrusted.ipynb"
 # Each code cell as it is on screen.
@@ -268,19 +267,12 @@ def check_page(browser, address, own_errors, host, name):
             visit.page.screenshot(path=f"{os.environ['HOSTS_SHOTS']}/{host}-{name}.png")
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_a_small_page_works(browser, address, own_errors, host):
-    check_page(browser, address, own_errors, host, SMALL)
-
-
-@pytest.mark.hosts
-@pytest.mark.parametrize("name", [name for name in PAGES if name != SMALL])
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_page_works(browser, address, own_errors, host, name):
     check_page(browser, address, own_errors, host, name)
 
 
-@pytest.mark.hosts
 @pytest.mark.parametrize("host", HOSTS)
 def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address, host):
     expected = figures_of(PAGES["06_averaging"])
@@ -292,7 +284,6 @@ def test_stored_figures_are_drawn_once_the_notebook_is_trusted(browser, address,
         assert drawn_in(visit.page.evaluate(LOOK)) == expected
 
 
-@pytest.mark.hosts
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_visit_ends_once_its_kernel_has(browser, address, host):
     def wait_for_a_lab():

@@ -68,7 +68,6 @@ def test_what_stands_in_a_folded_cell_is_missed():
     assert missing(cells) == {"function": {"check", "torch"}}
 
 
-@pytest.mark.hosts  # every page once more: a minute of a processor
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_the_visible_cells_run_alone(page, tmp_path):
     from nbclient import NotebookClient

@@ -11,7 +11,7 @@ import pytest
 
 from theme.lean_site import extras, offline
 from tools.measure.server import serving
-from tools.measure.visit import visiting
+from tools.measure.visit import LABS_CAME, visiting
 
 READ = "book/02_simple_self_attention.html"
 UNREAD = "book/04_causal_attention.html"
@@ -52,7 +52,7 @@ def read(page, url):
 @pytest.mark.browser
 def test_a_page_that_was_read_is_there_without_a_network(browser, copy):
     _, address, server = copy
-    with visiting(browser, f"{address}/{READ}") as visit:
+    with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
         page = visit.page
         read(page, visit.url)
         assert visit.errors == []
@@ -79,7 +79,7 @@ def test_a_page_that_was_read_is_there_without_a_network(browser, copy):
 @pytest.mark.browser
 def test_the_whole_book_is_kept_on_demand_with_its_search(browser, copy):
     _, address, server = copy
-    with visiting(browser, f"{address}/{READ}") as visit:
+    with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
         page = visit.page
         read(page, visit.url)
         button = page.locator(".keep-book button")
@@ -101,7 +101,7 @@ def test_the_whole_book_is_kept_on_demand_with_its_search(browser, copy):
 def test_a_new_build_replaces_what_was_kept(browser, copy):
     site, address, server = copy
     caches = "async () => (await caches.keys()).length"
-    with visiting(browser, f"{address}/{READ}") as visit:
+    with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
         page = visit.page
         read(page, visit.url)
         old = (site / READ).read_text("utf-8")
@@ -111,17 +111,15 @@ def test_a_new_build_replaces_what_was_kept(browser, copy):
         page.goto(f"{address}/book/notation.html")
         waiting = "async () => Boolean((await navigator.serviceWorker.ready).waiting)"
         page.evaluate("navigator.serviceWorker.ready.then((r) => r.update())")
-        _until(page, waiting)
+        page.wait_for_function(waiting)
         assert page.evaluate(caches) == 2
         # With the last page closed, the new worker takes over. When a page is gone for
         # the browser only the browser knows: it is asked, from a page of nobody's.
         page.close()
         page = visit.page = visit.page.context.new_page()
         states = _worker_states(page)
-        for _ in range(1000):
-            if sorted({*states.values()} - {"redundant"}) == ["activated"]:
-                break
-            page.wait_for_timeout(100)
+        while sorted({*states.values()} - {"redundant"}) != ["activated"]:
+            page.evaluate("new Promise(requestAnimationFrame)")
         page.goto(f"{address}/book/errata.html")
         assert page.evaluate(caches) == 1
         server.close()
@@ -141,14 +139,6 @@ def _worker_states(page):
     session.on("ServiceWorker.workerVersionUpdated", note)
     session.send("ServiceWorker.enable")
     return states
-
-
-def _until(page, question):
-    for _ in range(1000):  # however busy the machine is
-        if page.evaluate(question):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never true: {question}")
 
 
 def test_another_build_is_another_version(site, tmp_path):
@@ -222,7 +212,8 @@ def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
         visit.load()
         assert page.locator(".continue-reading").count() == 0  # nothing to continue
         page.goto(f"{base}/book/04_causal_attention.html#dropout-on-the-weights-3-5-2")
-        page.wait_for_timeout(1500)  # labs come in, and the place is kept
+        page.wait_for_function(LABS_CAME)
+        visit.drawn()
         page.goto(visit.url)
         link = page.locator(".continue-reading")
         assert "Causal attention: Dropout on the weights (3.5.2)" in link.inner_text()

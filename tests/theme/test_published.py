@@ -183,9 +183,9 @@ def test_the_way_from_a_number_to_the_lab(browser, address):
         digits = f"#{name} .published-number[data-value=causal_weights_zeroed]"
         page.locator(digits).first.click()
         page.locator(f"#{name} .published li.asked a", has_text="mask lab").click()
-        page.wait_for_timeout(600)
-        assert page.locator("#lab-mask .attn-lab").evaluate(
-            "(lab) => lab.getBoundingClientRect().top < innerHeight"
+        page.wait_for_function(
+            "document.querySelector('#lab-mask .attn-lab')"
+            ".getBoundingClientRect().top < innerHeight"
         )
         table = page.evaluate(ROWS, "lab-mask")
         row = data.published("causal_weights_zeroed")[0]["values"][2]

@@ -16,6 +16,9 @@ def test_nothing_is_cut(page, browser, address):
     assert numbers["cut_390"] == 0, cut
     assert numbers["code_cut_1280"] == numbers["output_cut_1280"] == 0
     assert numbers["tables_hidden_1280"] == numbers["tables_hidden_390"] == 0
+    formulas = [found["formulas 1280"], found["formulas 390"]]
+    assert [f["lost"] for f in formulas] == [[], []]
+    assert min(f["room"] for f in formulas) >= 16
     assert numbers["labels_out"] == 0, found["labels 390"]
     assert numbers["stops_unseen"] == 0
     assert numbers["stops_a_cell"] <= 1
@@ -35,10 +38,14 @@ def test_what_is_cut_is_seen(browser, tmp_path):
         "<td><p style='width:300px'>x</p></table></div>"
         "<div class='attn-lab'><table style='table-layout:fixed;width:20px'><tr>"
         "<th>journey<td>1</table></div><div class='cell_input'>"
-        "<button>a</button><button style='opacity:0'>b</button></div></article>"
+        "<button>a</button><button style='opacity:0'>b</button></div>"
+        "<div class='math-block'><math alttext='x'></math></div><div>y</div></article>"
     )
     with serving(tmp_path) as url:
-        numbers = row(read(browser, f"{url}/bad.html"))
+        found = read(browser, f"{url}/bad.html")
+    numbers = row(found)
+    assert found["formulas 390"]["lost"] == ["x"]
+    assert found["formulas 1280"]["room"] < 16
     assert numbers["cut_390"] == numbers["tensors_cut_390"] == 1
     assert numbers["code_cut_1280"] == numbers["tables_hidden_1280"] == 1
     assert numbers["labels_out"] == 2  # at both widths

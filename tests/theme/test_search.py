@@ -134,7 +134,8 @@ def test_search_page_answers_an_address(scheme, browser, address, site):
 
 @pytest.mark.browser
 def test_a_page_does_not_carry_the_search(browser, address):
-    with visiting(browser, f"{address}/{PAGE}") as visit:
+    with visiting(browser, f"{address}/{PAGE}", fresh=True) as visit:
+        visit.weigh()
         visit.load()
         assert not [url for url in visit.requests if "/search" in url and ".js" in url]
         visit.page.keyboard.press("Control+k")

@@ -19,7 +19,7 @@ TIMES = """() => ({...window.seen,
 SCROLL = """async () => {
   for (let y = 0; y < document.documentElement.scrollHeight; y += 800) {
     scrollTo(0, y);
-    await new Promise((done) => setTimeout(done, 20));
+    await new Promise(requestAnimationFrame);
   }
 }"""
 OPEN_ALL = """() => document.querySelectorAll("details").forEach((e) => {
@@ -38,10 +38,11 @@ CONTROLS = ".theme-switch-button, button.copybtn, .dropdown-toggle"
 
 def weigh(instance, url):
     """Requests, bytes, third parties on load and on use, errors, images, shift."""
-    with visiting(instance, url) as visit:
-        visit.load()
+    with visiting(instance, url, fresh=True) as visit:
+        visit.weigh()
+        load_all(visit)
         visit.page.evaluate(SCROLL)
-        visit.page.wait_for_timeout(200)
+        visit.drawn()
         found = {
             "requests": len(visit.requests),
             "bytes": sum(visit.transferred.values()),
@@ -54,6 +55,12 @@ def weigh(instance, url):
         return found
 
 
+def load_all(visit):
+    """Load the page and all that its scripts ask for on their own."""
+    visit.load()
+    visit.page.wait_for_load_state("networkidle", timeout=60_000)
+
+
 def _use(visit):
     visit.page.evaluate(OPEN_ALL)
     visit.page.evaluate(
@@ -61,16 +68,16 @@ def _use(visit):
           if (i < 20) e.click(); })""",
         CONTROLS,
     )
-    visit.page.wait_for_timeout(300)
+    visit.page.wait_for_load_state("networkidle", timeout=60_000)
 
 
 def time_slowly(instance, url, runs=3):
     """Times of a phone on a slow line, in milliseconds: the median of some loads."""
     seen = []
     for _ in range(runs):
-        with visiting(instance, url, width=390) as visit:
+        with visiting(instance, url, width=390, fresh=True) as visit:
             visit.slow_down()
-            visit.load(settle=800)
+            load_all(visit)
             seen.append(visit.page.evaluate(TIMES))
     return {
         f"{name}_ms": round(sorted(times[name] or 0 for times in seen)[runs // 2])
@@ -93,11 +100,11 @@ def look(instance, url, thorough=True):
             for width, height in WIDTHS.items():
                 visit.page.set_viewport_size({"width": width, "height": height})
                 visit.page.evaluate(FOLD_ALL)
-                visit.page.wait_for_timeout(600)  # the theme answers after 300 ms
+                visit.drawn()
                 key = f"{scheme} {width}"
                 overflow[key] = visit.page.evaluate(OVERFLOW)
                 visit.page.evaluate(OPEN_ALL)  # what is folded must be readable too
-                visit.page.wait_for_timeout(400)  # it fades in
+                visit.drawn()
                 axe[key] = visit.page.evaluate(AXE, thorough or width == 1280)
     return {"axe": axe, "overflow_px": overflow}
 

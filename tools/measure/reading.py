@@ -40,6 +40,20 @@ LABELS = """() => [...document.querySelectorAll(".attn-lab th, .attn-static th")
     const [inner, outer] = [words, e].map((x) => x.getBoundingClientRect());
     return inner.width > outer.width + 1;
   }).map((e) => e.textContent)"""
+# Formulas that came to nothing, and the room below those in lines of their own.
+FORMULAS = """() => {
+  const shown = [...document.querySelectorAll("math")]
+    .filter((m) => !m.closest("details")).map((m) => [m, m.getBoundingClientRect()]);
+  const below = [...document.querySelectorAll(".math-block")]
+    .filter((block) => block.checkVisibility() && block.nextElementSibling)
+    .map((block) => block.nextElementSibling.getBoundingClientRect().top
+      - block.querySelector("math").getBoundingClientRect().bottom);
+  return {
+    lost: shown.filter(([, box]) => box.width <= 4 || box.height <= 6)
+      .map(([m]) => m.getAttribute("alttext")),
+    blocks: below.length, room: Math.min(Infinity, ...below),
+  };
+}"""
 # What the tab key stops at, folded parts left aside, and which of it cannot be seen.
 STOPS = """() => {
   document.querySelectorAll("article details").forEach((e) => { e.open = false; });
@@ -62,20 +76,20 @@ def is_tensor(text):
 
 
 def read(instance, url):
-    """Measure one page on a laptop and on a phone."""
+    """Measure one page on a laptop, and made as narrow as a phone."""
     found = {}
-    for width in (1280, 390):
-        with visiting(instance, url, width=width) as visit:
-            visit.load(settle=500)
+    with visiting(instance, url) as visit:
+        visit.load()
+        for width in (1280, 390):
+            visit.resize(width)
             found[f"tables {width}"] = visit.page.evaluate(TABLES)
             found[f"labels {width}"] = visit.page.evaluate(LABELS)
-            if width == 1280:
-                found |= visit.page.evaluate(STOPS)
-            visit.page.evaluate("document.fonts.ready")
-            visit.page.evaluate(BOXES)
-            visit.page.wait_for_timeout(300)
+            found[f"formulas {width}"] = visit.page.evaluate(FORMULAS)
+        visit.page.evaluate(BOXES)
+        for width in (390, 1280):
+            visit.resize(width)
             found[f"boxes {width}"] = visit.page.evaluate(BOXES)
-    return found
+        return found | visit.page.evaluate(STOPS)
 
 
 def row(found):

@@ -3,11 +3,13 @@
 import re
 import shutil
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import BUILD_LIMIT
+from tools.measure.visit import visiting
 
 pytest.register_assert_rewrite("tests.coding_attention.labs.on_screen")
 
@@ -150,12 +152,6 @@ def lab_site(tmp_path_factory):
 # ---- a browser ----
 
 
-@pytest.fixture
-def chromium(browser):
-    """The browser that all tests share, by the name that these tests use."""
-    return browser
-
-
 def serve(folder):
     """Serve ``folder`` from 127.0.0.1 in a thread; gives the server."""
     import functools
@@ -172,49 +168,11 @@ def serve(folder):
     return server
 
 
-class Visit:
-    """Opens pages, and keeps what they ask of other hosts and what the console says.
-
-    The browser resolves no other host's name: see tools/measure/visit.py.
-    """
-
-    def __init__(self, browser, **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.left = []  # requests to other hosts
-        self.errors = []
-        self.page.on("request", self._request)
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-
-    def open(self, address, until="load"):
-        self.home = address.split("/", 3)[:3]
-        self.page.goto(address, wait_until=until)
-        return self.page
-
-    def _request(self, request):
-        url = request.url
-        if url.split("/", 3)[:3] != self.home and not url.startswith("data:"):
-            self.left.append(url)
-
-    def _console(self, message):
-        if message.type in ("error", "warning"):
-            where = message.location.get("url", "")
-            self.errors.append(f"{message.text} ({where})")
-
-
 @pytest.fixture
-def visit(chromium):
-    """Make visits with options of a browser context; closed after the test."""
-    made = []
-
-    def make(**options):
-        made.append(Visit(chromium, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.context.close()
+def visit(browser):
+    """Make visits, with options of :func:`tools.measure.visit.visiting`."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(visiting(browser, **options))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ For tests of the built page and of a live front end alike.
 from itertools import product
 
 import torch
+from playwright.sync_api import TimeoutError
 
 from coding_attention import labs
 from coding_attention.labs.training import TrainingLab
@@ -294,13 +295,21 @@ def check_drawn(root, lab):
         torch.testing.assert_close(tones, wanted.double(), atol=0.051, rtol=0)
 
 
+SHOWS = f"""([root, wanted]) => {{
+  const plain = tables => JSON.stringify(Object.entries(tables).sort());
+  return plain(({READ})(root)) === plain(wanted); }}"""
+
+
 def wait_until_shown(page, root, lab, seconds=20):
     """Require what ``check`` does, once a message from a kernel may have come."""
-    for _ in range(10 * seconds):
-        if root.evaluate(READ) == NUMBERS[type(lab).__name__](lab):
-            return
-        page.wait_for_timeout(100)
-    check(root, lab)
+    wanted = NUMBERS[type(lab).__name__](lab)
+    try:
+        page.wait_for_function(
+            SHOWS, arg=[root.element_handle(), wanted], timeout=1000 * seconds
+        )
+    except TimeoutError:
+        check(root, lab)  # says what differs
+        raise
 
 
 # ---- every control, and the hands that move it ----

@@ -144,7 +144,7 @@ def test_arrow_keys_move_a_word(opened):
         one.page.keyboard.press(key)
     check(root, BankLab(vectors=BankLab().vectors | {"river": [0, 2]}))
     assert "bank turns neither way" in root.locator(".al-summary").text_content()
-    assert one.left == []
+    assert one.third_parties() == []
     assert one.errors == []
 
 

@@ -74,7 +74,7 @@ def test_controls(lab_on_page, name, hand):
         root.get_by_role("button", name="Reset").click()
         lab = MAKE[name]()
         check(root, lab)
-    assert one.left == []
+    assert one.third_parties() == []
     assert one.errors == []
 
 
@@ -224,7 +224,7 @@ def test_page_renders_and_stays_at_home(visit, served, name, width, theme):
     assert clipped or width > 390
     ink, ground = page.evaluate(CONTRAST)
     assert contrast(ink, ground) >= 4.5
-    assert one.left == []
+    assert one.third_parties() == []
     assert one.errors == []
 
 
@@ -262,7 +262,7 @@ def test_every_lab_of_the_book_renders(visit, site, serving):
         views = page.locator(f'script[type="{VIEW}"]').count()
         assert page.locator(".attn-lab").count() == views, path.name
         assert page.locator(".attn-static").count() == 0, path.name
-        assert one.left == []
+        assert one.third_parties() == []
         assert one.errors == []
 
 

@@ -229,5 +229,5 @@ def test_a_head_goes_off_and_the_words_change(visit, gpt_site, serving, width):
     )
     assert min(boxes) >= 24, boxes
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert one.left == []
+    assert one.third_parties() == []
     assert one.errors == []

@@ -1,0 +1,9 @@
+"""What every run of pytest gets here, with or without tests/: one thread, the tiers."""
+
+import os
+
+# PyTorch's threads wait for each other by spinning: two of them beside another process
+# on the same cores take minutes for what one does in seconds. Kernels inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+pytest_plugins = ["tests.tiers", "tests.costs"]

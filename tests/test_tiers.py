@@ -1,0 +1,118 @@
+"""The table of tiers: it names what there is, and what it holds is held."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import costs, tiers
+from tests.book.test_printed_values_on_pages import SHOWN
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = tiers.read()
+PLACES = tiers.places(TABLE)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_is_there(place):
+    path, _, name = place.partition("::")
+    assert (ROOT / path).is_dir() if path.endswith("/") else (ROOT / path).is_file()
+    function = name.partition("[")[0]
+    assert not name or f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("test", "tier"),
+    [
+        ("a/test_x.py::test_one", "folder"),
+        ("a/b/test_y.py::test_one[1]", "file"),
+        ("a/b/test_y.py::test_two[1]", "one"),
+        ("a/b/test_y.py::test_two_more", "file"),
+        ("a/b/test_z.py::test_two", "folder"),
+        ("ab/test_x.py::test_one", None),
+    ],
+)
+def test_the_longest_place_decides(test, tier):
+    known = {"a/": "folder", "a/b/test_y.py": "file", "a/b/test_y.py::test_two": "one"}
+    assert tiers.tier_of(test, known) == tier
+
+
+def test_no_place_has_two_tiers():
+    with pytest.raises(ValueError, match=r"\['a/'\] in more than one"):
+        tiers.places({"one": {"tests": ["a/"]}, "two": {"tests": ["a/", "b/"]}})
+
+
+def pytest_run(*args):
+    command = [sys.executable, "-m", "pytest", "-q", "--co", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *args], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_file_without_a_tier_stops_the_run(tmp_path):
+    (tmp_path / "test_new.py").write_text("def test_it():\n    pass\n")
+    run = pytest_run("-p", "tests.tiers", f"-c{ROOT / 'pyproject.toml'}", tmp_path)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "Which tier runs" in run.stderr
+    assert "test_new.py" in run.stderr
+
+
+def test_an_unknown_tier_is_refused():
+    run = pytest_run("--tier", "sites", "tests/test_style.py")
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--tier got sites" in run.stderr
+
+
+def test_pages_with_published_values_are_in_the_first_tier():
+    pages = {f"book/{page}.ipynb" for page, _, _ in SHOWN}
+    assert {PLACES.get(page) for page in pages} == {"test"}
+
+
+def test_every_tier_has_a_command_and_a_row_in_contributing():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `make test(?:-(\w+))?` \|",
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert [name or "test" for name in rows] == [*TABLE, "all"]
+    rest = re.search(r"--tier ([\w,]*,[\w,]*) tests book", makefile)[1]
+    assert ["test", *rest.split(",")] == list(TABLE)
+    for tier in TABLE:
+        assert tier == "test" or f"\ntest-{tier}:" in makefile
+
+
+# ---- what is counted ----
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    spent = {}
+    monkeypatch.setattr(costs, "spent", spent)
+    monkeypatch.setattr(costs, "now", "labs")
+    return spent
+
+
+def test_processes_kernels_and_trainings_are_counted(counted):
+    import torch
+
+    costs.trainings.look()
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    subprocess.run([sys.executable, "-c", "", "ipykernel_launcher"], check=True)
+    layer = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(layer.parameters())
+    for _ in range(3):
+        layer(torch.ones(2)).sum().backward()
+        optimizer.step()
+    assert counted["labs"] == Counter(subprocesses=1, kernels=1, trainings=1)
+
+
+def test_a_tier_that_outgrows_its_budget_is_named(counted):
+    costs.note("visits", TABLE["labs"]["visits"])
+    assert costs.exceeded() == []
+    costs.note("visits")
+    (line,) = costs.exceeded()
+    assert line.startswith(f"labs: {TABLE['labs']['visits'] + 1} visits, and")

@@ -1,0 +1,80 @@
+"""Which test runs when: tests/tiers.toml says it, for every file.
+
+`pytest --tier test` runs one tier, `--tier site,labs` two. A test that belongs to none
+stops the run, with or without the option.
+"""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TABLE = Path(__file__).with_name("tiers.toml")
+TIER = pytest.StashKey[str]()
+
+
+def read(path=TABLE):
+    """Give each tier's row of the table, by its name."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def places(table):
+    """Give the tier of each place that the table names.
+
+    A place is a folder (with a slash behind it), a file or a test of one.
+    """
+    named = [(place, tier) for tier, row in table.items() for place in row["tests"]]
+    twice = {place for place, _ in named if [p for p, _ in named].count(place) > 1}
+    if twice:
+        raise ValueError(f"{TABLE.name} names {sorted(twice)} in more than one tier")
+    return dict(named)
+
+
+def tier_of(nodeid, known):
+    """Give the tier of a test: of the longest place that it lies in, or None."""
+    inside = [
+        place
+        for place in known
+        if nodeid == place
+        or (place.endswith("/") and nodeid.startswith(place))
+        or nodeid.startswith((f"{place}::", f"{place}["))
+    ]
+    return known[max(inside, key=len)] if inside else None
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--tier",
+        default="",
+        metavar="NAMES",
+        help=f"run these tiers alone, with commas between them: {', '.join(read())}",
+    )
+
+
+def wanted(config):
+    """Give the names after --tier; an unknown one is refused."""
+    names = [name for name in config.getoption("--tier").split(",") if name]
+    unknown = set(names) - set(read())
+    if unknown:
+        raise pytest.UsageError(
+            f"--tier got {', '.join(sorted(unknown))}; "
+            f"{TABLE.name} has {', '.join(read())}"
+        )
+    return names
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Give each test its tier, and leave out those that were not asked for."""
+    known, asked = places(read()), wanted(config)
+    for item in items:
+        item.stash[TIER] = tier_of(item.nodeid, known)
+    homeless = {item.nodeid.split("::")[0] for item in items if not item.stash[TIER]}
+    if homeless:
+        raise pytest.UsageError(
+            f"Which tier runs {', '.join(sorted(homeless))}? Add it to {TABLE}."
+        )
+    if asked:
+        left = [item for item in items if item.stash[TIER] not in asked]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item.stash[TIER] in asked]
