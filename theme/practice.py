@@ -3,16 +3,20 @@
 Before the cell that checks an exercise, the page gets a place. Where the answer is a
 number, a shape, a choice or a grid, `practice.js` puts a form there and checks it by
 the rules of `answers.json`, which come from the checks in Python. Where the answer is
-code, the place says so and links the launched notebook, if the site knows one. Without
-scripts it says what is needed.
+code, the place says so. Without scripts it says what is needed. Each exercise has a
+notebook of its own to download, and a way to its cell on the hosts that the site knows.
 
-Neither PyTorch nor the package is imported.
+PyTorch is not imported.
 """
 
 import html
 import json
 import re
 from pathlib import Path
+
+from coding_attention.address import SOURCE
+from coding_attention.exercises import EXERCISES
+from coding_attention.exercises.notebook import alone
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "coding_attention" / "exercises"
@@ -34,7 +38,12 @@ WITH_SCRIPTS = (
 )
 IN_PYTHON = (
     '<div class="practice practice-python" data-python="{name}"><p>This one needs '
-    "Python: {where}.</p></div>"
+    "Python.</p></div>"
+)
+# Outside the place, whose contents the script replaces.
+NOTEBOOK = (
+    '<p class="practice-notebook">In Python: <a download href="../_static/exercises/'
+    '{slug}.ipynb">download its notebook</a>{hosts}.</p>'
 )
 
 
@@ -91,27 +100,40 @@ def with_places(body, launch=()):
         The HTML with the places.
     """
     known = answers()
-    slugs = {name.replace(".", "-"): name for name in known}
-    links = " or ".join(
-        f'<a href="{html.escape(url)}">{html.escape(host)}</a>' for host, url in launch
-    )
-    where = (
-        f"open the page in {links}" if links else "open the page in a notebook for it"
-    )
+    names = {exercise.slug: name for name, exercise in EXERCISES.items()}
 
     def place(match):
-        name = slugs.get(match[1])
-        words = (
-            WITH_SCRIPTS.format(name=name)
-            if name
-            else IN_PYTHON.format(name=match[1], where=where)
+        slug = match[1]
+        name = names[slug]
+        words = WITH_SCRIPTS if name in known else IN_PYTHON
+        hosts = "".join(
+            f', or open the page in <a href="{html.escape(url)}{_at(host, slug)}">'
+            f"{html.escape(host)}</a>"
+            for host, url in launch
         )
-        return words + match[0]
+        return (
+            words.format(name=name) + NOTEBOOK.format(slug=slug, hosts=hosts) + match[0]
+        )
 
     body = CHECK.sub(place, body)
     # The page's own section has a class; the first one without is the first part.
     progress = PROGRESS.format(count=len(known))
     return body.replace("<section id=", f"{progress}<section id=", 1)
+
+
+def _at(host, slug):
+    # Colab scrolls to a cell by its id, which tools/notebooks.py makes of its name.
+    return f"#scrollTo=write-{slug}" if host == "Colab" else ""
+
+
+def notebooks(url=""):
+    """Give the notebook of each exercise, as a mapping of name to text.
+
+    Args:
+        url: the repository, from which a first cell installs the package.
+    """
+    install = SOURCE.format(url=url).rstrip() if url else ""
+    return {f"{e.slug}.ipynb": alone(e, install) for e in EXERCISES.values()}
 
 
 def _launch(context):
@@ -128,6 +150,10 @@ def _write_assets(app, *_):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in assets().items():
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "exercises").mkdir(exist_ok=True)
+    repository = app.config.html_theme_options.get("repository_url", "")
+    for name, text in notebooks(repository).items():
+        (folder / "exercises" / name).write_text(text, encoding="utf-8")
 
 
 def _add_to_page(app, pagename, templatename, context, doctree):

@@ -1,4 +1,4 @@
-"""Three marked assignments, one a session: exercises of the book and their points."""
+"""Four marked assignments, one a session: exercises of the book and their points."""
 
 from dataclasses import dataclass
 
@@ -64,6 +64,17 @@ ASSIGNMENTS = {
             "3.3": 2,
             "wrapper-is-split": 2,
             "repair": 3,
+        },
+    ),
+    "inside": Assignment(
+        "Tiles, caches, and what heads do",
+        {
+            "online-softmax": 2,
+            "cache-step": 2,
+            "merge-halves": 1,
+            "hook-weights": 1,
+            "induction-score": 2,
+            "silence-head": 2,
         },
     ),
 }

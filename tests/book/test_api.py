@@ -79,7 +79,7 @@ def soup(site, page):
 def entry(api, name):
     """Give the head and the body of what stands about a name."""
     head = api.find("dt", id=name)
-    assert head is not None, f"{name} has no place of its own"
+    assert head is not None, f"{name} has no place of its own in book/api.md"
     return head, head.find_next_sibling("dd")
 
 

@@ -82,7 +82,7 @@ def test_each_row_of_the_table_is_tried():
 
 
 def test_the_assignments_are_those_of_the_grader():
-    section = PAGE.partition("## Three marked assignments")[2].partition("\n## ")[0]
+    section = PAGE.partition("## Four marked assignments")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(ASSIGNMENTS)
     totals = {name: sheet.total for name, sheet in ASSIGNMENTS.items()}
     assert set(totals.values()) == {10}, (

@@ -1,5 +1,9 @@
 """The places for answers in the HTML of the page: with an address, and without."""
 
+import ast
+
+import nbformat
+
 from theme import practice
 
 CELL = '<div class="cell docutils container" id="check-{}">…</div>'
@@ -19,19 +23,48 @@ def test_each_check_gets_a_place_before_it():
     assert html.count("practice-progress") == 1
 
 
-def test_without_an_address_nothing_is_linked():
-    assert "<a " not in practice.with_places(BODY)
-    assert "open the page in a notebook" in practice.with_places(BODY)
+def test_without_an_address_there_is_a_notebook_to_download_and_no_host():
+    html = practice.with_places(BODY)
+    assert html.count("<a ") == html.count("<a download href=") == 2
+    assert "../_static/exercises/causal-class.ipynb" in html
+    assert "../_static/exercises/3-2.ipynb" in html
 
 
-def test_with_an_address_code_opens_in_the_launched_notebook():
+def test_with_an_address_the_hosts_are_linked_and_colab_at_the_cell():
     url = "https://mybinder.org/v2/gh/o/n/main?urlpath=lab/tree/x.ipynb&y=1"
     buttons = [{"text": "Binder", "url": url}, {"text": "Colab", "url": "https://c/x"}]
     context = {"header_buttons": [{"label": "launch-buttons", "buttons": buttons}]}
     html = practice.with_places(BODY, list(practice._launch(context)))
     assert f'<a href="{url.replace("&", "&amp;")}">Binder</a>' in html
-    assert '<a href="https://c/x">Colab</a>' in html
+    assert '<a href="https://c/x#scrollTo=write-causal-class">Colab</a>' in html
     assert list(practice._launch({})) == []
+
+
+def test_each_exercise_has_a_notebook_that_runs_to_its_check():
+    for name, text in practice.notebooks().items():
+        notebook = nbformat.reads(text, as_version=4)
+        nbformat.validate(notebook)
+        task, *cells = notebook.cells
+        assert task.source.startswith("### ")
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        names = {}
+        # Figures aside, which draw what the page shows.
+        for source in (c for c in code if "figures.show(" not in c):
+            exec(source, names)
+        check = ast.parse(code[-1]).body[0].value
+        assert check.func.id == "check_exercise"
+        verdict = eval(code[-1], names)
+        assert verdict.outcome == "nothing yet", name
+        assert "solutions.ipynb" not in text
+
+
+def test_where_the_package_can_be_installed_the_notebook_does_so_first():
+    url = "https://github.com/org/name"
+    for text in practice.notebooks(url).values():
+        code = [c for c in nbformat.reads(text, 4).cells if c.cell_type == "code"]
+        assert f"git+{url}" in code[0].source
+        assert "import torch" in code[1].source
+    assert "pip install" not in "".join(practice.notebooks().values())
 
 
 def test_the_script_holds_the_labs_arithmetic_the_check_and_no_module():

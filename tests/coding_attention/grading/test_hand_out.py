@@ -30,7 +30,6 @@ def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
         assert row.notes == []
     anna, ben = map(cells, files)
     varied = [exercise for exercise in ASSIGNMENTS[name].points if exercise in VARIED]
-    assert varied
     # The setup says whose it is, and each task with sizes has others.
     differ = [a for a, b in zip(anna, ben, strict=True) if a != b]
     assert len(differ) >= 1 + len(varied)

@@ -1,0 +1,58 @@
+"""Ten wrong submissions of the assignment on the last pages get ten right messages."""
+
+import pytest
+
+from coding_attention.exercises import EXERCISES
+from coding_attention.exercises.build import cell
+from coding_attention.grading import ASSIGNMENTS, grade
+from tests.coding_attention.grading.the_class import COURSE, SETUP, notebook
+
+# (exercise, what the solution says, what the student wrote, what the report says)
+SUBMISSIONS = [
+    ("online-softmax", "total * shrink", "total", "the sum of exponentials isn't"),
+    ("online-softmax", "largest - new", "new - largest", "The old sums grow"),
+    ("cache-step", " / keys.shape[-1] ** 0.5", "", "by the root of d_head"),
+    ("cache-step", "values, keys, values", "values, past_keys, past_values",
+     "are the old ones"),
+    ("merge-halves", "largest - largest.amax(dim=0)", "largest", "overflows where"),
+    ("merge-halves", "(scale * totals)", "totals", "the sums below the line aren't"),
+    ("hook-weights", "handle.remove()", "pass", "the hook is still there"),
+    ("induction-score", "after = after.tril()", "after = same.tril(-1)",
+     "the weight on the earlier copy itself"),
+    ("induction-score", "after.any(dim=2).sum()", "after.sum()",
+     "divides by the number of places"),
+    ("silence-head", "return context", "return None", "nothing is silenced"),
+]  # fmt: skip
+
+
+def solved(name):
+    exercise = EXERCISES[name]
+    return cell(f"solution-{exercise.slug}", exercise.section("Solution"))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inside")
+    for number, (name, right, wrong, _) in enumerate(SUBMISSIONS):
+        code = solved(name)
+        assert right in code
+        setup = SETUP.format(student=f"s{number}")
+        text = notebook(setup, code.replace(right, wrong))
+        (folder / f"s{number}.ipynb").write_text(text, encoding="utf-8")
+    all_right = [solved(name) for name in ASSIGNMENTS["inside"].points]
+    text = notebook(SETUP.format(student="top"), *all_right)
+    (folder / "top.ipynb").write_text(text, encoding="utf-8")
+    return grade([folder], COURSE, ASSIGNMENTS["inside"])
+
+
+def test_each_names_its_own_misconception(report):
+    said = {m["students"][0]: m["text"] for m in report.mistakes}
+    for number, (*_, words) in enumerate(SUBMISSIONS):
+        assert words in said[f"s{number}"]
+    assert len(set(said.values())) == len(SUBMISSIONS) == 10
+
+
+def test_the_solutions_get_all_points(report):
+    (top,) = [row for row in report.rows if row.student == "top"]
+    assert report.points_of(top) == 10
+    assert top.notes == []
