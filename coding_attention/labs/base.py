@@ -14,10 +14,12 @@ import traitlets
 
 from attention.trainable import SelfAttention_v2
 from coding_attention import example
+from coding_attention.figures import pattern, show
 from coding_attention.labs import compose
 
 MAX_TOKENS = 12
 MAX_FEATURES = 16
+HIDDEN = 'aria-hidden="true"'  # a figure's drawing: what is around it has the words
 
 
 def projections(d_in=3, d_out=2):
@@ -386,37 +388,14 @@ def number(x, digits=4):
 
 
 def heat_map(alternative, names, columns, values):
-    """Give a picture of weights as squares, darker for larger, with a text for it."""
-    side, left, top = 26, 74, 20
-    width = left + side * len(columns) + 10
-    height = top + side * len(names) + 4
-    parts = [
-        f'<svg role="img" aria-label="{escape(alternative)}" width="{width}" '
-        f'height="{height}" viewBox="0 0 {width} {height}" font-size="11" '
-        'fill="currentColor" font-family="sans-serif">'
-    ]
-    for j, name in enumerate(columns):
-        x = left + side * j + side / 2
-        parts.append(
-            f'<text x="{x:g}" y="14" text-anchor="middle">{escape(name[:4])}</text>'
-        )
-    for i, (name, row) in enumerate(zip(names, values, strict=True)):
-        y = top + side * i
-        parts.append(
-            f'<text x="{left - 6}" y="{y + 17}" text-anchor="end">{escape(name[:11])}'
-            "</text>"
-        )
-        for j, weight in enumerate(row):
-            parts.append(
-                f'<rect x="{left + side * j}" y="{y}" width="{side - 2}" '
-                f'height="{side - 2}" stroke="currentColor" stroke-opacity="0.3" '
-                f'style="fill:{_shade(weight)}"/>'
-            )
-    return "".join([*parts, "</svg>"])
+    """Give the book's figure of a pattern of weights, with a text for it."""
+    weights = torch.as_tensor(values).nan_to_num(0.0)
+    drawn = pattern(weights, _labels(names, 11), _labels(columns, 4))
+    (svg,) = show(drawn, caption=alternative, alt=alternative).svgs
+    told = f'role="img" aria-label="{escape(alternative)}"'
+    return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'
 
 
-def _shade(weight):
-    # The one scale of weights, as labs.css sets it for light and for dark pages.
-    share = min(max(weight, 0.0), 1.0) if weight == weight else 0.0
-    full, nothing = "var(--al-weight,#56b4e9)", "var(--al-nothing,#f0f7fc)"
-    return f"color-mix(in srgb,{full} {100 * share:.3g}%,{nothing})"
+def _labels(names, letters):
+    # Two dollar signs would begin and end a formula.
+    return [name[:letters].replace("$", r"\$") for name in names]
