@@ -2,7 +2,7 @@
 import {
   attention, causal, format, map, short, spellDot, spellSoftmax, transpose,
 } from "./core.js";
-import { Lab, byShare, byWeight, features, make, write } from "./ui.js";
+import { Lab, argmax, byShare, byWeight, features, make, range, square, write } from "./ui.js";
 import { legend, plane, reachOf } from "./draw.js";
 
 const TRAITS = [
@@ -13,9 +13,7 @@ const HINT = "Drag a token, or move it with the arrow keys. Point at a bar to re
 const compute = (lab) => {
   const inputs = lab.get("inputs");
   const trainable = lab.get("trainable");
-  const projections = trainable
-    ? { query: lab.get("W_query"), key: lab.get("W_key"), value: lab.get("W_value") }
-    : null;
+  const projections = trainable ? lab.projections() : null;
   const width = trainable ? projections.key[0].length : inputs[0].length;
   return {
     ...attention({
@@ -58,9 +56,7 @@ const spell = (lab, now, name, i, j) => {
 };
 
 const pairs = (count) =>
-  Array.from({ length: count }, (_, a) => a).flatMap((a) =>
-    Array.from({ length: count - a - 1 }, (_, k) => [a, a + k + 1])
-  );
+  range(count).flatMap((a) => range(count - a - 1).map((k) => [a, a + k + 1]));
 // The two numbers of each row that a plane shows; a row of one number has 0 as its second.
 const along = (rows, [a, b]) => rows.map((row) => [row[a], b < row.length ? row[b] : 0]);
 
@@ -86,12 +82,7 @@ export default {
     );
 
     let now = compute(lab);
-    let inspected = null;
-    const read = () => lab.say(inspected ? spell(lab, now, ...inspected) : HINT);
-    const inspect = (name) => (i, j) => {
-      inspected = [name, i, j];
-      read();
-    };
+    lab.tells(HINT, (...cell) => spell(lab, now, ...cell));
 
     // The two features that the plane of the tokens shows.
     const axesOf = pairs(now.inputs[0].length).slice(0, 120);
@@ -105,7 +96,7 @@ export default {
     const spaces = {
       inputs: plane({
         label: "Tokens x", names: tokens, kind: "token", reach: reachOf(now.inputs),
-        move: setPoint, seen: (i) => inspect("weights")(lab.get("query"), i),
+        move: setPoint, seen: (i) => lab.inspect("weights")(lab.get("query"), i),
       }),
     };
     const axis = make("select", {
@@ -118,27 +109,24 @@ export default {
     space.show(spaces.inputs.element, axesOf.length > 1 ? axis : "");
     const bars = lab.drawn("bars", "Weights α of the query", "", {
       corner: "token", rows: tokens, columns: ["α"],
-      inspect: (i) => inspect("weights")(lab.get("query"), i),
+      inspect: (i) => lab.inspect("weights")(lab.get("query"), i),
       pick: (i) => lab.set({ query: i }),
     });
     bars.stage.element.append(legend(["query", "the query"], ["z", "z, its context"]));
-    const full = attention({ inputs: now.inputs, projections: {
-      query: lab.get("W_query"), key: lab.get("W_key"), value: lab.get("W_value"),
-    } });
+    const full = attention({ inputs: now.inputs, projections: lab.projections() });
     const stages = { keys: lab.stage("q of the query, and all keys k") };
     stages.values = lab.stage("Values v and their mean z");
     spaces.keys = plane({
       label: "Keys k", names: tokens, kind: "k", side: 210,
-      reach: reachOf(full.keys, full.queries), seen: (i) => inspect("scores")(lab.get("query"), i),
+      reach: reachOf(full.keys, full.queries), seen: (i) => lab.inspect("scores")(lab.get("query"), i),
     });
     spaces.values = plane({
       label: "Values v", names: tokens, kind: "v", side: 210,
-      reach: reachOf(full.values), seen: (i) => inspect("weights")(lab.get("query"), i),
+      reach: reachOf(full.values), seen: (i) => lab.inspect("weights")(lab.get("query"), i),
     });
     for (const name of ["keys", "values"]) stages[name].show(spaces[name].element);
     const heat = lab.drawn("heat", "Weights α of all queries", "rows: queries", {
-      corner: "q \\ k", rows: tokens, columns: tokens,
-      inspect: inspect("weights"), pick: (i) => lab.set({ query: i }),
+      ...square(tokens), inspect: lab.inspect("weights"), pick: (i) => lab.set({ query: i }),
     });
 
     const titles = {
@@ -154,12 +142,10 @@ export default {
     const build = () => {
       lab.tables.replaceChildren();
       for (const [name, [title, note]] of Object.entries(titles)) {
-        const square = ["scores", "weights"].includes(name);
         grids[name] = lab.table(title, note, {
-          corner: square ? "q \\ k" : "token",
-          rows: tokens,
-          columns: square ? tokens : features(now[name][0].length),
-          inspect: inspect(name),
+          ...(["scores", "weights"].includes(name) ? square(tokens)
+            : { corner: "token", rows: tokens, columns: features(now[name][0].length) }),
+          inspect: lab.inspect(name),
           pick: name === "inputs" ? null : (i) => lab.set({ query: i }),
           edit: name !== "inputs" ? null : (i, j, number) =>
             lab.set({ inputs: map(lab.get("inputs"), (x, a, b) => (a === i && b === j ? number : x)) }),
@@ -171,16 +157,15 @@ export default {
     // The question that the first state asks: away from the token that got the most.
     const first = now.weights[lab.get("query")];
     const others = first.map((w, i) => (i === lab.get("query") ? -1 : w));
-    const [asked, away] = [lab.get("query"), others.indexOf(Math.max(...others))];
+    const [asked, away] = [lab.get("query"), argmax(others)];
     const task = () => {
       if (tokens.length < 3) return;
       const row = now.weights[asked];
       const solved = row.every((w, j) => j === away || w > row[away]);
-      lab.task.classList.toggle("al-done", solved);
-      write(lab.task, solved
-        ? `Done: ${tokens[away]} now gets the least weight of all from ${tokens[asked]}.`
-        : `Can you make ${tokens[asked]} look away from ${tokens[away]}, so that it gets the ` +
-          "least weight of all?");
+      lab.ask(
+        `Can you make ${tokens[asked]} look away from ${tokens[away]}, so that it gets the ` +
+          "least weight of all?",
+        solved, `Done: ${tokens[away]} now gets the least weight of all from ${tokens[asked]}.`);
     };
 
     const draw = () => {
@@ -224,14 +209,13 @@ export default {
         part.update(values, { tone });
         part.choose(query);
       }
-      const most = row.indexOf(Math.max(...row));
+      const most = argmax(row);
       write(
         lab.summary,
         `${tokens[query]} attends most to ${tokens[most]}, with the weight ` +
           `${format(row[most])}. Its context vector is [${now.context[query].map(format).join(", ")}].`
       );
       task();
-      read();
     };
     return lab.start(draw);
   },

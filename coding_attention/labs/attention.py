@@ -1,13 +1,12 @@
 """The attention lab: scores, weights and context vectors of one head."""
 
 import torch
-import traitlets
 
 from attention.functional import attention_weights, causal_mask
 from coding_attention.labs import base
 
 
-class AttentionLab(base.SequenceLab):
+class AttentionLab(base.ProjectedLab):
     """Scores → weights → context, with every number's sum in words.
 
     Sections 3.3 to 3.5. Any input value can be edited, and all that depends on it
@@ -31,39 +30,12 @@ class AttentionLab(base.SequenceLab):
     title = "Attention lab"
     shown = ("tokens", "query", "trainable", "scaled", "causal")
 
-    query = traitlets.Int(1, help="index of the marked token").tag(sync=True, lab=True)
-    trainable = traitlets.Bool(False, help="project the inputs").tag(
-        sync=True, lab=True
+    query = base.Int(
+        first=lambda lab: min(1, len(lab.inputs) - 1), check=base.token_index
     )
-    scaled = traitlets.Bool(False, help="divide by √d_k").tag(sync=True, lab=True)
-    causal = traitlets.Bool(False, help="hide later tokens").tag(sync=True, lab=True)
-    W_query = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-    W_key = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-    W_value = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-
-    @traitlets.default("W_query")
-    def _default_query(self):
-        return base.rows(base.projections(len(self.inputs[0]))[0])
-
-    @traitlets.default("W_key")
-    def _default_key(self):
-        return base.rows(base.projections(len(self.inputs[0]))[1])
-
-    @traitlets.default("W_value")
-    def _default_value(self):
-        return base.rows(base.projections(len(self.inputs[0]))[2])
-
-    @traitlets.default("query")
-    def _default_marked(self):
-        return min(1, len(self.inputs) - 1)
-
-    @traitlets.validate("query")
-    def _check_query(self, proposal):
-        return base.token_index(self, "query", proposal.value)
-
-    @traitlets.validate("W_query", "W_key", "W_value")
-    def _check_weights(self, proposal):
-        return base.projection(self, proposal.trait.name, proposal.value)
+    trainable = base.Bool(False)
+    scaled = base.Bool(False)
+    causal = base.Bool(False)
 
     def compute(self):
         """Compute what the lab shows, with PyTorch in float64.
@@ -74,9 +46,7 @@ class AttentionLab(base.SequenceLab):
         x = self.tensor("inputs")
         queries = keys = values = x
         if self.trainable:
-            queries, keys, values = (
-                x @ self.tensor(name) for name in ("W_query", "W_key", "W_value")
-            )
+            queries, keys, values = self.project(x)
         scores = queries @ keys.T  # (t, d_k) @ (d_k, t) -> (t, t)
         hidden = causal_mask(len(x)) if self.causal else None
         if self.causal:

@@ -1,6 +1,6 @@
 // One word in two sentences: move a word in the plane, and its meaning turns.
 import { dot, matmul, softmax, spellDot, spellSoftmax } from "./core.js";
-import { Lab, make, svg, write } from "./ui.js";
+import { Lab, clamp, make, put, svg, way, write } from "./ui.js";
 
 const TRAITS = ["vectors", "sentences", "word", "axes"];
 const MOST = 2.5;
@@ -9,7 +9,6 @@ const HINT =
   "Drag a word, or push it with the arrow keys. Point at a bar to read its sum.";
 
 const place = ([x, y]) => [LEFT + UNIT_X * x, BOTTOM - UNIT_Y * y];
-const within = (x) => Math.min(Math.max(x, 0), MOST);
 const two = (vector) => `(${vector.map((x) => x.toFixed(2)).join(", ")})`;
 
 // Scores, weights and context vector of one word of a sentence.
@@ -29,11 +28,9 @@ export default {
     const sentences = lab.get("sentences").map((text) => text.split(" "));
     const names = Object.keys(lab.get("vectors")).sort();
     let now = [];
-    let inspected = null; // [sentence, word in it], or [sentence, -1] for the sum
 
-    const spell = () => {
-      if (!inspected) return HINT;
-      const [i, j] = inspected;
+    // Of a word j in sentence i, or of the sum where j is -1.
+    lab.tells(HINT, (i, j) => {
       const { x, scores, weights } = now[i];
       if (j >= 0) {
         const product = spellDot(lab.get("vectors")[word], x[j]);
@@ -41,11 +38,8 @@ export default {
       }
       const sums = axes.map((axis, k) => `${axis}: ${spellDot(weights, x.map((row) => row[k]))}`);
       return sums.join("; ");
-    };
-    const inspect = (i, j) => {
-      inspected = [i, j];
-      write(lab.readout, spell());
-    };
+    });
+    const inspect = (i, j) => lab.inspect(i, j)();
 
     // ---- the sentences, a bar for each weight ----
 
@@ -100,22 +94,20 @@ export default {
       svg("text", { x: LEFT + 6, y: 16 }, `↑ ${axes[1]}`),
       ...ways
     );
-    const put = (name, vector) => {
-      const vectors = lab.get("vectors");
-      lab.set({ vectors: { ...vectors, [name]: vector.map(within) } });
-    };
+    const move = (name, vector) => lab.set({
+      vectors: { ...lab.get("vectors"), [name]: vector.map((x) => clamp(x, 0, MOST)) },
+    });
     const follow = (event, name) => {
       const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(plane.getScreenCTM().inverse());
       const steps = [(point.x - LEFT) / UNIT_X, (BOTTOM - point.y) / UNIT_Y];
-      put(name, steps.map((x) => Math.round(20 * x) / 20));
+      move(name, steps.map((x) => Math.round(20 * x) / 20));
     };
     const push = (event, name) => {
-      const ways_ = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-      const way = ways_[event.key];
-      if (!way) return;
+      const where = way(event);
+      if (!where) return;
       event.preventDefault();
       const far = event.shiftKey ? 0.5 : 0.1;
-      put(name, lab.get("vectors")[name].map((x, k) => Math.round(100 * (x + far * way[k])) / 100));
+      move(name, lab.get("vectors")[name].map((x, k) => Math.round(100 * (x + far * where[k])) / 100));
     };
     const handles = names.map((name) => {
       const label = svg("text", {}, name);
@@ -151,14 +143,11 @@ export default {
         const [x, y] = place(vectors[name]);
         const above = taken.filter(([a, b]) => Math.abs(a - x) < 60 && Math.abs(b - y) < 16).length;
         taken.push([x, y]);
-        element.setAttribute("transform", `translate(${x} ${y})`);
+        put(element, { transform: `translate(${x} ${y})` });
         const left = x > WIDTH - 80;
         const height = -6 - 20 * above;
-        label.setAttribute("text-anchor", left ? "end" : "start");
-        label.setAttribute("x", left ? -10 : 10);
-        label.setAttribute("y", height);
-        ground.setAttribute("x", left ? -10 - Number(ground.getAttribute("width")) : 6);
-        ground.setAttribute("y", height - 17);
+        put(label, { "text-anchor": left ? "end" : "start", x: left ? -10 : 10, y: height });
+        put(ground, { x: left ? -10 - Number(ground.getAttribute("width")) : 6, y: height - 17 });
         const numbers = axes.map((axis, k) => `${axis} ${vectors[name][k].toFixed(1)}`);
         element.setAttribute("aria-label", `${name}: ${numbers.join(", ")}`);
       }
@@ -186,7 +175,6 @@ export default {
       const turned = now.map(({ z }, i) => `In sentence ${i + 1}, ${word} turns ${meaning(z)}`);
       const same = meaning(now[0].z) === meaning(now[1].z);
       write(lab.summary, `${turned[0]}; ${turned[1][0].toLowerCase()}${turned[1].slice(1)}.${same ? " One meaning is left." : ""}`);
-      write(lab.readout, spell());
     });
   },
 };

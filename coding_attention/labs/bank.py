@@ -13,6 +13,33 @@ MOST = 2.5  # as far as a word can be moved along an axis
 WIDTH, HEIGHT, LEFT, BOTTOM, UNIT_X, UNIT_Y = 340, 250, 26, 222, 106, 78
 
 
+def _vectors(lab, name, value):
+    for word, vector in value.items():
+        good = isinstance(vector, list | tuple) and len(vector) == 2
+        if not (good and all(0 <= x <= MOST for x in vector)):
+            raise traitlets.TraitError(
+                f"{name}[{word!r}] must be two numbers from 0 to {MOST}, "
+                f"{' and '.join(lab.axes)}, but got {vector!r}."
+            )
+    return {word: [float(x) for x in vector] for word, vector in value.items()}
+
+
+def _sentences(lab, name, value):
+    for sentence in value:
+        words = sentence.split()
+        unknown = sorted(set(words) - set(lab.vectors))
+        if unknown:
+            raise traitlets.TraitError(
+                f"{sentence!r} has words without a vector: {', '.join(unknown)}. "
+                f"Pass vectors with two numbers for each."
+            )
+        if words.count(lab.word) != 1:
+            raise traitlets.TraitError(
+                f"{sentence!r} must have {lab.word!r} in it once."
+            )
+    return value
+
+
 class BankLab(base.Lab):
     """Move a word, and see the meaning of another turn in two sentences.
 
@@ -33,53 +60,20 @@ class BankLab(base.Lab):
     title = "One word, two meanings"
     shown = ("sentences", "vectors")
 
-    vectors = traitlets.Dict(help="two numbers for each word").tag(sync=True, lab=True)
-    word = traitlets.Unicode("bank", help="the word that turns").tag(
-        sync=True, lab=True
-    )
-    axes = traitlets.List(
-        traitlets.Unicode(), ["nature", "money"], help="names of the two numbers"
-    ).tag(sync=True, lab=True)
-    sentences = traitlets.List(
-        traitlets.Unicode(),
-        ["the river bank flooded", "the bank approved the loan"],
-        help="two sentences",
-    ).tag(sync=True, lab=True)
-
-    @traitlets.default("vectors")
-    def _default_vectors(self):
-        return {
+    vectors = base.Dict(
+        {
             "the": [0.0, 0.0], "river": [2.0, 0.0], "bank": [1.0, 1.0],
             "flooded": [2.0, 0.0], "approved": [0.0, 2.0], "loan": [0.0, 2.0],
-        }  # fmt: skip
-
-    @traitlets.validate("vectors")
-    def _check_vectors(self, proposal):
-        for word, vector in proposal.value.items():
-            good = isinstance(vector, list | tuple) and len(vector) == 2
-            if not (good and all(0 <= x <= MOST for x in vector)):
-                raise traitlets.TraitError(
-                    f"vectors[{word!r}] must be two numbers from 0 to {MOST}, "
-                    f"{' and '.join(self.axes)}, but got {vector!r}."
-                )
-        return {word: [float(x) for x in v] for word, v in proposal.value.items()}
-
-    @traitlets.validate("sentences")
-    def _check_sentences(self, proposal):
-        known = self.vectors
-        for sentence in proposal.value:
-            words = sentence.split()
-            unknown = sorted(set(words) - set(known))
-            if unknown:
-                raise traitlets.TraitError(
-                    f"{sentence!r} has words without a vector: {', '.join(unknown)}. "
-                    f"Pass vectors with two numbers for each."
-                )
-            if words.count(self.word) != 1:
-                raise traitlets.TraitError(
-                    f"{sentence!r} must have {self.word!r} in it once."
-                )
-        return proposal.value
+        },
+        check=_vectors,
+    )  # fmt: skip
+    word = base.Unicode("bank")
+    axes = base.List(traitlets.Unicode(), ["nature", "money"])
+    sentences = base.List(
+        traitlets.Unicode(),
+        ["the river bank flooded", "the bank approved the loan"],
+        check=_sentences,
+    )
 
     def compute(self):
         """Compute what the lab shows, with PyTorch in float64.

@@ -4,6 +4,8 @@ A lab is an anywidget: Python holds its state in traits, JavaScript computes and
 So the same cell works with a kernel and, from the stored state, without one.
 """
 
+import functools
+import inspect
 from html import escape
 
 import anywidget
@@ -12,10 +14,12 @@ import traitlets
 
 from attention.trainable import SelfAttention_v2
 from coding_attention import example
+from coding_attention.figures import pattern, show
 from coding_attention.labs import compose
 
 MAX_TOKENS = 12
 MAX_FEATURES = 16
+HIDDEN = 'aria-hidden="true"'  # a figure's drawing: what is around it has the words
 
 
 def projections(d_in=3, d_out=2):
@@ -55,7 +59,53 @@ def _nested(value, function):
     return function(value)
 
 
-class Matrix(traitlets.TraitType):
+class _Setting:
+    """A trait that readers set, mixed into those of traitlets.
+
+    ``first(lab)`` gives a first value that depends on other traits, ``check(lab, name,
+    value)`` the value that is taken, or an error. It is asked when all traits that are
+    set together have their values.
+    """
+
+    def __init__(self, *args, first=None, check=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.first = first
+        self.tag(sync=True, lab=True, check=check)
+
+    def default(self, obj=None):
+        """Give the first value."""
+        return self.first(obj) if self.first else super().default(obj)
+
+
+class Bool(_Setting, traitlets.Bool):
+    """True or False."""
+
+
+class Dict(_Setting, traitlets.Dict):
+    """A dict that is set as a whole."""
+
+
+class Enum(_Setting, traitlets.Enum):
+    """One of several words."""
+
+
+class Float(_Setting, traitlets.Float):
+    """A number."""
+
+
+class Int(_Setting, traitlets.Int):
+    """A whole number."""
+
+
+class List(_Setting, traitlets.List):
+    """A list that is set as a whole."""
+
+
+class Unicode(_Setting, traitlets.Unicode):
+    """A text."""
+
+
+class Matrix(_Setting, traitlets.TraitType):
     """A matrix of finite numbers: a tensor or rows of equal length, kept as lists."""
 
     info_text = "a matrix of finite numbers: a tensor (rows, columns) or nested lists"
@@ -106,27 +156,31 @@ class Lab(anywidget.AnyWidget):
     shown = ()
 
     def __init_subclass__(cls, **kwargs):
-        # anywidget makes a subclass for each widget; those inherit both texts.
+        # anywidget makes a subclass for each widget; those inherit all of this.
         if "script" in cls.__dict__:
             cls._esm = compose.module(cls.script)
             cls._css = compose.styles(cls.script)
+        checked = [
+            name
+            for name, trait in inspect.getmembers(cls)
+            if isinstance(trait, _Setting) and trait.metadata["check"]
+        ]
+        cls._check = traitlets.validate(*checked)(_check)
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **kwargs):
-        known = [name for name in self.trait_names() if name in self.public()]
         for name in kwargs:
-            if name not in known and name not in ("layout", "model_id"):
+            if name not in (*self.public(), "layout", "model_id"):
                 raise TypeError(
                     f"{type(self).__name__} has no argument {name!r}. "
-                    f"It takes {', '.join(known)}."
+                    f"It takes {', '.join(self.public())}."
                 )
         super().__init__(**kwargs)
 
     @classmethod
     def public(cls):
-        """Name the traits that a reader sets: those with a help text of their own."""
-        found = cls.class_traits(sync=True, lab=True)
-        return sorted(found)
+        """Name the traits that a reader sets."""
+        return sorted(cls.class_traits(sync=True, lab=True))
 
     def __repr__(self):
         state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
@@ -143,69 +197,44 @@ class Lab(anywidget.AnyWidget):
         return data, metadata
 
 
-class SequenceLab(Lab):
-    """A lab about one sequence of tokens, of up to 12 tokens with 16 numbers each.
+def _check(lab, proposal):
+    return proposal.trait.metadata["check"](lab, proposal.trait.name, proposal.value)
 
-    Traits:
-        inputs: matrix (t, d_in); the running example unless given.
-        tokens: a name for each row of ``inputs``.
-    """
 
-    inputs = Matrix(help="token vectors, (t, d_in)").tag(sync=True, lab=True)
-    tokens = traitlets.List(traitlets.Unicode(), help="a name for each token").tag(
-        sync=True, lab=True
-    )
+# ---- checks ----
 
-    @traitlets.default("inputs")
-    def _default_inputs(self):
-        return rows(example.inputs())
 
-    @traitlets.default("tokens")
-    def _default_tokens(self):
-        return names_for(self.inputs, rows(example.inputs()))
+def within(low, high):
+    """Require a number from ``low`` to ``high``, numbers or functions of the lab."""
 
-    @traitlets.validate("inputs")
-    def _check_inputs(self, proposal):
-        count = len(proposal.value)
-        if count > MAX_TOKENS:
+    def check(lab, name, value):
+        least, most = (end(lab) if callable(end) else end for end in (low, high))
+        if not least <= value <= most:
             raise traitlets.TraitError(
-                f"inputs may have at most {MAX_TOKENS} tokens, but got {count}. "
-                f"Pass inputs[:{MAX_TOKENS}]."
+                f"{name} must be from {least} to {most}, but got {value}."
             )
-        now = self._trait_values.get("inputs")
-        if now and self.comm is not None:
-            old, new = (len(now), len(now[0])), (count, len(proposal.value[0]))
-            if old != new:
-                raise traitlets.TraitError(
-                    f"this lab was made for inputs of the shape {old}, but got {new}. "
-                    f"Make a new one: {type(self).__name__}(inputs=...)."
-                )
-        return proposal.value
+        return value
 
-    @traitlets.validate("tokens")
-    def _check_tokens(self, proposal):
-        return token_names(proposal.value, len(self.inputs), "inputs")
-
-    def tensor(self, name):
-        """Give a matrix trait as a float64 tensor, to compute with it."""
-        return torch.tensor(getattr(self, name), dtype=torch.float64)
+    return check
 
 
-def names_for(matrix, known):
-    """Name the rows of a matrix: by the example's words if it is the ``known`` one."""
-    if matrix == known:
-        return list(example.TOKENS)
-    return [f"token {i + 1}" for i in range(len(matrix))]
+def each(name, check):
+    """Check every item of a list, which a message calls ``name``."""
+    return lambda lab, _, values: [check(lab, name, value) for value in values]
 
 
-def token_names(value, count, of):
-    """Require one name for each of ``count`` rows."""
-    if len(value) != count:
-        raise traitlets.TraitError(
-            f"tokens must name each row of {of}, so {count} of them, but got "
-            f"{len(value)}: {value!r}."
-        )
-    return value
+def one_of(choices):
+    """Require one of what ``choices(lab)`` gives."""
+
+    def check(lab, name, value):
+        if value not in choices(lab):
+            raise traitlets.TraitError(
+                f"{name} must be one of {', '.join(map(repr, choices(lab)))}, but got "
+                f"{value!r}."
+            )
+        return value
+
+    return check
 
 
 def token_index(lab, name, value, least=0):
@@ -218,6 +247,9 @@ def token_index(lab, name, value, least=0):
             f"{value}."
         )
     return value
+
+
+token_or_none = functools.partial(token_index, least=-1)
 
 
 def projection(lab, name, value):
@@ -238,22 +270,88 @@ def projection(lab, name, value):
     return value
 
 
-def one_of(name, value, allowed):
-    """Require ``value`` to be one of ``allowed``."""
-    if value not in allowed:
+def sequence(lab, name, value):
+    """Require few enough tokens, and the shape that a lab on the page has already."""
+    count = len(value)
+    if count > MAX_TOKENS:
         raise traitlets.TraitError(
-            f"{name} must be one of {', '.join(map(repr, allowed))}, but got {value!r}."
+            f"{name} may have at most {MAX_TOKENS} tokens, but got {count}. "
+            f"Pass {name}[:{MAX_TOKENS}]."
         )
+    now = lab._trait_values.get(name)
+    if now and lab.comm is not None:
+        old, new = (len(now), len(now[0])), (count, len(value[0]))
+        if old != new:
+            raise traitlets.TraitError(
+                f"this lab was made for {name} of the shape {old}, but got {new}. "
+                f"Make a new one: {type(lab).__name__}({name}=...)."
+            )
     return value
 
 
-def within(name, value, low, high):
-    """Require ``low`` ≤ ``value`` ≤ ``high``."""
-    if not low <= value <= high:
-        raise traitlets.TraitError(
-            f"{name} must be from {low} to {high}, but got {value}."
-        )
-    return value
+# ---- labs about one sequence ----
+
+
+def token_names(of, known):
+    """Make the trait that names the rows of the matrix ``of``.
+
+    They have the example's words if the matrix is what ``known()`` gives.
+    """
+
+    def first(lab):
+        matrix = getattr(lab, of)
+        if matrix == known():
+            return list(example.TOKENS)
+        return [f"token {i + 1}" for i in range(len(matrix))]
+
+    def check(lab, name, value):
+        count = len(getattr(lab, of))
+        if len(value) != count:
+            raise traitlets.TraitError(
+                f"{name} must name each row of {of}, so {count} of them, but got "
+                f"{len(value)}: {value!r}."
+            )
+        return value
+
+    return List(traitlets.Unicode(), first=first, check=check)
+
+
+class SequenceLab(Lab):
+    """A lab about one sequence of tokens, of up to 12 tokens with 16 numbers each.
+
+    Traits:
+        inputs: matrix (t, d_in); the running example unless given.
+        tokens: a name for each row of ``inputs``.
+    """
+
+    inputs = Matrix(first=lambda lab: rows(example.inputs()), check=sequence)
+    tokens = token_names("inputs", lambda: rows(example.inputs()))
+
+    def tensor(self, name):
+        """Give a matrix trait as a float64 tensor, to compute with it."""
+        return torch.tensor(getattr(self, name), dtype=torch.float64)
+
+
+class ProjectedLab(SequenceLab):
+    """A lab about one head, whose first weights ``seeded(d_in)`` gives.
+
+    Traits:
+        W_query, W_key, W_value: matrices (d_in, d_out).
+    """
+
+    seeded = staticmethod(projections)
+
+    W_query, W_key, W_value = (
+        Matrix(first=lambda lab, n=n: lab.drawn(n), check=projection) for n in range(3)
+    )
+
+    def drawn(self, n):
+        """Give the first values of the ``n``-th weight matrix, as lists."""
+        return rows(self.seeded(len(self.inputs[0]))[n])
+
+    def project(self, x):
+        """Give queries, keys and values of x (t, d_in)."""
+        return [x @ self.tensor(name) for name in ("W_query", "W_key", "W_value")]
 
 
 # ---- static figures ----
@@ -290,37 +388,14 @@ def number(x, digits=4):
 
 
 def heat_map(alternative, names, columns, values):
-    """Give a picture of weights as squares, darker for larger, with a text for it."""
-    side, left, top = 26, 74, 20
-    width = left + side * len(columns) + 10
-    height = top + side * len(names) + 4
-    parts = [
-        f'<svg role="img" aria-label="{escape(alternative)}" width="{width}" '
-        f'height="{height}" viewBox="0 0 {width} {height}" font-size="11" '
-        'fill="currentColor" font-family="sans-serif">'
-    ]
-    for j, name in enumerate(columns):
-        x = left + side * j + side / 2
-        parts.append(
-            f'<text x="{x:g}" y="14" text-anchor="middle">{escape(name[:4])}</text>'
-        )
-    for i, (name, row) in enumerate(zip(names, values, strict=True)):
-        y = top + side * i
-        parts.append(
-            f'<text x="{left - 6}" y="{y + 17}" text-anchor="end">{escape(name[:11])}'
-            "</text>"
-        )
-        for j, weight in enumerate(row):
-            parts.append(
-                f'<rect x="{left + side * j}" y="{y}" width="{side - 2}" '
-                f'height="{side - 2}" stroke="currentColor" stroke-opacity="0.3" '
-                f'style="fill:{_shade(weight)}"/>'
-            )
-    return "".join([*parts, "</svg>"])
+    """Give the book's figure of a pattern of weights, with a text for it."""
+    weights = torch.as_tensor(values).nan_to_num(0.0)
+    drawn = pattern(weights, _labels(names, 11), _labels(columns, 4))
+    (svg,) = show(drawn, caption=alternative, alt=alternative).svgs
+    told = f'role="img" aria-label="{escape(alternative)}"'
+    return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'
 
 
-def _shade(weight):
-    # The one scale of weights, as labs.css sets it for light and for dark pages.
-    share = min(max(weight, 0.0), 1.0) if weight == weight else 0.0
-    full, nothing = "var(--al-weight,#56b4e9)", "var(--al-nothing,#f0f7fc)"
-    return f"color-mix(in srgb,{full} {100 * share:.3g}%,{nothing})"
+def _labels(names, letters):
+    # Two dollar signs would begin and end a formula.
+    return [name[:letters].replace("$", r"\$") for name in names]

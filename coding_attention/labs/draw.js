@@ -1,6 +1,6 @@
 // What the labs draw with: charts with axes, marks that are dragged, planes of vectors.
 import { drag, scaleLinear, select } from "./d3.js";
-import { make, put, svg } from "./ui.js";
+import { clamp, make, put, range, svg, way } from "./ui.js";
 
 // Written out: the site leaves out styles whose class it finds nowhere.
 const KINDS = {
@@ -57,10 +57,10 @@ export const movable = (mark, root, label, { to, by, seen = () => {} }) => {
     });
   select(mark).call(hand);
   mark.addEventListener("keydown", (event) => {
-    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    if (!way[event.key]) return;
+    const where = way(event);
+    if (!where) return;
     event.preventDefault();
-    by(...way[event.key], event.shiftKey);
+    by(...where, event.shiftKey);
   });
   mark.addEventListener("focus", seen);
   mark.addEventListener("pointerenter", seen);
@@ -98,7 +98,7 @@ const overlap = ([a, b, w, h], [c, d, u, v]) =>
 // over nothing that is `taken`. Names that all have one place make a column.
 const nameAt = (text, px, py, taken, side) => {
   const width = widthOf(text);
-  const rows = Array.from({ length: Math.ceil(side / HIGH) }, (_, k) => k * HIGH);
+  const rows = range(Math.ceil(side / HIGH)).map((k) => k * HIGH);
   const spots = rows.flatMap((far) =>
     [[9, -far - 12], [-9 - width, -far - 12], [9, far], [-9 - width, far]].map(([dx, dy]) =>
       [px + dx, py + dy, width, HIGH]));
@@ -112,8 +112,6 @@ const nameAt = (text, px, py, taken, side) => {
   put(text, { x: left ? px - 9 : box[0], y: box[1] + 11, "text-anchor": left ? "end" : "start" });
 };
 
-const cut = (x, [low, high]) => Math.min(Math.max(x, low), high);
-
 // Vectors in the plane, as arrows from the origin, and the mean z that weights make of
 // them, tied to each by a line as thick as its weight. `move(i, [a, b])` lets them be moved.
 export const plane = ({ label, names, kind, reach, move = null, seen = () => {}, side = 240 }) => {
@@ -121,7 +119,7 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
   const low = reach.low < 0 ? -reach.high : -(move ? 0.5 : 0.1) * reach.high;
   const x = scaleLinear([low, reach.high], [8, side - 8]);
   const y = scaleLinear([low, reach.high], [side - 8, 8]);
-  const back = (value, scale) => cut(Math.round(scale.invert(value) * 100) / 100, x.domain());
+  const back = (value, scale) => clamp(Math.round(scale.invert(value) * 100) / 100, ...x.domain());
   const xName = svg("text", { x: side - 6, y: y(0) + 15, "text-anchor": "end" });
   const yName = svg("text", { x: x(0) + 6, y: 14 });
   root.append(
@@ -148,7 +146,7 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
       to: ([a, b]) => move(i, [back(a, x), back(b, y)]),
       by: (dx, dy, far) =>
         move(i, points[i].map((value, k) =>
-          cut(Math.round((value + (k ? dy : dx) * step(far)) * 100) / 100, x.domain()))),
+          clamp(Math.round((value + (k ? dy : dx) * step(far)) * 100) / 100, ...x.domain()))),
       seen: () => seen(i),
     });
   });

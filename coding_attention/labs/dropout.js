@@ -2,7 +2,7 @@
 import {
   countKept, drawKept, dropout, filled, format, largestDifference, meanDropout, rowSums, short,
 } from "./core.js";
-import { Lab, byWeight, put, svg, write } from "./ui.js";
+import { Lab, byWeight, clamp, put, range, square, svg, write } from "./ui.js";
 import { line, scaleLinear, scaleLog } from "./d3.js";
 import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
@@ -26,7 +26,7 @@ const chart = (lab) => {
   const others = svg("path", { class: "al-curve al-faint" });
   const picked = svg("path", { class: "al-curve" });
   root.append(others, rule, picked);
-  const within = (n) => Math.min(Math.max(Math.round(n), 1), MOST);
+  const within = (n) => clamp(Math.round(n), 1, MOST);
   const mark = cursor(root, "Draws in the mean", [[22, 200]], {
     to: (px) => lab.set({ draws: within(x.invert(px)) }),
     by: (steps) => {
@@ -34,7 +34,7 @@ const chart = (lab) => {
       lab.set({ draws: within(n + steps * Math.max(1, Math.round(n / 20))) });
     },
   });
-  const all = [...new Set(Array.from({ length: 91 }, (_, k) => Math.round(10 ** (k / 30))))];
+  const all = [...new Set(range(91).map((k) => Math.round(10 ** (k / 30))))];
   return {
     root,
     // `share(n, i, j)` is the mean after n draws over the weight; `goal` where all go.
@@ -76,8 +76,7 @@ export default {
       if (n === MOST && !first) return false;
       return lab.set({ draws: n === MOST ? 1 : Math.min(n + Math.ceil(n / 12), MOST) });
     }, 120);
-    lab.between("seed", 1, 1000, true);
-    lab.button("New draws", () => lab.set({ seed: (lab.get("seed") % 1000) + 1 }));
+    lab.newDraws();
     lab.resetButton();
     for (const trait of ["query", "key"]) lab.among(trait, tokens.map((name, i) => [i, name]));
 
@@ -89,7 +88,6 @@ export default {
     };
     const first = () => MOST * (lab.get("seed") - 1) + 1;
     let now = null;
-    let inspected = null;
     const spell = {
       weights: (i, j) => format(lab.get("weights")[i][j]),
       dropped: (i, j) => {
@@ -108,31 +106,24 @@ export default {
           `${short(weight)}${divided} = ${format(now.mean[i][j])}; the weight is ${format(weight)}`;
       },
     };
-    const read = () => {
-      if (!inspected) return lab.say(HINT);
-      const [name, i, j] = inspected;
-      if (j === t) return lab.say(`row ${tokens[i]} sums to ${format(rowSums(now[name])[i])}`);
-      return lab.say(`${tokens[i]} → ${tokens[j]}: ${spell[name](i, j)}`);
-    };
-    const inspect = (name) => (i, j) => {
-      inspected = [name, i, j];
-      read();
-    };
+    lab.tells(HINT, (name, i, j) => (j === t
+      ? `row ${tokens[i]} sums to ${format(rowSums(now[name])[i])}`
+      : `${tokens[i]} → ${tokens[j]}: ${spell[name](i, j)}`));
     const pick = (i, j) => lab.get("weights")[i][j] > 0 && lab.set({ query: i, key: j });
-    const square = { corner: "q \\ k", rows: tokens, columns: tokens, pick };
+    const cell = { ...square(tokens), pick };
     const titles = { weights: "Weights α", dropped: "The last draw", mean: "Mean over the draws" };
     const notes = { weights: "without dropout", dropped: "× dropped", mean: "" };
     const [cells, grids] = [{}, {}];
     for (const name of ["weights", "dropped"]) {
-      cells[name] = lab.drawn("heat", titles[name], notes[name], { ...square, inspect: inspect(name) });
+      cells[name] = lab.drawn("heat", titles[name], notes[name], { ...cell, inspect: lab.inspect(name) });
     }
     const curves = chart(lab);
     lab.stage("Each mean as a share of its weight", "drag the line").show(
       curves.root, legend(["bar", "the framed weight"], ["token", "all others"]));
-    cells.mean = lab.drawn("heat", titles.mean, "", { ...square, inspect: inspect("mean") });
+    cells.mean = lab.drawn("heat", titles.mean, "", { ...cell, inspect: lab.inspect("mean") });
     for (const [name, title] of Object.entries(titles)) {
       grids[name] = lab.table(title, name === "dropped" ? "striped: dropped" : "", {
-        ...square, columns: [...tokens, "sum"], inspect: inspect(name),
+        ...cell, columns: [...tokens, "sum"], inspect: lab.inspect(name),
       });
     }
 
@@ -194,11 +185,9 @@ export default {
       write(lab.summary, verdict(low, high));
       const fair = now.bug === "none" && lab.get("training") && lab.get("p") >= 0.5;
       const solved = fair && low >= 1 - NEAR && high <= 1 + NEAR;
-      lab.task.classList.toggle("al-done", solved);
-      write(lab.task, solved
-        ? `Done: with ${n} draws, no mean is further off. Half as far takes about four times as many.`
-        : `Can you bring every mean to within ${percent(NEAR)} of its weight, with p at 0.5 or more?`);
-      read();
+      lab.ask(
+        `Can you bring every mean to within ${percent(NEAR)} of its weight, with p at 0.5 or more?`, solved,
+        `Done: with ${n} draws, no mean is further off. Half as far takes about four times as many.`);
     });
   },
 };

@@ -7,7 +7,26 @@ from attention.functional import attention_weights, causal_mask
 from coding_attention.labs import base, draws
 
 MOST = 1000  # draws in a series
-BUGS = ("none", "undivided", "left on")
+
+
+def causal_weights():
+    """Give the causal weights of section 3.5.1 as lists: (6, 6)."""
+    # In double precision: the last bit of a float32 product depends on the processor
+    # and on where the numbers lie, and notebooks store what this gives.
+    x = base.example.inputs().double()
+    W_query, W_key, _ = (W.double() for W in base.linear_projections())
+    weights = attention_weights(x @ W_query, x @ W_key, causal_mask(len(x)))
+    return base.rows(weights.float())
+
+
+def _square(lab, name, value):
+    shape = (len(value), len(value[0]))
+    if max(shape) > base.MAX_TOKENS or shape[0] != shape[1]:
+        raise traitlets.TraitError(
+            f"{name} must be square, of at most {base.MAX_TOKENS} tokens, but got "
+            f"the shape {shape}. Pass the weights of one head."
+        )
+    return value
 
 
 class DropoutLab(base.Lab):
@@ -34,57 +53,17 @@ class DropoutLab(base.Lab):
     title = "Dropout lab"
     shown = ("p", "seed", "draws", "training", "bug")
 
-    weights = base.Matrix(help="(t, t)").tag(sync=True, lab=True)
-    tokens = traitlets.List(traitlets.Unicode(), help="names").tag(sync=True, lab=True)
-    p = traitlets.Float(0.5, help="share that is dropped").tag(sync=True, lab=True)
-    seed = traitlets.Int(1, help="which series of draws").tag(sync=True, lab=True)
-    draws = traitlets.Int(100, help="draws in the mean").tag(sync=True, lab=True)
-    training = traitlets.Bool(True, help="train or eval").tag(sync=True, lab=True)
-    bug = traitlets.Unicode("none", help="what is wrong").tag(sync=True, lab=True)
-    query = traitlets.Int(help="row of the thick line").tag(sync=True, lab=True)
-    key = traitlets.Int(0, help="its column").tag(sync=True, lab=True)
-
-    @traitlets.default("weights")
-    def _default_weights(self):
-        return causal_weights()
-
-    @traitlets.default("tokens")
-    def _default_tokens(self):
-        return base.names_for(self.weights, causal_weights())
-
-    @traitlets.default("query")
-    def _default_query(self):
-        return min(1, len(self.weights) - 1)
-
-    @traitlets.validate("weights")
-    def _check_weights(self, proposal):
-        shape = (len(proposal.value), len(proposal.value[0]))
-        if max(shape) > base.MAX_TOKENS or shape[0] != shape[1]:
-            raise traitlets.TraitError(
-                f"weights must be square, of at most {base.MAX_TOKENS} tokens, but got "
-                f"the shape {shape}. Pass the weights of one head."
-            )
-        return proposal.value
-
-    @traitlets.validate("tokens")
-    def _check_tokens(self, proposal):
-        return base.token_names(proposal.value, len(self.weights), "weights")
-
-    @traitlets.validate("p")
-    def _check_p(self, proposal):
-        return base.within("p", proposal.value, 0, 0.9)
-
-    @traitlets.validate("seed", "draws")
-    def _check_count(self, proposal):
-        return base.within(proposal.trait.name, proposal.value, 1, MOST)
-
-    @traitlets.validate("bug")
-    def _check_bug(self, proposal):
-        return base.one_of("bug", proposal.value, BUGS)
-
-    @traitlets.validate("query", "key")
-    def _check_token(self, proposal):
-        return base.token_index(self, proposal.trait.name, proposal.value)
+    weights = base.Matrix(first=lambda lab: causal_weights(), check=_square)
+    tokens = base.token_names("weights", causal_weights)
+    p = base.Float(0.5, check=base.within(0, 0.9))
+    seed = base.Int(1, check=base.within(1, MOST))
+    draws = base.Int(100, check=base.within(1, MOST))
+    training = base.Bool(True)
+    bug = base.Enum(("none", "undivided", "left on"), "none")
+    query = base.Int(
+        first=lambda lab: min(1, len(lab.weights) - 1), check=base.token_index
+    )
+    key = base.Int(0, check=base.token_index)
 
     @property
     def drops(self):
@@ -153,13 +132,3 @@ class DropoutLab(base.Lab):
             dropped.tolist(),
         )
         return base.static(self.title, caption, picture, *parts)
-
-
-def causal_weights():
-    """Give the causal weights of section 3.5.1 as lists: (6, 6)."""
-    # In double precision: the last bit of a float32 product depends on the processor
-    # and on where the numbers lie, and notebooks store what this gives.
-    x = base.example.inputs().double()
-    W_query, W_key, _ = (W.double() for W in base.linear_projections())
-    weights = attention_weights(x @ W_query, x @ W_key, causal_mask(len(x)))
-    return base.rows(weights.float())

@@ -1,6 +1,6 @@
 // Where every entry goes when heads are split and joined: cells that move step by step.
 import { dot, isContiguous, slice, splitSteps } from "./core.js";
-import { Lab, byShare, grid, make, write } from "./ui.js";
+import { HEADS, Lab, byShare, grid, make, range, write } from "./ui.js";
 import { playButton } from "./draw.js";
 
 const TRAITS = ["batch", "num_tokens", "d_out", "num_heads", "step", "straight"];
@@ -26,17 +26,15 @@ const AXES = {
 
 // Written out: the site leaves out styles whose class it finds nowhere.
 const TOKENS = ["hs-token-0", "hs-token-1", "hs-token-2", "hs-token-3", "hs-token-4", "hs-token-5"];
-const HEADS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
 
 // Every index of the axes before the last two.
 const leads = (shape) =>
   shape.slice(0, -2).reduce(
-    (found, size) => found.flatMap((lead) => Array.from({ length: size }, (_, i) => [...lead, i])),
+    (found, size) => found.flatMap((lead) => range(size).map((i) => [...lead, i])),
     [[]]
   );
 const list = (words) => words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 const unique = (items) => [...new Set(items)];
-const range = (count) => Array.from({ length: count }, (_, i) => i);
 
 // Lets every cell start where its entry was. `cells` maps an entry to its cell.
 const places = (cells, root) => {
@@ -208,7 +206,7 @@ export default {
     };
 
     return lab.start(() => {
-      const [b, t, d, h] = ["batch", "num_tokens", "d_out", "num_heads"].map((x) => lab.get(x));
+      const [b, t, d, h] = lab.all("batch", "num_tokens", "d_out", "num_heads");
       if (d % h) return lab.set({ num_heads: 1 });
       const straight = lab.get("straight");
       all = splitSteps(b, t, d, h, straight);
@@ -228,10 +226,8 @@ export default {
         `${isContiguous(now) ? "contiguous" : "not contiguous"}`);
       write(lab.summary, verdict(wrong));
       const solved = straight && !wrong.length;
-      lab.task.classList.toggle("al-done", solved);
-      write(lab.task, solved
-        ? `Done: with ${h === 1 ? "one head, nothing has to be kept apart" : "one token, nothing can be mixed up"}.`
-        : "Can you find sizes at which the straight view happens to be right?");
+      lab.ask("Can you find sizes at which the straight view happens to be right?", solved,
+        `Done: with ${h === 1 ? "one head, nothing has to be kept apart" : "one token, nothing can be mixed up"}.`);
       return read();
     });
   },

@@ -6,14 +6,21 @@ import traitlets
 from coding_attention.labs import base
 
 WIDTHS = (2, 4, 6, 8, 12)
-STEPS = (
-    "x",
-    "view",
-    "transpose",
-    "scores",
-    "transpose back",
-    "join",
-)
+STEPS = ("x", "view", "transpose", "scores", "transpose back", "join")
+
+
+def _fitting(check):
+    def both(lab, name, value):
+        sizes = {"d_out": lab.d_out, "num_heads": lab.num_heads}
+        sizes[name] = check(lab, name, value)
+        if sizes["d_out"] % sizes["num_heads"]:
+            raise traitlets.TraitError(
+                f"num_heads must divide d_out, but got d_out={sizes['d_out']} and "
+                f"num_heads={sizes['num_heads']}. Set the other one first."
+            )
+        return value
+
+    return both
 
 
 class HeadSplitLab(base.Lab):
@@ -39,42 +46,12 @@ class HeadSplitLab(base.Lab):
     title = "Head-split lab"
     shown = ("batch", "num_tokens", "d_out", "num_heads", "step", "straight")
 
-    batch = traitlets.Int(2, help="b").tag(sync=True, lab=True)
-    num_tokens = traitlets.Int(3, help="t").tag(sync=True, lab=True)
-    d_out = traitlets.Int(4, help="width").tag(sync=True, lab=True)
-    num_heads = traitlets.Int(2, help="h").tag(sync=True, lab=True)
-    step = traitlets.Int(2, help="which step").tag(sync=True, lab=True)
-    straight = traitlets.Bool(False, help="one view").tag(sync=True, lab=True)
-
-    @traitlets.validate("batch")
-    def _check_batch(self, proposal):
-        return base.within("batch", proposal.value, 1, 2)
-
-    @traitlets.validate("num_tokens")
-    def _check_tokens(self, proposal):
-        return base.within("num_tokens", proposal.value, 1, 6)
-
-    @traitlets.validate("d_out")
-    def _check_width(self, proposal):
-        base.one_of("d_out", proposal.value, WIDTHS)
-        return self._fitting("d_out", proposal.value, proposal.value, self.num_heads)
-
-    @traitlets.validate("num_heads")
-    def _check_heads(self, proposal):
-        base.within("num_heads", proposal.value, 1, WIDTHS[-1])
-        return self._fitting("num_heads", proposal.value, self.d_out, proposal.value)
-
-    @traitlets.validate("step")
-    def _check_step(self, proposal):
-        return base.within("step", proposal.value, 0, len(STEPS) - 1)
-
-    def _fitting(self, name, value, d_out, num_heads):
-        if d_out % num_heads:
-            raise traitlets.TraitError(
-                f"num_heads must divide d_out, but got d_out={d_out} and "
-                f"num_heads={num_heads}. Set the other one first."
-            )
-        return value
+    batch = base.Int(2, check=base.within(1, 2))
+    num_tokens = base.Int(3, check=base.within(1, 6))
+    d_out = base.Int(4, check=_fitting(base.one_of(lambda lab: WIDTHS)))
+    num_heads = base.Int(2, check=_fitting(base.within(1, WIDTHS[-1])))
+    step = base.Int(2, check=base.within(0, len(STEPS) - 1))
+    straight = base.Bool(False)
 
     def compute(self):
         """Compute every step with PyTorch, as int64 tensors.

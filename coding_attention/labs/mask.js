@@ -2,7 +2,7 @@
 import {
   attention, format, largestDifference, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
 } from "./core.js";
-import { Lab, byWeight, features, make, write } from "./ui.js";
+import { Lab, byWeight, features, make, square, write } from "./ui.js";
 
 const TRAITS = [
   "inputs", "tokens", "part", "diagonal", "fill", "place", "renormalized", "hidden_row",
@@ -14,9 +14,7 @@ const HINT = "Point at a square, or move to it with the arrow keys, to read how 
 const compute = (lab) => {
   const inputs = lab.get("inputs");
   const t = inputs.length;
-  const projections = {
-    query: lab.get("W_query"), key: lab.get("W_key"), value: lab.get("W_value"),
-  };
+  const projections = lab.projections();
   const row = lab.get("hidden_row");
   const hidden = map(
     triangle(t, lab.get("part"), lab.get("diagonal")),
@@ -93,17 +91,11 @@ export default {
       },
     };
     spell.seen = spell.hide;
-    let inspected = null;
-    const read = () => lab.say(inspected ? spell[inspected[0]](inspected[1], inspected[2]) : HINT);
-    const inspect = (name) => (i, j) => {
-      inspected = [name, i, j];
-      read();
-    };
-    const square = { corner: "q \\ k", rows: tokens, columns: tokens };
-    const heat = lab.drawn("heat", "Weights α", "striped: hidden", { ...square, inspect: inspect("weights") });
+    lab.tells(HINT, (name, i, j) => spell[name](i, j));
+    const heat = lab.drawn("heat", "Weights α", "striped: hidden", { ...square(tokens), inspect: lab.inspect("weights") });
     const bars = lab.drawn("bars", "Outputs that move", "and sums of rows", {
       corner: "token", rows: tokens, columns: ["moves", "sum"],
-      inspect: (i, j) => (j ? inspect("weights")(i, t) : inspect("context")(i, width)),
+      inspect: (i, j) => (j ? lab.inspect("weights")(i, t) : lab.inspect("context")(i, width)),
     });
     bars.table.classList.add("al-named");
     // Above the drawing what is pressed first, below it every single choice: on a phone, too,
@@ -111,7 +103,7 @@ export default {
     lab.stages.after(lab.choices);
     const grids = {};
     const add = (name, title, note, columns, corner = "q \\ k") => {
-      grids[name] = lab.table(title, note, { corner, rows: tokens, columns, inspect: inspect(name) });
+      grids[name] = lab.table(title, note, { corner, rows: tokens, columns, inspect: lab.inspect(name) });
     };
     add("hide", "True hides", "(attn_mask of nn.MultiheadAttention)", tokens);
     add("seen", "True lets through", "(attn_mask of scaled_dot_product_attention)", tokens);
@@ -167,11 +159,8 @@ export default {
         (past.length ? `the future leaks into ${past.join(", ")}.` : "no earlier token.");
       write(lab.summary, total + weighty + nan + who);
       const solved = lab.get("place") === "after" && largestDifference(now.weights, wanted) < 1e-9;
-      lab.task.classList.toggle("al-done", solved);
-      write(lab.task, solved
-        ? "Done: zeros after softmax, and each row divided by its sum, give the weights of the start."
-        : "Can you get the weights of the start with a mask after softmax?");
-      read();
+      lab.ask("Can you get the weights of the start with a mask after softmax?", solved,
+        "Done: zeros after softmax, and each row divided by its sum, give the weights of the start.");
     });
   },
 };

@@ -1,14 +1,13 @@
 """The mask lab: which scores are hidden, with what, and when."""
 
 import torch
-import traitlets
 
 from coding_attention.labs import base
 
 FILLS = {"-inf": -torch.inf, "0": 0.0, "-1e9": -1e9}
 
 
-class MaskLab(base.SequenceLab):
+class MaskLab(base.ProjectedLab):
     """Masks with every choice that published code makes, and what each one does.
 
     Section 3.5.1, on the seed-789 weights of ``SelfAttention_v2``. The first values of
@@ -43,62 +42,17 @@ class MaskLab(base.SequenceLab):
         "nudged",
     )
 
-    part = traitlets.Unicode("triu", help="triu or tril").tag(sync=True, lab=True)
-    diagonal = traitlets.Int(1, help="which diagonal").tag(sync=True, lab=True)
-    fill = traitlets.Unicode("-inf", help="-inf, 0 or -1e9").tag(sync=True, lab=True)
-    place = traitlets.Unicode("before", help="before, after").tag(sync=True, lab=True)
-    renormalized = traitlets.Bool(False, help="rows by sum").tag(sync=True, lab=True)
-    hidden_row = traitlets.Int(-1, help="a hidden row").tag(sync=True, lab=True)
-    nudged = traitlets.Int(help="a token to change").tag(sync=True, lab=True)
-    nudge = traitlets.Float(1.0, help="by how much").tag(sync=True, lab=True)
-    W_query = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-    W_key = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-    W_value = base.Matrix(help="(d_in, d_out)").tag(sync=True, lab=True)
-
-    @traitlets.default("W_query")
-    def _default_query(self):
-        return base.rows(base.linear_projections(len(self.inputs[0]))[0])
-
-    @traitlets.default("W_key")
-    def _default_key(self):
-        return base.rows(base.linear_projections(len(self.inputs[0]))[1])
-
-    @traitlets.default("W_value")
-    def _default_value(self):
-        return base.rows(base.linear_projections(len(self.inputs[0]))[2])
-
-    @traitlets.default("nudged")
-    def _default_nudged(self):
-        return len(self.inputs) - 1
-
-    @traitlets.validate("part")
-    def _check_part(self, proposal):
-        return base.one_of("part", proposal.value, ("triu", "tril"))
-
-    @traitlets.validate("diagonal")
-    def _check_diagonal(self, proposal):
-        t = len(self.inputs)
-        return base.within("diagonal", proposal.value, -t, t)
-
-    @traitlets.validate("fill")
-    def _check_fill(self, proposal):
-        return base.one_of("fill", proposal.value, tuple(FILLS))
-
-    @traitlets.validate("place")
-    def _check_place(self, proposal):
-        return base.one_of("place", proposal.value, ("before", "after"))
-
-    @traitlets.validate("hidden_row", "nudged")
-    def _check_token(self, proposal):
-        return base.token_index(self, proposal.trait.name, proposal.value, least=-1)
-
-    @traitlets.validate("nudge")
-    def _check_nudge(self, proposal):
-        return base.within("nudge", proposal.value, -2, 2)
-
-    @traitlets.validate("W_query", "W_key", "W_value")
-    def _check_weights(self, proposal):
-        return base.projection(self, proposal.trait.name, proposal.value)
+    part = base.Enum(("triu", "tril"), "triu")
+    diagonal = base.Int(
+        1, check=base.within(lambda lab: -len(lab.inputs), lambda lab: len(lab.inputs))
+    )
+    fill = base.Enum(tuple(FILLS), "-inf")
+    place = base.Enum(("before", "after"), "before")
+    renormalized = base.Bool(False)
+    hidden_row = base.Int(-1, check=base.token_or_none)
+    nudged = base.Int(first=lambda lab: len(lab.inputs) - 1, check=base.token_or_none)
+    nudge = base.Float(1.0, check=base.within(-2, 2))
+    seeded = staticmethod(base.linear_projections)
 
     def hidden(self):
         """Give the mask (t, t), True where a score is hidden."""
@@ -120,9 +74,7 @@ class MaskLab(base.SequenceLab):
         x = self.tensor("inputs")
         if nudged and self.nudged >= 0:
             x[self.nudged] += self.nudge
-        queries, keys, values = (
-            x @ self.tensor(name) for name in ("W_query", "W_key", "W_value")
-        )
+        queries, keys, values = self.project(x)
         scores = queries @ keys.T  # (t, d_k) @ (d_k, t) -> (t, t)
         hidden, fill = self.hidden(), FILLS[self.fill]
         if self.place == "before":

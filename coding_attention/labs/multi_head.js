@@ -3,18 +3,16 @@ import {
   causalHead, format, headSums, largestDifference, short, spellDot, spellSoftmax,
   splitAttention, stackHeads, sum, wrapper,
 } from "./core.js";
-import { Lab, byShare, byWeight, features, grid, make, write } from "./ui.js";
+import { HEADS, Lab, argmax, byShare, byWeight, features, grid, make, range, square, write } from "./ui.js";
 
 const TRAITS = [
   "inputs", "tokens", "num_heads", "d_head", "token", "silenced", "heads", "out_proj",
 ];
 const MOST = 4;
 const HINT = "Point at a square or a bar, or move to it with the arrow keys, to read its sum.";
-// Written out: the site leaves out styles whose class it finds nowhere.
-const COLORS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
 
 const compute = (lab) => {
-  const [h, d, i] = ["num_heads", "d_head", "token"].map((name) => lab.get(name));
+  const [h, d, i] = lab.all("num_heads", "d_head", "token");
   const inputs = lab.get("inputs");
   const heads = lab.get("heads")[d].slice(0, h);
   const first = wrapper(inputs, heads);
@@ -63,14 +61,10 @@ export default {
     const lab = new Lab({ model, el, place }, "Multi-head lab", TRAITS);
     lab.root.classList.add("al-multi");
     const tokens = lab.get("tokens");
-    const names = Array.from({ length: MOST }, (_, head) => `head ${head}`);
+    const names = range(MOST).map((head) => `head ${head}`);
     const switches = names.map((name, head) => make("button", {
-      type: "button", class: `al-button ${COLORS[head]}`,
-      click: () => {
-        const off = lab.get("silenced");
-        const next = off.includes(head) ? off.filter((one) => one !== head) : [...off, head].sort();
-        lab.set({ silenced: next });
-      },
+      type: "button", class: `al-button ${HEADS[head]}`,
+      click: () => lab.flip("silenced", head),
     }, name));
     lab.param("silenced", (text) => {
       const off = text.split(",").map(Number);
@@ -86,7 +80,6 @@ export default {
 
     let now = null;
     let shape = "";
-    let inspected = null;
     const spell = {
       weights: (head) => (i, j) =>
         `head ${head}, ${tokens[i]} → ${tokens[j]}: ${spellSoftmax(now.parts[head].scores[i], j)}`,
@@ -97,7 +90,7 @@ export default {
           spellDot(part.weights[i], part.values.map((row) => row[j % d]));
       },
       out: (k, head) => {
-        const [h, d] = [lab.get("num_heads"), lab.get("d_head")];
+        const [h, d] = lab.all("num_heads", "d_head");
         if (head === h) return `bias of feature ${k + 1}: ${format(now.bias[k])}`;
         const kept = names.slice(0, h).map((_, one) => one).filter((one) => !now.off.includes(one));
         if (head > h) {
@@ -110,11 +103,7 @@ export default {
           spellDot(now.first[lab.get("token")].slice(from, to), now.weight[k].slice(from, to)) + gone;
       },
     };
-    const read = () => lab.say(inspected ? inspected() : HINT);
-    const inspect = (how) => (i, j) => {
-      inspected = () => how(i, j);
-      read();
-    };
+    lab.tells(HINT, (how, i, j) => how(i, j));
     const heats = lab.stage("1. Weights α of each head");
     heats.element.classList.add("al-wide");
     // Where each is switched, what it adds is close by.
@@ -127,41 +116,41 @@ export default {
     };
     let grids = {};
     const build = (h, d) => {
-      inspected = null;
+      lab.seen = null;
       lab.tables.replaceChildren();
       const used = names.slice(0, h);
-      const joined = Array.from({ length: h * d }, (_, j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
+      const joined = range(h * d).map((j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
       const drawn = (label, shape, options, colors) => {
         const part = grid({ label: `${label}, drawn`, shape, ...options });
         if (shape !== "heat") part.table.classList.add("al-named");
         part.cells.forEach((line, i) => line.forEach((cell, j) =>
-          cell.classList.add(COLORS[colors(i, j)] || "al-plain")));
+          cell.classList.add(HEADS[colors(i, j)] || "al-plain")));
         return part;
       };
-      const square = { corner: "q \\ k", rows: tokens, columns: tokens, pick: (i) => lab.set({ token: i }) };
       grids = { heat: [], weights: [] };
       used.forEach((name, head) => {
-        const options = { ...square, inspect: inspect(spell.weights(head)) };
+        const pick = (i) => lab.set({ token: i });
+        const options = { ...square(tokens), pick, inspect: lab.inspect(spell.weights(head)) };
         grids.heat.push(drawn(`Weights α of ${name}`, "heat", options, () => head));
         grids.weights.push(lab.table(`Weights α of ${name}`, "", options));
       });
       heats.show(make("div", { class: "mh-heads" }, ...grids.heat.map((part, head) =>
-        make("div", { class: `mh-head ${COLORS[head]}` }, make("p", {}, names[head]), part.element))));
+        make("div", { class: `mh-head ${HEADS[head]}` }, make("p", {}, names[head]), part.element))));
       grids.bars = drawn("Weights α of the token", "bars", {
         corner: "token", rows: tokens, columns: used,
-        inspect: (j, head) => inspect(spell.weights(head))(lab.get("token"), j),
+        inspect: (j, head) => lab.inspect(spell.weights(head))(lab.get("token"), j),
       }, (i, head) => head);
       grids.context = drawn("Context of the token", "signed", {
         corner: "feature", rows: joined, columns: ["z"],
-        inspect: (j) => inspect(spell.context)(lab.get("token"), j),
+        inspect: (j) => lab.inspect(spell.context)(lab.get("token"), j),
       }, (j) => Math.floor(j / d));
       const out = {
         corner: "feature", rows: features(h * d), columns: [...used, "bias", "out"],
-        inspect: inspect(spell.out),
+        inspect: lab.inspect(spell.out),
       };
       grids.out = drawn("Output of the token", "signed", out, (i, head) => (head < h ? head : MOST));
       for (const name of ["bars", "context", "out"]) stages[name].show(grids[name].element);
-      const both = { corner: "token", rows: tokens, columns: joined, inspect: inspect(spell.context) };
+      const both = { corner: "token", rows: tokens, columns: joined, inspect: lab.inspect(spell.context) };
       grids.first = lab.table("MultiHeadAttentionWrapper", "", both);
       grids.second = lab.table("MultiHeadAttention", "before out_proj", both);
       grids.adds = lab.table("Output of the token", "what each head adds, the bias, and their sum", out);
@@ -171,14 +160,13 @@ export default {
       const [h, token] = [lab.get("num_heads"), tokens[lab.get("token")]];
       const least = moved.indexOf(Math.min(...moved));
       const solved = h > 1 && now.off.length === 1 && now.off[0] === least;
-      lab.task.classList.toggle("al-done", solved);
       const others = moved.map((x, head) => `${format(x)} without head ${head}`);
-      write(lab.task, h < 2 ? "" : solved ? `Done: the output of ${token} moves by ${others.join(", ")}.`
-        : `Which head does the output of ${token} miss least? Switch it off.`);
+      lab.ask(h < 2 ? "" : `Which head does the output of ${token} miss least? Switch it off.`, solved,
+        `Done: the output of ${token} moves by ${others.join(", ")}.`);
     };
 
     return lab.start(() => {
-      const [h, d, i] = ["num_heads", "d_head", "token"].map((name) => lab.get(name));
+      const [h, d, i] = lab.all("num_heads", "d_head", "token");
       now = compute(lab);
       if (shape !== [h, d].join()) build(h, d);
       shape = [h, d].join();
@@ -208,10 +196,7 @@ export default {
       write(grids.second.stage.note,
         `before out_proj; largest difference to the wrapper: ${format(largestDifference(now.first, now.second))}`);
       grids.adds.update(lines);
-      const most = now.parts.map((part, head) => {
-        const row = part.weights[i];
-        return `${tokens[row.indexOf(Math.max(...row))]} in head ${head}`;
-      });
+      const most = now.parts.map((part, head) => `${tokens[argmax(part.weights[i])]} in head ${head}`);
       const gone = now.off.map((head) => now.added[head]);
       write(lab.summary, now.off.length
         ? `Without ${now.off.map((head) => names[head]).join(" and ")}, the output of ${tokens[i]} moves by ` +
@@ -219,7 +204,6 @@ export default {
           (now.off.length === h ? ": only the bias of out_proj is left." : ".")
         : `${tokens[i]} looks most at ${most.join(", at ")}.`);
       task(now.added.map(size));
-      read();
     });
   },
 };

@@ -11,6 +11,9 @@ MOST_HEADS = 4
 WIDEST_HEAD = 4
 
 
+_heads_of = base.each("silenced", base.within(0, MOST_HEADS - 1))
+
+
 class MultiHeadLab(base.SequenceLab):
     """The weights of all heads, and the way of one token's numbers through the layer.
 
@@ -36,53 +39,24 @@ class MultiHeadLab(base.SequenceLab):
     title = "Multi-head lab"
     shown = ("tokens", "num_heads", "d_head", "token", "silenced")
 
-    num_heads = traitlets.Int(2, help="h").tag(sync=True, lab=True)
-    d_head = traitlets.Int(2, help="width of a head").tag(sync=True, lab=True)
-    token = traitlets.Int(help="which token").tag(sync=True, lab=True)
-    silenced = traitlets.List(traitlets.Int(), help="heads that are off").tag(
-        sync=True, lab=True
+    num_heads = base.Int(
+        2, check=base.within(1, lambda lab: min(map(len, lab.heads.values())))
     )
-    heads = traitlets.Dict(help="by d_head").tag(sync=True, lab=True)
-    out_proj = traitlets.List(help="weights and bias").tag(sync=True, lab=True)
+    d_head = base.Int(2, check=base.one_of(lambda lab: [int(d) for d in lab.heads]))
+    token = base.Int(first=lambda lab: len(lab.inputs) - 1, check=base.token_index)
+    silenced = base.List(
+        traitlets.Int(),
+        check=lambda *given: sorted(set(_heads_of(*given))),
+    )
+    heads = base.Dict(
+        first=lambda lab: {
+            str(d): _heads(len(lab.inputs[0]), d) for d in range(1, WIDEST_HEAD + 1)
+        }
+    )
+    out_proj = base.List(first=lambda lab: _out_proj())
 
     def __init__(self, layer=None, **kwargs):
         super().__init__(**kwargs if layer is None else kwargs | _of_layer(layer))
-
-    @traitlets.default("token")
-    def _default_token(self):
-        return len(self.inputs) - 1
-
-    @traitlets.default("heads")
-    def _default_heads(self):
-        d_in = len(self.inputs[0])
-        return {str(d): _heads(d_in, d) for d in range(1, WIDEST_HEAD + 1)}
-
-    @traitlets.default("out_proj")
-    def _default_projection(self):
-        # Within ±1, to be divided by the root of the width; three decimals do.
-        width = MOST_HEADS * WIDEST_HEAD
-        draws = torch.Generator().manual_seed(123)
-        rows = torch.rand(width, width + 1, generator=draws) * 2 - 1
-        return [[round(x, 3) for x in row] for row in rows.tolist()]
-
-    @traitlets.validate("num_heads")
-    def _check_heads(self, proposal):
-        most = min(map(len, self.heads.values()))
-        return base.within("num_heads", proposal.value, 1, most)
-
-    @traitlets.validate("d_head")
-    def _check_width(self, proposal):
-        return base.one_of("d_head", proposal.value, [int(d) for d in self.heads])
-
-    @traitlets.validate("token")
-    def _check_token(self, proposal):
-        return base.token_index(self, "token", proposal.value)
-
-    @traitlets.validate("silenced")
-    def _check_silenced(self, proposal):
-        for head in proposal.value:
-            base.within("silenced", head, 0, MOST_HEADS - 1)
-        return sorted(set(proposal.value))
 
     def modules(self):
         """Give both classes in float64, with the lab's weights and no dropout."""
@@ -197,3 +171,12 @@ def _heads(d_in, d_head):
         }
         for head in wrapper.heads
     ]
+
+
+def _out_proj():
+    """Draw weights and bias of the widest out_proj, a row for each feature."""
+    # Within ±1, to be divided by the root of the width; three decimals do.
+    width = MOST_HEADS * WIDEST_HEAD
+    draws = torch.Generator().manual_seed(123)
+    rows = torch.rand(width, width + 1, generator=draws) * 2 - 1
+    return [[round(x, 3) for x in row] for row in rows.tolist()]

@@ -1,6 +1,6 @@
 // How the width of keys spreads the scores, and what a divisor does to softmax.
 import { drawScores, format, map, scaleMeasures, short, spellSoftmax } from "./core.js";
-import { Lab, byWeight, put, svg, write } from "./ui.js";
+import { Lab, byWeight, clamp, put, range, svg, write } from "./ui.js";
 import { line, scaleLinear, scaleLog } from "./d3.js";
 import { axes, canvas, cursor, legend } from "./draw.js";
 
@@ -33,8 +33,8 @@ const curveAndHistogram = () => {
   const root = canvas(320, 300, "Softmax of one query, above a histogram of all scores");
   const [above, below] = [axes(root), axes(root)];
   const curve = svg("path", { class: "al-curve" });
-  const points = Array.from({ length: KEYS }, () => svg("circle", { class: "al-point", r: 5 }));
-  const bins = Array.from({ length: 24 }, () => svg("rect", { class: "al-bin" }));
+  const points = range(KEYS).map(() => svg("circle", { class: "al-point", r: 5 }));
+  const bins = range(24).map(() => svg("rect", { class: "al-bin" }));
   root.append(...bins, curve, ...points);
   return {
     root,
@@ -47,7 +47,7 @@ const curveAndHistogram = () => {
       const top = Math.max(...now.scores);
       const weight = now.weights[now.scores.indexOf(top)];
       const through = (score) => weight * Math.exp(score - top);
-      const places = Array.from({ length: 241 }, (_, k) => -edge + (k * edge) / 120)
+      const places = range(241).map((k) => -edge + (k * edge) / 120)
         .filter((score) => through(score) <= 1);
       curve.setAttribute("d", line((s) => x(s), (s) => y(through(s)))(places));
       points.forEach((point, i) => put(point, { cx: x(now.scores[i]), cy: y(now.weights[i]) }));
@@ -78,7 +78,7 @@ const saturation = (lab) => {
   const place = () => STOPS.findIndex((stop) => stop >= lab.get("d_k"));
   const mark = cursor(root, "d_k, the width of a key", [[22, 200]], {
     to: (px) => lab.set({ d_k: nearest(px) }),
-    by: (steps) => lab.set({ d_k: STOPS[Math.min(Math.max(place() + steps, 0), STOPS.length - 1)] }),
+    by: (steps) => lab.set({ d_k: STOPS[clamp(place() + steps, 0, STOPS.length - 1)] }),
   });
   return {
     root,
@@ -105,8 +105,7 @@ export default {
       ["none", "nothing"], ["root", "√d_k"], ["full", "d_k"], ["other", "√ of another d"],
     ]);
     lab.number("other", "another d", { min: 1, max: WIDEST });
-    lab.between("seed", 1, 1000, true);
-    lab.button("New draws", () => lab.set({ seed: (lab.get("seed") % 1000) + 1 }));
+    lab.newDraws();
     lab.resetButton();
 
     let seed = null;
@@ -128,38 +127,28 @@ export default {
 
     let now = null;
     let lines = null;
-    let inspected = null;
-    const read = () => {
-      if (!inspected) return lab.say(HINT);
-      const [name, i, j] = inspected;
-      if (name === "measures") return lab.say(`${COLUMNS[j]} ${format(lines[i][j])}: ${MEANING[j]}`);
+    lab.tells(HINT, (name, i, j) => {
+      if (name === "measures") return `${COLUMNS[j]} ${format(lines[i][j])}: ${MEANING[j]}`;
+      if (i) return `key ${j + 1}: ${spellSoftmax(now.scores, j)}`;
       const divisor = divideBy(lab.get("d_k"));
-      return lab.say(
-        i === 0
-          ? `key ${j + 1}: ω / divisor = ${short(now.scores[j] * divisor)} / ${short(divisor)} ` +
-              `= ${format(now.scores[j])}`
-          : `key ${j + 1}: ${spellSoftmax(now.scores, j)}`
-      );
-    };
-    const inspect = (name) => (i, j) => {
-      inspected = [name, i, j];
-      read();
-    };
-    const keys = Array.from({ length: KEYS }, (_, i) => `key ${i + 1}`);
+      return `key ${j + 1}: ω / divisor = ${short(now.scores[j] * divisor)} / ${short(divisor)} ` +
+        `= ${format(now.scores[j])}`;
+    });
+    const keys = range(KEYS).map((i) => `key ${i + 1}`);
     const over = saturation(lab);
     const wide = lab.stage("Saturation over d_k", "drag the line");
     wide.show(over.root, legend(["bar", "largest weight"], ["second", "slope of softmax (dashed)"]));
     const curves = curveAndHistogram();
     lab.stage("Scores and their softmax").show(curves.root);
     const bars = lab.drawn("bars", "Weights α of the first query", "", {
-      corner: "key", rows: keys, columns: ["α"], inspect: (i) => inspect("one")(1, i),
+      corner: "key", rows: keys, columns: ["α"], inspect: (i) => lab.inspect("one")(1, i),
     });
     const one = lab.table("One of 16 queries and its 8 keys", "of width d_k", {
-      corner: "row", rows: ["scores / divisor", "weights α"], columns: keys, inspect: inspect("one"),
+      corner: "row", rows: ["scores / divisor", "weights α"], columns: keys, inspect: lab.inspect("one"),
     });
     const measures = lab.table("By width", "", {
       corner: "row", rows: ["now", ...WIDTHS.map((width) => `d_k ${width}`)], columns: COLUMNS,
-      inspect: inspect("measures"),
+      inspect: lab.inspect("measures"),
     });
 
     let known = "";
@@ -193,12 +182,10 @@ export default {
           verdict(largest, entropy)
       );
       const solved = d_k >= 64 && largest < 0.6;
-      lab.task.classList.toggle("al-done", solved);
-      write(lab.task, solved
-        ? `Done: keys of width ${d_k}, and no key gets nearly all of the weight.`
-        : "Can you keep the largest weight, in the mean of 16 queries, below 0.6 with keys as " +
-          "wide as 64 or wider?");
-      read();
+      lab.ask(
+        "Can you keep the largest weight, in the mean of 16 queries, below 0.6 with keys as " +
+          "wide as 64 or wider?",
+        solved, `Done: keys of width ${d_k}, and no key gets nearly all of the weight.`);
     });
   },
 };

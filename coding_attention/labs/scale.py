@@ -3,14 +3,12 @@
 import functools
 
 import torch
-import traitlets
 
 from coding_attention.labs import base, draws
 
 QUERIES = 16  # random queries, over which the measures are taken
 KEYS = 8  # keys of each query
 WIDEST = 1024
-DIVISORS = ("none", "root", "full", "other")
 WIDTHS = (1, 4, 16, 64, 256, 1024)
 
 _drawn = functools.cache(lambda seed: draws.scores(seed, QUERIES, KEYS, WIDEST))
@@ -36,22 +34,10 @@ class ScaleLab(base.Lab):
     title = "Scale lab"
     shown = ("d_k", "divisor", "other", "seed")
 
-    d_k = traitlets.Int(64, help="width of a key").tag(sync=True, lab=True)
-    divisor = traitlets.Unicode("none", help="what divides").tag(sync=True, lab=True)
-    other = traitlets.Int(3, help="another width").tag(sync=True, lab=True)
-    seed = traitlets.Int(1, help="which random numbers").tag(sync=True, lab=True)
-
-    @traitlets.validate("d_k", "other")
-    def _check_width(self, proposal):
-        return base.within(proposal.trait.name, proposal.value, 1, WIDEST)
-
-    @traitlets.validate("divisor")
-    def _check_divisor(self, proposal):
-        return base.one_of("divisor", proposal.value, DIVISORS)
-
-    @traitlets.validate("seed")
-    def _check_seed(self, proposal):
-        return base.within("seed", proposal.value, 1, 1000)
+    d_k = base.Int(64, check=base.within(1, WIDEST))
+    divisor = base.Enum(("none", "root", "full", "other"), "none")
+    other = base.Int(3, check=base.within(1, WIDEST))
+    seed = base.Int(1, check=base.within(1, 1000))
 
     def divide_by(self, d_k):
         """Give the number that divides the scores of keys of width ``d_k``."""

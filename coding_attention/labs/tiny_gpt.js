@@ -1,7 +1,7 @@
 // A trained model in the page: its heads, each of which a click switches off, and what it
 // expects next. All of it is computed here, from weights of one byte each.
 import { dot, format, softmax } from "./core.js";
-import { Lab, make, pattern, write } from "./ui.js";
+import { Lab, argmax, make, pattern, range, write } from "./ui.js";
 
 // ---- the model ----
 
@@ -105,7 +105,7 @@ const makeHead = (name, toggle, inspect) => {
   const picture = pattern(inspect);
   const told = make("p", { class: "al-told" }, "");
   const update = (weights, names, query, off) => {
-    const most = weights[query].indexOf(Math.max(...weights[query]));
+    const most = argmax(weights[query]);
     picture.update(weights, query, most);
     picture.frame(query, 0, query);
     const words = `${names[query]} → ${names[most]} ${weights[query][most].toFixed(2)}`;
@@ -121,7 +121,7 @@ const makeHead = (name, toggle, inspect) => {
 
 // The likeliest next words; a click adds one. A mark shows what all heads would say.
 const makeBars = (add, inspect) => {
-  const rows = Array.from({ length: SHOWN }, (_, i) => {
+  const rows = range(SHOWN).map((i) => {
     const [name, bar, mark] = [make("span", { class: "tg-name" }), make("span", { class: "tg-bar" }), make("span", { class: "tg-mark" })];
     const number = make("span", { class: "tg-number" });
     const button = make("button", { type: "button", class: "tg-next", click: () => add(i),
@@ -145,7 +145,7 @@ export default {
   render({ model, el }) {
     const lab = new Lab({ model, el }, "A trained model", TRAITS);
     lab.root.classList.add("al-gpt");
-    const [words, sizes] = [lab.get("words"), lab.get("sizes")];
+    const [words, sizes] = lab.all("words", "sizes");
     const params = readWeights(lab.get("weights"), lab.get("shapes"));
     const most = sizes.context_length;
     const spell = (tokens) =>
@@ -179,12 +179,9 @@ export default {
     lab.resetButton();
 
     const names = () => lab.get("tokens").map((token) => words[token]);
-    const heads = Array.from({ length: sizes.num_blocks * sizes.num_heads }, (_, n) => {
+    const heads = range(sizes.num_blocks * sizes.num_heads).map((n) => {
       const [b, h] = [Math.floor(n / sizes.num_heads), n % sizes.num_heads];
-      const toggle = () => {
-        const off = lab.get("silenced");
-        lab.set({ silenced: off.includes(n) ? off.filter((x) => x !== n) : [...off, n].sort() });
-      };
+      const toggle = () => lab.flip("silenced", n);
       const inspect = (i, j) => {
         const shown = names();
         write(lab.readout, j > i
@@ -209,7 +206,7 @@ export default {
     write(lab.readout, HINT);
 
     return lab.start(() => {
-      const [tokens, silenced] = [lab.get("tokens"), lab.get("silenced")];
+      const [tokens, silenced] = lab.all("tokens", "silenced");
       slider.max = tokens.length - 1;
       const at = lab.get("at");
       query = at < 0 || at >= tokens.length ? tokens.length - 1 : at;

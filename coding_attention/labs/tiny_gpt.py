@@ -27,6 +27,19 @@ def _pack(parameter):
     return packed.tobytes()
 
 
+def _tokens(lab, name, value):
+    most, last = lab.sizes["context_length"], lab.sizes["vocab_size"] - 1
+    if not 1 <= len(value) <= most:
+        raise traitlets.TraitError(
+            f"{name} must be from 1 to {most}, but got {len(value)}."
+        )
+    return base.each("a token", base.within(0, last))(lab, name, value)
+
+
+def _last_head(lab):
+    return lab.sizes["num_blocks"] * lab.sizes["num_heads"] - 1
+
+
 class TinyGptLab(base.Lab):
     """A trained ``TinyGPT``: all its heads, each of which can be switched off.
 
@@ -52,16 +65,12 @@ class TinyGptLab(base.Lab):
     title = "A trained model"
     shown = ("tokens", "silenced", "at")
 
-    words = traitlets.List(traitlets.Unicode(), help="a name for each token").tag(
-        sync=True, lab=True
+    words = base.List(traitlets.Unicode())
+    tokens = base.List(traitlets.Int(), check=_tokens)
+    silenced = base.List(
+        traitlets.Int(), check=base.each("a silenced head", base.within(0, _last_head))
     )
-    tokens = traitlets.List(traitlets.Int(), help="the sequence").tag(
-        sync=True, lab=True
-    )
-    silenced = traitlets.List(traitlets.Int(), help="heads that are off").tag(
-        sync=True, lab=True
-    )
-    at = traitlets.Int(-1, help="which token looks").tag(sync=True, lab=True)
+    at = base.Int(-1, check=base.within(-1, lambda lab: len(lab.tokens) - 1))
     sizes = traitlets.Dict().tag(sync=True)
     shapes = traitlets.List().tag(sync=True)
     weights = traitlets.Unicode().tag(sync=True)
@@ -84,28 +93,6 @@ class TinyGptLab(base.Lab):
         data = b"".join(_pack(p.detach()) for _, p in parameters)
         self.set_trait("weights", base64.b64encode(data).decode())
         super().__init__(words=list(words), **state)
-
-    @traitlets.validate("tokens")
-    def _check_tokens(self, proposal):
-        count, most = self.sizes["vocab_size"], self.sizes["context_length"]
-        if not 1 <= len(proposal.value) <= most:
-            raise traitlets.TraitError(
-                f"tokens must be from 1 to {most}, but got {len(proposal.value)}."
-            )
-        for token in proposal.value:
-            base.within("a token", token, 0, count - 1)
-        return proposal.value
-
-    @traitlets.validate("silenced")
-    def _check_silenced(self, proposal):
-        last = self.sizes["num_blocks"] * self.sizes["num_heads"] - 1
-        for head in proposal.value:
-            base.within("a silenced head", head, 0, last)
-        return proposal.value
-
-    @traitlets.validate("at")
-    def _check_at(self, proposal):
-        return base.within("at", proposal.value, -1, len(self.tokens) - 1)
 
     def model(self):
         """Build the model from the rounded weights, in float64."""

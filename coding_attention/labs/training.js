@@ -1,6 +1,6 @@
 // What all heads of a small model look at, from the first step of training to the last.
 import { format } from "./core.js";
-import { Lab, byWeight, make, pattern, put, svg, write } from "./ui.js";
+import { Lab, byWeight, clamp, make, pattern, put, square, svg, write } from "./ui.js";
 import { line, scaleLinear } from "./d3.js";
 import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
@@ -9,9 +9,12 @@ const HINT = "Drag the line over the steps. Point at a cell of a head, or walk t
 const FORMED = 0.5;
 const two = (x) => (x < 0.005 ? "" : x.toFixed(2));
 
+const go = (lab, ways) =>
+  lab.set({ at: clamp(lab.get("at") + ways, 0, lab.get("steps").length - 1) });
+
 // The loss above the scores of the heads, over one axis of steps, with a line that is moved.
 const chart = (lab) => {
-  const [steps, losses, heads] = ["steps", "losses", "heads"].map((name) => lab.get(name));
+  const [steps, losses, heads] = lab.all("steps", "losses", "heads");
   const scores = Object.entries(lab.get("scores"));
   const curve = lab.get("curve");
   const root = canvas(320, scores.length ? 330 : 190, "Loss and scores over the training");
@@ -32,7 +35,7 @@ const chart = (lab) => {
     (Math.abs(x(s) - px) < Math.abs(x(steps[best]) - px) ? k : best), 0);
   const mark = cursor(root, "Training step", (scores.length ? [[22, 140], [182, 286]] : [[22, 140]]), {
     to: (px) => lab.set({ at: nearest(px) }),
-    by: (ways) => lab.set({ at: Math.min(Math.max(lab.get("at") + ways, 0), steps.length - 1) }),
+    by: (ways) => go(lab, ways),
   });
   return {
     root,
@@ -49,17 +52,16 @@ const chart = (lab) => {
 export default {
   render({ model, el, place }) {
     const lab = new Lab({ model, el, place }, "Training lab", TRAITS);
-    const [tokens, steps, heads] = ["tokens", "steps", "heads"].map((name) => lab.get(name));
+    const [tokens, steps, heads] = lab.all("tokens", "steps", "heads");
     const scores = lab.get("scores");
     const names = Object.keys(scores);
     const last = steps.length - 1;
-    const go = (ways) => lab.set({ at: Math.min(Math.max(lab.get("at") + ways, 0), last) });
     lab.param("at", (text) => {
       const at = text === "" ? -1 : steps.indexOf(Number(text));
       return at < 0 ? undefined : at;
     }, (at) => String(steps[at]));
-    lab.button("Step back", () => go(-1));
-    lab.button("Step on", () => go(1));
+    lab.button("Step back", () => go(lab, -1));
+    lab.button("Step on", () => go(lab, 1));
     playButton(lab, "Play", (first) => {
       const at = lab.get("at");
       if (at === last && !first) return false;
@@ -69,18 +71,13 @@ export default {
     lab.resetButton();
 
     const patterns = () => lab.get("patterns")[lab.get("at")];
-    let inspected = null; // head, row, column
-    const read = () => {
-      if (!inspected) return lab.say(HINT);
-      const [h, i, j] = inspected;
-      const from = `${heads[h]}: ${tokens[i]} (${i + 1}) looks at ${tokens[j]} (${j + 1})`;
-      return lab.say(`${from} with weight ${patterns()[h][i][j].toFixed(3)}`);
-    };
+    lab.tells(HINT, (h, i, j) =>
+      `${heads[h]}: ${tokens[i]} (${i + 1}) looks at ${tokens[j]} (${j + 1}) with weight ` +
+        patterns()[h][i][j].toFixed(3));
     const pictures = heads.map((name, h) => {
       const picture = pattern((i, j) => {
-        inspected = [h, i, j];
         picture.frame(i, j, j);
-        read();
+        lab.inspect(h)(i, j);
       }, { rows: true, pointerdown: () => lab.set({ head: h }) });
       const told = make("p", { class: "al-told" }, "");
       const title = make("p", { class: "al-stage-title" }, name);
@@ -93,11 +90,7 @@ export default {
       .show(make("div", { class: "al-heads" }, ...pictures.map(({ element }) => element)));
 
     const weights = lab.table("Attention weights", "of the chosen head", {
-      corner: "q \\ k", rows: tokens, columns: tokens,
-      inspect: (i, j) => {
-        inspected = [lab.get("head"), i, j];
-        read();
-      },
+      ...square(tokens), inspect: (...cell) => lab.inspect(lab.get("head"))(...cell),
     });
     weights.table.classList.add("al-compact");
     const table = lab.table("Scores", "of all heads, at this step", { corner: "head", rows: heads, columns: names });
@@ -126,13 +119,10 @@ export default {
       write(lab.summary, loss + who);
       if (formed > 0) {
         const solved = at === formed - 1;
-        lab.task.classList.toggle("al-done", solved);
-        write(lab.task, solved
-          ? `Done: the next step shown is ${steps[formed]}, with ${said(formed)}. On the way, the ` +
-            `loss falls to ${format(lab.get("losses")[formed])}.`
-          : "Which is the last step shown at which no score is above one half yet?");
+        lab.ask("Which is the last step shown at which no score is above one half yet?", solved,
+          `Done: the next step shown is ${steps[formed]}, with ${said(formed)}. On the way, the ` +
+            `loss falls to ${format(lab.get("losses")[formed])}.`);
       }
-      read();
     });
   },
 };

@@ -6,6 +6,55 @@ import traitlets
 from coding_attention.labs import base
 
 
+def _curve(lab, name, value):
+    pairs = [list(pair) for pair in value]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise traitlets.TraitError(
+            f"{name} must hold (step, loss) pairs, such as list(zip(steps, losses)), "
+            f"but got {value[:3]!r}."
+        )
+    return pairs
+
+
+def _patterns(lab, name, value):
+    t = len(lab.tokens)
+    wanted = (len(lab.steps), len(lab.heads), t, t)
+    try:
+        given = tuple(torch.tensor(value).shape)
+    except (TypeError, ValueError) as error:
+        raise traitlets.TraitError(
+            f"{name} must hold numbers in the shape {wanted}: {error}"
+        ) from error
+    if given != wanted:
+        raise traitlets.TraitError(
+            f"{name} must have one weight for each step, head, query and key, "
+            f"so the shape {wanted}, but got {given}. Pass tokens, steps and "
+            "heads with as many names."
+        )
+    return value
+
+
+def _losses(lab, name, value):
+    if len(value) != len(lab.steps):
+        raise traitlets.TraitError(
+            f"{name} must hold one number for each of the {len(lab.steps)} "
+            f"steps, but got {len(value)}."
+        )
+    return value
+
+
+def _scores(lab, name, value):
+    wanted = (len(lab.steps), len(lab.heads))
+    for measure, values in value.items():
+        given = tuple(torch.tensor(values).shape)
+        if given != wanted:
+            raise traitlets.TraitError(
+                f"{name}[{measure!r}] must have the shape {wanted}, one number for "
+                f"each step and head, but got {given}."
+            )
+    return value
+
+
 class TrainingLab(base.Lab):
     """Attention patterns of a small model at several steps of its training.
 
@@ -34,23 +83,20 @@ class TrainingLab(base.Lab):
     title = "Training lab"
     shown = ("steps", "heads", "at", "head")
 
-    tokens = traitlets.List(traitlets.Unicode(), help="a name for each token").tag(
-        sync=True, lab=True
+    tokens = base.List(traitlets.Unicode())
+    steps = base.List(traitlets.Int())
+    losses = base.List(traitlets.Float(), check=_losses)
+    curve = base.List(
+        first=lambda lab: [
+            list(pair) for pair in zip(lab.steps, lab.losses, strict=True)
+        ],
+        check=_curve,
     )
-    steps = traitlets.List(traitlets.Int(), help="training steps").tag(
-        sync=True, lab=True
-    )
-    losses = traitlets.List(traitlets.Float(), help="loss at each step").tag(
-        sync=True, lab=True
-    )
-    curve = traitlets.List(help="(step, loss) pairs").tag(sync=True, lab=True)
-    heads = traitlets.List(traitlets.Unicode(), help="a name for each head").tag(
-        sync=True, lab=True
-    )
-    scores = traitlets.Dict(help="measures of the heads").tag(sync=True, lab=True)
-    patterns = traitlets.List(help="(steps, heads, t, t)").tag(sync=True, lab=True)
-    at = traitlets.Int(0, help="index of the step").tag(sync=True, lab=True)
-    head = traitlets.Int(0, help="index of the head").tag(sync=True, lab=True)
+    heads = base.List(traitlets.Unicode())
+    scores = base.Dict(check=_scores)
+    patterns = base.List(check=_patterns)
+    at = base.Int(0, check=base.within(0, lambda lab: max(len(lab.steps) - 1, 0)))
+    head = base.Int(0, check=base.within(0, lambda lab: max(len(lab.heads) - 1, 0)))
 
     def __init__(self, **values):
         needed = ("tokens", "steps", "losses", "heads", "patterns")
@@ -62,67 +108,6 @@ class TrainingLab(base.Lab):
                 "some steps of a training run and pass them as patterns."
             )
         super().__init__(**values)
-
-    @traitlets.default("curve")
-    def _default_curve(self):
-        return [list(pair) for pair in zip(self.steps, self.losses, strict=True)]
-
-    @traitlets.validate("curve")
-    def _check_curve(self, proposal):
-        pairs = [list(pair) for pair in proposal.value]
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise traitlets.TraitError(
-                "curve must hold (step, loss) pairs, such as list(zip(steps, losses)), "
-                f"but got {proposal.value[:3]!r}."
-            )
-        return pairs
-
-    @traitlets.validate("patterns")
-    def _check_patterns(self, proposal):
-        t = len(self.tokens)
-        wanted = (len(self.steps), len(self.heads), t, t)
-        try:
-            given = tuple(torch.tensor(proposal.value).shape)
-        except (TypeError, ValueError) as error:
-            raise traitlets.TraitError(
-                f"patterns must hold numbers in the shape {wanted}: {error}"
-            ) from error
-        if given != wanted:
-            raise traitlets.TraitError(
-                "patterns must have one weight for each step, head, query and key, "
-                f"so the shape {wanted}, but got {given}. Pass tokens, steps and "
-                "heads with as many names."
-            )
-        return proposal.value
-
-    @traitlets.validate("losses")
-    def _check_losses(self, proposal):
-        if len(proposal.value) != len(self.steps):
-            raise traitlets.TraitError(
-                f"losses must hold one number for each of the {len(self.steps)} "
-                f"steps, but got {len(proposal.value)}."
-            )
-        return proposal.value
-
-    @traitlets.validate("scores")
-    def _check_scores(self, proposal):
-        wanted = (len(self.steps), len(self.heads))
-        for name, values in proposal.value.items():
-            given = tuple(torch.tensor(values).shape)
-            if given != wanted:
-                raise traitlets.TraitError(
-                    f"scores[{name!r}] must have the shape {wanted}, one number for "
-                    f"each step and head, but got {given}."
-                )
-        return proposal.value
-
-    @traitlets.validate("at")
-    def _check_at(self, proposal):
-        return base.within("at", proposal.value, 0, max(len(self.steps) - 1, 0))
-
-    @traitlets.validate("head")
-    def _check_head(self, proposal):
-        return base.within("head", proposal.value, 0, max(len(self.heads) - 1, 0))
 
     def pattern(self):
         """Give the weights that are shown, (t, t)."""

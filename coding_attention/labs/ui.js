@@ -34,7 +34,7 @@ const flag = (element, name, on) => {
 
 // ---- grids ----
 
-const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 // Where an arrow key, Home or End leads from cell (i, j); null for other keys.
 export const step = (event, i, j, rows, columns) => {
@@ -51,7 +51,12 @@ export const step = (event, i, j, rows, columns) => {
   return move ? [clamp(move[0], 0, rows - 1), clamp(move[1], 0, columns - 1)] : null;
 };
 
+// Where an arrow key points: [right, up]; undefined for other keys.
+export const way = (event) =>
+  ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] })[event.key];
+
 // Classes are written out: the site leaves out styles whose class it finds nowhere.
+export const HEADS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
 const SHAPES = { "": null, heat: "al-heat", bars: "al-bars", signed: "al-bars al-signed" };
 
 // A table of numbers with one tab stop; arrow keys move between its cells.
@@ -257,6 +262,7 @@ export class Lab {
     this.place = place;
     this.params = [];
     this.near = null;
+    this.seen = null;
     this.traits = traits;
     this.syncs = [];
     this.first = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
@@ -303,6 +309,15 @@ export class Lab {
 
   get(name) {
     return this.model.get(name);
+  }
+
+  all(...names) {
+    return names.map((name) => this.get(name));
+  }
+
+  projections() {
+    const [query, key, value] = this.all("W_query", "W_key", "W_value");
+    return { query, key, value };
   }
 
   set(changes) {
@@ -458,6 +473,18 @@ export class Lab {
     return this.add(make("button", { type: "button", class: "al-button", click }, text));
   }
 
+  newDraws() {
+    this.between("seed", 1, 1000, true);
+    this.button("New draws", () => this.set({ seed: (this.get("seed") % 1000) + 1 }));
+  }
+
+  // Puts an item into a list, or takes it out.
+  flip(trait, item) {
+    const now = this.get(trait);
+    const next = now.includes(item) ? now.filter((one) => one !== item) : [...now, item].sort();
+    this.set({ [trait]: next });
+  }
+
   resetButton() {
     this.button("Reset", () => this.set(this.first));
   }
@@ -513,6 +540,24 @@ export class Lab {
     if (this.near) write(this.near, text);
   }
 
+  // What the lab says of what a reader points at: `spell` gets what `inspect` was given and
+  // where the reader points; `hint` stands there before.
+  tells(hint, spell) {
+    this.read = () => this.say(this.seen ? spell(...this.seen) : hint);
+  }
+
+  inspect(...what) {
+    return (...where) => {
+      this.seen = [...what, ...where];
+      this.read();
+    };
+  }
+
+  ask(question, solved, done) {
+    this.task.classList.toggle("al-done", solved);
+    write(this.task, solved ? done : question);
+  }
+
   // One titled part of the lab. Its content can be replaced when a size changes.
   stage(title, note = "", where = this.stages) {
     const body = make("div");
@@ -537,6 +582,7 @@ export class Lab {
       if (!open) return;
       this.syncs.forEach((sync) => sync());
       draw();
+      this.read?.();
       this.remember();
     };
     // The event's own address: this lab may have written its last state over it since.
@@ -573,4 +619,7 @@ export const byShare = (values, strength = 1) => {
   const largest = Math.max(...values.flat().filter(Number.isFinite).map(Math.abs), 1e-12);
   return (x) => (Number.isFinite(x) ? (strength * Math.abs(x)) / largest : 0);
 };
-export const features = (count) => Array.from({ length: count }, (_, i) => String(i + 1));
+export const range = (count) => Array.from({ length: count }, (_, i) => i);
+export const features = (count) => range(count).map((i) => String(i + 1));
+export const square = (tokens) => ({ corner: "q \\ k", rows: tokens, columns: tokens });
+export const argmax = (row) => row.indexOf(Math.max(...row));

@@ -19,6 +19,8 @@ from attention import (
     simple_self_attention,
 )
 from coding_attention import example
+from coding_attention.figures import pattern, show
+from coding_attention.figures.palette import BOOK
 from coding_attention.labs import (
     AttentionLab,
     BankLab,
@@ -272,6 +274,7 @@ def test_static_figure_stands_for_the_lab(make):
     assert soup.select_one(".attn-static .al-title").text == make.title
     pictures = soup.select("svg")
     assert all(len(picture["aria-label"]) > 20 for picture in pictures)
+    assert all(picture["role"] == "img" for picture in pictures)
     assert pictures or make is HeadSplitLab
     for table in soup.select("table"):
         assert table.select("th[scope=col]")
@@ -289,8 +292,26 @@ def test_static_numbers_are_the_labs_numbers():
 
 
 def test_names_are_escaped():
-    lab = AttentionLab(inputs=[[1.0], [2.0]], tokens=["<b>", '"&'])
+    lab = AttentionLab(inputs=[[1.0], [2.0]], tokens=["<b>", "$a$"])
     assert "<b>" not in lab.fallback()
+    labels = BeautifulSoup(lab.fallback(), "html.parser").select("svg text")
+    assert {label.text.strip() for label in labels} == {"<b>", "$a$"}
+
+
+def test_the_picture_is_the_figure_of_the_weights():
+    lab = MaskLab()
+    (picture,) = BeautifulSoup(lab.fallback(), "html.parser").select("svg")
+    figure = pattern(lab.compute()[1], lab.tokens, [name[:4] for name in lab.tokens])
+    (expected,) = show(figure, caption="Weights.", alt="Weights.").svgs
+    expected = BeautifulSoup(expected, "html.parser").svg
+    assert picture.decode_contents() == expected.decode_contents()
+    # A row without any weight has the color of zero, not that of no color.
+    hidden = MaskLab(hidden_row=2).fallback()
+    (picture,) = BeautifulSoup(hidden, "html.parser").select("svg")
+    zero = BOOK["WEIGHT_0"].light
+    fills = re.findall(r"fill: ([^;]+); stroke", str(picture))
+    assert len(fills) == 36
+    assert all(zero in fill for fill in fills[12:18])
 
 
 @pytest.mark.parametrize("script", compose.scripts().values())
