@@ -42,8 +42,8 @@ IN_PYTHON = (
 )
 # Outside the place, whose contents the script replaces.
 NOTEBOOK = (
-    '<p class="practice-notebook">In Python: <a download href="../_static/exercises/'
-    '{slug}.ipynb">download its notebook</a>{hosts}.</p>'
+    '<p class="practice-notebook"><a download href="../_static/exercises/{slug}.ipynb">'
+    "Download this exercise as a notebook</a>{hosts}.</p>"
 )
 
 
@@ -111,9 +111,8 @@ def with_places(body, launch=()):
             f"{html.escape(host)}</a>"
             for host, url in launch
         )
-        return (
-            words.format(name=name) + NOTEBOOK.format(slug=slug, hosts=hosts) + match[0]
-        )
+        notebook = NOTEBOOK.format(slug=slug, hosts=hosts)
+        return words.format(name=name) + notebook + match[0]
 
     body = CHECK.sub(place, body)
     # The page's own section has a class; the first one without is the first part.

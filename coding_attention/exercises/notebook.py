@@ -67,7 +67,8 @@ def alone(exercise, install=""):
         exercise: which.
         install: the code of a cell that installs the package, where one can.
     """
-    task, *others = cells_of(exercise)
+    where = "" if install else "Open this notebook where the book is installed."
+    task, *others = cells_of(exercise, under=where)
     first = [("code", install)] if install else []
     return written([task, *first, ("code", SETUP), *others])
 
