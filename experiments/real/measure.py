@@ -70,18 +70,19 @@ def flips(model, pairs, layer, head):
     }
 
 
-def word_before(model, examples):
+def word_before(model, examples, least=0.97):
     """Count the words that give head 0.2's weight to the token before them."""
     weights = []
     for sentence in examples:
         tokens, seen, _ = model.run(sentence)
         weights.append(seen[:, :, range(1, len(tokens)), range(len(tokens) - 1)])
     weights = torch.cat(weights, dim=-1)  # (layers, h, words)
-    many = (weights >= 0.97).sum(dim=-1)
+    many = (weights >= least).sum(dim=-1)
     best_other = many.clone()
     best_other[0, 2] = -1
     return {
         "head": "0.2",
+        "least": least,
         "right": many[0, 2].item(),
         "of": weights.shape[-1],
         "lowest": round(weights[0, 2].min().item(), 3),
