@@ -63,15 +63,22 @@ def states(name, sentence):
     Returns:
         Its tokens, and their states (t, 384).
     """
-    try:
-        index = sentences(name).index(sentence)
-    except ValueError:
+    tokens = facts()["tokens"].get(sentence)
+    return tokens, _tensors("states")[_place(name, sentence)].float()
+
+
+def output(name, sentence):
+    """Give what the model's head (t, 32) or layer (t, 384) makes of :func:`states`."""
+    return _tensors("states")[f"{_place(name, sentence)}.out"].float()
+
+
+def _place(name, sentence):
+    if sentence not in sentences(name):
         raise ValueError(
             f"No states of {sentence!r} are stored for {name}; sentences({name!r}) "
             "lists those that are."
-        ) from None
-    tokens = facts()["tokens"][sentence]
-    return tokens, _tensors("states")[f"{name}.{index}"].float()
+        )
+    return f"{name}.{sentences(name).index(sentence)}"
 
 
 def layer_state():

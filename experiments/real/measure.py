@@ -107,16 +107,25 @@ def heads_of(model, layer, examples):
 
 
 def relations(model, layer):
-    """Count what each head of a layer finds in the lists of ``labeled.txt``."""
+    """Count what each head of a layer finds in the lists of ``labeled.txt``.
+
+    The weight beside each count tells a head that looks from one that only leans: its
+    largest weight on a word may be small where most of it goes to [CLS].
+    """
     found = {}
     for name, (examples, turned) in FOUND.items():
-        right = []
+        right, given = [], []
         for sentence, *both in sentences.labeled(examples):
             tokens, seen, _ = model.run(sentence)
             query, target = reversed(both) if turned else both
             right.append(top_word(seen[layer], tokens, query, target))
-        right = torch.stack(right)
-        found[name] = {"of": len(right), "right": right.sum(dim=0).tolist()}
+            i, j = real.find(tokens, query), real.find(tokens, target)
+            given.append(seen[layer, :, i, j])
+        found[name] = {
+            "of": len(right),
+            "right": torch.stack(right).sum(dim=0).tolist(),
+            "mean_weight": _rounded(torch.stack(given).mean(dim=0)),
+        }
     return found
 
 

@@ -25,9 +25,8 @@ def head(name):
 
 
 def cases(name):
-    for i, sentence in enumerate(real.sentences(name)):
-        output = stored.load_weights("real_states")[f"{name}.{i}.out"].float()
-        yield sentence, *real.states(name, sentence), output
+    for sentence in real.sentences(name):
+        yield sentence, *real.states(name, sentence), real.output(name, sentence)
 
 
 @pytest.mark.parametrize("name", ["0.2", "3.1"])
