@@ -22,8 +22,8 @@ const compute = (lab) => {
     ...attention({
       inputs,
       projections,
-      divisor: lab.get("scaled") ? Math.sqrt(width) : 1,
-      averaged: lab.get("averaged"),
+      // Scores that count for nothing leave the plain mean.
+      divisor: lab.get("averaged") ? Infinity : lab.get("scaled") ? Math.sqrt(width) : 1,
       hidden: lab.get("causal") ? causal(inputs.length) : null,
     }),
     inputs,

@@ -60,19 +60,15 @@ export const renormalize = (a) =>
   });
 
 // The whole of single-head attention. Without `projections`, queries, keys and values
-// are the inputs. `divisor` divides the scores, `averaged` takes zeros in their place;
-// `hidden` marks scores that are dropped.
-export const attention = ({
-  inputs, projections = null, divisor = 1, averaged = false, hidden = null,
-}) => {
+// are the inputs. `divisor` divides the scores; `hidden` marks scores that are dropped.
+export const attention = ({ inputs, projections = null, divisor = 1, hidden = null }) => {
   const project = (W) => (W ? matmul(inputs, W) : inputs); // (t, d_in) -> (t, d_k)
   const queries = project(projections && projections.query);
   const keys = project(projections && projections.key);
   const values = project(projections && projections.value);
   const raw = matmul(queries, transpose(keys)); // (t, d_k) @ (d_k, t) -> (t, t)
   const divided = divisor === 1 ? raw : map(raw, (x) => x / divisor);
-  const used = averaged ? map(raw, () => 0) : divided;
-  const scores = hidden ? maskFill(used, hidden, -Infinity) : used;
+  const scores = hidden ? maskFill(divided, hidden, -Infinity) : divided;
   const weights = softmaxRows(scores);
   const context = matmul(weights, values); // (t, t) @ (t, d_k) -> (t, d_k)
   return { queries, keys, values, raw, scores, weights, context };

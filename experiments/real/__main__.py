@@ -156,7 +156,7 @@ def loaded(model):
         else:
             names = ("self.query", "self.key", "self.value", "output.dense")
             layer = FusedMultiHeadAttention(384, 384, 512, 0.0, 12, True, causal=False)
-            state = convert.from_separate(model.layer(int(name)), names=names)
+            state = convert.to_ours(model.layer(int(name)), convert.separate(names))
             layer.load_state_dict(state)
         for sentence in listed:
             x = model.run(sentence)[2][int(name[0])]

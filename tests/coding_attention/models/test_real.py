@@ -17,7 +17,7 @@ from attention import (
 from coding_attention.models import real, stored
 from experiments.real.measure import top_word, weights_of
 
-NAMES = ("self.query", "self.key", "self.value", "output.dense")
+LAYOUT = convert.separate(("self.query", "self.key", "self.value", "output.dense"))
 
 
 def head(name):
@@ -50,11 +50,11 @@ def test_any_class_with_the_three_layers_takes_a_head():
 
 @torch.no_grad()
 def test_the_loaded_layer_answers_as_the_model_did():
-    state = convert.from_separate(real.layer_state(), names=NAMES)
+    state = convert.to_ours(real.layer_state(), LAYOUT)
     layer = FusedMultiHeadAttention(384, 384, 512, 0.0, 12, True, causal=False)
     layer.load_state_dict(state)
     causal = MultiHeadAttention(384, 384, 32, 0.0, 12, qkv_bias=True)
-    causal.load_state_dict(convert.from_separate(real.layer_state(), 32, names=NAMES))
+    causal.load_state_dict(convert.to_ours(real.layer_state(), LAYOUT, 32))
     for _, _, x, output in cases("1"):
         torch.testing.assert_close(layer(x[None])[0], output, atol=1e-3, rtol=1e-3)
         assert (causal(x[None])[0] - output).abs().max() > 0.05
