@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-all test-processors mutants measure repository pdf slides citation experiments bench clean
+.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-all test-processors mutants measure repository pdf slides citation experiments real-heads bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -141,6 +141,9 @@ citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATIO
 
 experiments: $(READY) ## train the small models of two pages again
 	$(BIN)/python -m experiments
+
+real-heads: $(READY) ## compute again what the book carries of a trained model (83 MB; WRITE=1)
+	$(BIN)/python -m experiments.real _build/real-heads $(if $(WRITE),,--check)
 
 bench: $(READY) ## measure speed and memory, as ratios in one run
 	$(BIN)/python benchmarks/attention_speed.py

@@ -6,7 +6,8 @@ import { Lab, argmax, byShare, byWeight, features, make, range, square, write } 
 import { legend, plane, reachOf } from "./draw.js";
 
 const TRAITS = [
-  "inputs", "tokens", "query", "trainable", "scaled", "causal", "W_query", "W_key", "W_value",
+  "inputs", "tokens", "query", "averaged", "trainable", "scaled", "causal",
+  "W_query", "W_key", "W_value",
 ];
 const HINT = "Drag a token, or move it with the arrow keys. Point at a bar to read its sum.";
 
@@ -19,7 +20,8 @@ const compute = (lab) => {
     ...attention({
       inputs,
       projections,
-      divisor: lab.get("scaled") ? Math.sqrt(width) : 1,
+      // Scores that count for nothing leave the plain mean.
+      divisor: lab.get("averaged") ? Infinity : lab.get("scaled") ? Math.sqrt(width) : 1,
       hidden: lab.get("causal") ? causal(inputs.length) : null,
     }),
     inputs,
@@ -38,6 +40,10 @@ const spell = (lab, now, name, i, j) => {
   if (name === "weights") {
     if (now.scores[i][j] === -Infinity) {
       return `${tokens[j]} comes after ${tokens[i]}: hidden, so its weight is 0`;
+    }
+    if (lab.get("averaged")) {
+      return `${tokens[i]} → ${tokens[j]}: a plain mean, whatever ω is, so 1 / ` +
+        `${now.weights[i].filter((w) => w > 0).length} = ${format(now.weights[i][j])}`;
     }
     const raw = now.raw[i][j];
     const divided = lab.get("scaled")
@@ -65,6 +71,7 @@ export default {
     const lab = new Lab({ model, el, place }, "Attention lab", TRAITS);
     const tokens = lab.get("tokens");
     lab.radios("query", "Query", tokens.map((token, i) => [i, token]));
+    lab.toggle("averaged", "Plain mean");
     lab.toggle("trainable", "Trainable projections");
     lab.toggle("scaled", "Divide scores by √d_k");
     lab.toggle("causal", "Causal mask");
@@ -199,7 +206,8 @@ export default {
       heat.update(now.weights, { tone: byWeight });
       heat.choose(query);
       write(grids.weights.stage.note,
-        lab.get("scaled") ? `= softmax(ω / √${now.width})` : "= softmax(ω)");
+        lab.get("averaged") ? "a plain mean"
+          : lab.get("scaled") ? `= softmax(ω / √${now.width})` : "= softmax(ω)");
       for (const [name, part] of Object.entries(grids)) {
         if (!trainable && ["queries", "keys", "values"].includes(name)) continue;
         const values = name === "scores"

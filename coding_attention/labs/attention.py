@@ -11,12 +11,14 @@ class AttentionLab(base.ProjectedLab):
 
     Sections 3.3 to 3.5. Any input value can be edited, and all that depends on it
     follows. With the traits at their first values this is simple self-attention;
-    ``trainable``, ``scaled`` and ``causal`` lead to the later classes.
+    ``averaged`` puts a plain mean in its place; ``trainable``, ``scaled`` and
+    ``causal`` lead to the later classes.
 
     Traits:
         inputs: matrix (t, d_in), up to 12 × 16; a tensor or nested lists.
         tokens: a name for each row.
         query: index of the token whose row is marked.
+        averaged: whether every token gets the same weight.
         trainable: whether W_query, W_key and W_value project the inputs.
         scaled: whether the scores are divided by √d_k.
         causal: whether the scores of later tokens are hidden.
@@ -28,11 +30,12 @@ class AttentionLab(base.ProjectedLab):
 
     script = "attention.js"
     title = "Attention lab"
-    shown = ("tokens", "query", "trainable", "scaled", "causal")
+    shown = ("tokens", "query", "averaged", "trainable", "scaled", "causal")
 
     query = base.Int(
         first=lambda lab: min(1, len(lab.inputs) - 1), check=base.token_index
     )
+    averaged = base.Bool(False)
     trainable = base.Bool(False)
     scaled = base.Bool(False)
     causal = base.Bool(False)
@@ -52,7 +55,8 @@ class AttentionLab(base.ProjectedLab):
         if self.causal:
             scores = scores.masked_fill(hidden, -torch.inf)
         scale = None if self.scaled else 1.0
-        weights = attention_weights(queries, keys, hidden, scale)
+        used = torch.zeros_like(queries) if self.averaged else queries
+        weights = attention_weights(used, keys, hidden, scale)
         return scores, weights, weights @ values
 
     def fallback(self):

@@ -5,7 +5,7 @@ import torch
 
 from attention import simple_self_attention
 from attention.simple import softmax_naive
-from tests.book.run_cells import run_cells
+from coding_attention.labs import bank
 
 SIZES = [(2, 1), (3, 2), (6, 3), (9, 16)]  # (t, d_in)
 cases = pytest.mark.parametrize(
@@ -130,23 +130,21 @@ def test_bank_turns_to_its_neighbors(others):
             assert z[side] > z[1 - side] + 0.5
 
 
-@pytest.mark.parametrize(
-    "sentence", ["the river bank flooded", "the bank approved the loan"]
-)
-def test_a_plain_mean_turns_bank_as_far_and_not_once_scores_differ(sentence):
-    meaning = run_cells("02_simple_self_attention", "bank-words")["meaning"]
-    words = sentence.split()
-    x = torch.tensor([meaning[word] for word in words])
-    bank = words.index("bank")
+def test_a_plain_mean_turns_bank_as_far_and_not_once_scores_differ():
+    """What the landing page says of its lab."""
 
-    def share(z):
-        return (z[0] / z.sum()).item()
+    def shares(lab):
+        for sentence, (_, z) in zip(lab.sentences, lab.compute(), strict=True):
+            x = torch.tensor([lab.vectors[word] for word in sentence.split()])
+            mean = x.mean(dim=0)
+            yield float(z[0] / sum(z)), float(mean[0] / mean.sum())
 
-    assert share(simple_self_attention(x)[bank]) == pytest.approx(share(x.mean(dim=0)))
-    # The control: one neighbor that scores higher, and the two part.
-    x[-1] *= 2
-    by_attention, by_mean = share(simple_self_attention(x)[bank]), share(x.mean(dim=0))
-    assert abs(by_attention - by_mean) > 0.03
+    for by_attention, by_mean in shares(bank.BankLab()):
+        assert by_attention == pytest.approx(by_mean)
+    # The control: a neighbor in each that scores higher, and the two part.
+    vectors = bank.BankLab().vectors | {"river": [2.5, 0.0], "loan": [0.0, 2.5]}
+    for by_attention, by_mean in shares(bank.BankLab(vectors=vectors)):
+        assert abs(by_attention - by_mean) > 0.03
 
 
 @pytest.mark.parametrize("seed", range(5))

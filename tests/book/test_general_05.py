@@ -147,7 +147,7 @@ def attend(x, h, straight_split, straight_join):
 
 
 def test_the_page_attends_as_the_test_does():
-    page = page_cells("batch", "four-combinations")["attend"]
+    page = run_cells("05_questions", "setup", "four-combinations")["attend"]
     x = torch.randn(2, 6, 4)
     for split, join in ((0, 0), (0, 1), (1, 0), (1, 1)):
         torch.testing.assert_close(page(x, split, join), attend(x, 2, split, join))

@@ -318,6 +318,7 @@ def wait_until_shown(page, root, lab, seconds=20):
 # a slider: what makes the value of the number that its output then shows.
 CONTROLS = [
     ("AttentionLab", "radio", "starts", {"query": 2}),
+    ("AttentionLab", "checkbox", "Plain mean", {"averaged": True}),
     ("AttentionLab", "checkbox", "Trainable projections", {"trainable": True}),
     ("AttentionLab", "checkbox", "Divide scores by √d_k", {"scaled": True}),
     ("AttentionLab", "checkbox", "Causal mask", {"causal": True}),

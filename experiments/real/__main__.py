@@ -1,0 +1,244 @@
+"""Make what the book carries of a trained model, or check it.
+
+``python -m experiments.real FOLDER`` downloads the package (83 MB, held to its hash)
+into FOLDER and writes ``coding_attention/models/results/real*``; with ``--check`` it
+computes all of it again and compares.
+"""
+
+import argparse
+import json
+import sys
+
+import torch
+
+from attention import FusedMultiHeadAttention, SelfAttention_v2, convert
+from coding_attention.models import real, stored
+from experiments import runs
+from experiments.real import measure, sentences
+from experiments.real.model import PACKAGE, SHA256, VERSION, MiniLM, fetch
+
+LOOKING = ("0.2", "1.6", "2.9", "3.1", "4.5")
+SEVERAL = "my brother bought a car and he loves it"
+TOLERANCE = {"heads": 0, "layer": 0, "states": 4e-3, "looks": 1}
+
+
+def _of_layer():
+    return [
+        SEVERAL,
+        "the dog chased the cat and then the cat slept",
+        "the story ( about a dragon ) is long",
+        'the word " love " is short',
+        "the king told the queen that she was ill",
+        "a young thin boy carried the big bag",
+    ]
+
+
+def looking():
+    """Give the 40 sentences whose attention is stored."""
+    same = [s for s, *_ in sentences.labeled("same word")[:8]]
+    brackets = [s for s, *_ in sentences.labeled("brackets")[:6]]
+    pronouns = [s for s, *_ in sentences.labeled("pronouns")[:6]]
+    people = [s for both in sentences.shown_pairs()[:5] for s, *_ in both]
+    too = [s for both in sentences.too_pairs()[:1] for s, *_ in both]
+    rest = [
+        "the drummer woke the neighbors until they complained",
+        "the drummer woke the neighbors until he stopped",
+        "he sat on the bank of the river",
+        "the bank approved the loan",
+    ]
+    found = [*_of_layer()[:4], *people, *same, *brackets, *pronouns, *too, *rest]
+    return list(dict.fromkeys(found))[:40]
+
+
+def read_by():
+    """Give the sentences whose states are stored, by head or layer."""
+    people = [s for both in sentences.shown_pairs() for s, *_ in both]
+    too = [s for both in sentences.too_pairs()[:1] for s, *_ in both]
+    return {
+        "0.2": ["your journey starts with one step", *people[:2]],
+        "3.1": [*people, SEVERAL, *too],
+        "1": _of_layer(),
+    }
+
+
+def facts(model):
+    """Measure everything that a page tells."""
+    lists = {name: sentences.labeled(name) for name in (
+        "same word", "brackets", "two pairs of brackets", "pronouns", "fresh pronouns",
+        "adjectives",
+    )}  # fmt: skip
+    every = list(dict.fromkeys(s for examples in lists.values() for s, *_ in examples))
+    pronouns = [lists["pronouns"][i : i + 2] for i in range(0, 40, 2)]
+    fresh = [lists["fresh pronouns"][i : i + 2] for i in range(0, 40, 2)]
+    turned = [(s, target, query) for s, query, target in lists["brackets"]]
+    tokens = {s: model.tokenize(s) for listed in read_by().values() for s in listed}
+    return {
+        "model": "sentence-transformers/all-MiniLM-L6-v2",
+        "package": {"name": PACKAGE, "version": VERSION, "sha256": SHA256},
+        "licenses": {
+            "sentence-transformers/all-MiniLM-L6-v2": "Apache-2.0",
+            "nreimers/MiniLM-L6-H384-uncased": "MIT",
+            "microsoft/MiniLM-L12-H384-uncased": "MIT, Copyright (c) Microsoft",
+        },
+        "changed": "single heads and one layer cut out, float16; attention in 8 bits",
+        "heads": list(LOOKING),
+        "measured": {
+            "people or thing": flips_and_frames(model),
+            "too tired, too wide": measure.flips(model, sentences.too_pairs(), 3, 1),
+            "pronouns": measure.statement(model, lists["pronouns"], 3, 1),
+            "pronoun pairs": measure.flips(model, pronouns, 3, 1),
+            "fresh pronoun pairs": measure.flips(model, fresh, 3, 1),
+            "word before": measure.word_before(model, every),
+            "same word": measure.statement(model, lists["same word"], 2, 9),
+            "closing to opening": measure.statement(model, lists["brackets"], 1, 6),
+            "two pairs of brackets": measure.statement(
+                model, lists["two pairs of brackets"], 1, 6
+            ),
+            "opening to closing": measure.statement(model, turned, 1, 7),
+        },
+        "idle": measure.idle(model, every),
+        "sentences": len(every),
+        "without": measure.controls(model),
+        "layer": {
+            "places": measure.heads_of(model, real.LAYER, every),
+            "relations": measure.relations(model, real.LAYER),
+            "cut": measure.cuts(model, real.LAYER, every[:80:2]),
+        },
+        "pairs": sentences.shown_pairs(),
+        "states": read_by(),
+        "tokens": tokens,
+        "looks": {s: _words(model, s)[0] for s in looking()},
+    }
+
+
+def flips_and_frames(model):
+    """Count the pairs of people and things, by frame and together."""
+    pairs = sentences.pairs()
+    by_frame = [
+        measure.flips(model, pairs[i : i + 64], 3, 1)["right"]
+        for i in range(0, len(pairs), 64)
+    ]
+    return measure.flips(model, pairs, 3, 1) | {"by_frame": by_frame}
+
+
+def _words(model, sentence):
+    tokens, weights, _ = model.run(sentence)
+    return real.join(tokens, weights)
+
+
+def _look(model, sentence):
+    _, weights = _words(model, sentence)
+    heads = [weights[tuple(map(int, head.split(".")))] for head in LOOKING]
+    return (torch.stack(heads) * 255).round().to(torch.uint8)
+
+
+def answer(model, name, x):
+    """Give what the model's head or layer makes of states x: (t, d) -> (t, d_out)."""
+    layer, _, head = name.partition(".")
+    part = f"encoder.layer.{layer}.attention"
+    _, z = model.heads(f"{part}.self", x)  # (h, t, d_head)
+    if head:
+        return z[int(head)]
+    joined = z.transpose(0, 1).reshape(len(x), -1)
+    return model.linear(f"{part}.output.dense", joined)
+
+
+def loaded(model):
+    """List where the package's classes with the model's weights differ from it.
+
+    In float32, with nothing rounded: by more than 1e-6 of what the model computes.
+    """
+    wrong = []
+    for name, listed in read_by().items():
+        if "." in name:
+            layer = SelfAttention_v2(384, 32, qkv_bias=True)
+            layer.load_state_dict(model.head(*map(int, name.split("."))))
+        else:
+            names = ("self.query", "self.key", "self.value", "output.dense")
+            layer = FusedMultiHeadAttention(384, 384, 512, 0.0, 12, True, causal=False)
+            state = convert.to_ours(model.layer(int(name)), convert.separate(names))
+            layer.load_state_dict(state)
+        for sentence in listed:
+            x = model.run(sentence)[2][int(name[0])]
+            with torch.no_grad():
+                off = (layer(x[None])[0] - answer(model, name, x)).abs().max().item()
+            if off > 1e-6:
+                wrong.append(f"{type(layer).__name__}, {name}, {sentence!r}: {off:.1e}")
+    return wrong
+
+
+def tensors(model):
+    """Give the stored tensors by file and name."""
+    states = {}
+    for name, listed in read_by().items():
+        for i, sentence in enumerate(listed):
+            x = model.run(sentence)[2][int(name[0])]
+            states[f"{name}.{i}"] = x.half()
+            states[f"{name}.{i}.out"] = answer(model, name, x).half()
+    heads = {
+        f"{layer}.{head}.{part}": tensor.half()
+        for layer, head in ((0, 2), (3, 1))
+        for part, tensor in model.head(layer, head).items()
+    }
+    return {
+        "heads": heads,
+        "layer": {key: x.half() for key, x in model.layer(real.LAYER).items()},
+        "looks": {str(i): _look(model, s) for i, s in enumerate(looking())},
+        "states": states,
+    }
+
+
+def differences(made, told):
+    """List where what was made differs from what is stored.
+
+    Numbers of measurements may differ by rounding, counts and weights not at all.
+    """
+    found = []
+    for name, parts in made.items():
+        kept = stored.load_weights(f"real_{name}")
+        if kept.keys() != parts.keys():
+            found.append(f"real_{name}: other names")
+            continue
+        for key, tensor in parts.items():
+            off = (tensor.double() - kept[key].double()).abs().max().item()
+            if off > TOLERANCE[name]:
+                found.append(f"real_{name}: {key} differs by {off}")
+    told = json.loads(json.dumps(told))
+    return found + list(_unlike(told, stored.load_results("real"), "real.json"))
+
+
+def _unlike(made, kept, where):
+    if isinstance(made, dict) and isinstance(kept, dict) and made.keys() == kept.keys():
+        for key in made:
+            yield from _unlike(made[key], kept[key], f"{where}: {key}")
+    elif isinstance(made, list) and isinstance(kept, list) and len(made) == len(kept):
+        for i, both in enumerate(zip(made, kept, strict=True)):
+            yield from _unlike(*both, f"{where}: {i}")
+    elif isinstance(made, float) and isinstance(kept, float):
+        if abs(made - kept) > 0.0011:
+            yield f"{where}: {made}, stored {kept}"
+    elif made != kept:
+        yield f"{where}: {made!r}, stored {kept!r}"
+
+
+def main():
+    """Write what the book carries, or compare it."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.real")
+    parser.add_argument("folder", help="where the package lies or goes, 83 MB")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    given = parser.parse_args()
+    # Its matrices are small: on a busy machine, threads would wait for each other.
+    torch.set_num_threads(1)
+    model = MiniLM(fetch(given.folder))
+    made, told = tensors(model), facts(model)
+    if given.check:
+        wrong = loaded(model) + differences(made, told)
+        print("\n".join(wrong) or "All that is stored was computed again: the same.")
+        sys.exit(bool(wrong))
+    for name, parts in made.items():
+        runs.save_weights(f"real_{name}", parts)
+    runs.save_results("real", told)
+
+
+if __name__ == "__main__":
+    main()
