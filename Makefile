@@ -90,10 +90,10 @@ test: .venv-models/.ready
 	@touch $@
 else
 # What belongs to which tier, and what it may cost: tests/tiers.toml.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 \
-	--nbval --nbval-sanitize-with tests/nbval.cfg
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs \
+	--timeout=300 --nbval --nbval-sanitize-with tests/nbval.cfg
 test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEWEST=1, MODELS=1)
-	$(PYTEST) --tier test tests book
+	$(PYTEST) --tier test book tests
 endif
 
 test-pages: ## the other pages by nbval, and the general claims that train
@@ -104,10 +104,10 @@ test-isolated: ## installing, several devices, executing pages
 test-hosts: ## every page in JupyterLab and Notebook, in a browser
 test-budget: ## every page against site_budget.json, in a browser
 test-pages test-site test-labs test-checker test-isolated test-hosts test-budget: $(READY)
-	$(PYTEST) --tier $(@:test-%=%) tests book
+	$(PYTEST) --tier $(@:test-%=%) book tests
 
 test-rest: $(READY) ## all that make test leaves out but the hosts, in one run
-	$(PYTEST) --tier pages,site,labs,checker,isolated,budget tests book
+	$(PYTEST) --tier pages,site,labs,checker,isolated,budget book tests
 
 test-all: test test-rest test-hosts ## everything
 

@@ -50,6 +50,9 @@ def comments(source):
     return found
 
 
+ENOUGH = 50  # readings of one line: a loop that trains has shown its shapes by then
+
+
 class Reader:
     """Compares what comments tell with what lines make, and keeps what is wrong."""
 
@@ -72,12 +75,14 @@ class Reader:
 
     def seen(self, key, value, named):
         """Keep a tensor of the line, and whether a name held it before."""
-        if _is_tensor(value):
+        if _is_tensor(value) and self.read.get(key, 0) < ENOUGH:
             self._seen.setdefault(key, []).append((value if named else None, value))
         return value
 
     def said(self, key, value, names, bound):
         """Hold the comment against the value of a statement."""
+        if self.read.get(key, 0) == ENOUGH:
+            return value
         told, seen = self.told[key], self._seen.pop(key, [])
         value_ = value.unbind() if "each" in told and _is_tensor(value) else value
         page = names.get("__bound__") is self.bound

@@ -40,6 +40,13 @@ def test_the_longest_place_decides(test, tier):
     assert tiers.tier_of(test, known) == tier
 
 
+def test_a_file_is_read_for_each_tier_that_one_of_its_tests_has():
+    known = {"a/": "folder", "a/test_x.py": "file", "a/test_x.py::test_one": "one"}
+    assert tiers.tiers_in("a/test_x.py", known) == {"file", "one"}
+    assert tiers.tiers_in("a/test_y.py", known) == {"folder"}
+    assert tiers.tiers_in("a/conftest.py", {}) == {None}
+
+
 def test_no_place_has_two_tiers():
     with pytest.raises(ValueError, match=r"\['a/'\] in more than one"):
         tiers.places({"one": {"tests": ["a/"]}, "two": {"tests": ["a/", "b/"]}})
@@ -79,7 +86,7 @@ def test_every_tier_has_a_command_and_a_row_in_contributing():
         re.MULTILINE,
     )
     assert [name or "test" for name in rows] == [*TABLE, "all"]
-    rest = re.search(r"--tier ([\w,]*,[\w,]*) tests book", makefile)[1]
+    rest = re.search(r"--tier ([\w,]*,[\w,]*) book tests", makefile)[1]
     assert ["test", *rest.split(",")] == [name for name in TABLE if name != "hosts"]
     assert "\ntest-all: test test-rest test-hosts " in makefile
     for tier in TABLE:

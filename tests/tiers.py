@@ -4,6 +4,7 @@
 stops the run, with or without the option.
 """
 
+import functools
 import tomllib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TIER = pytest.StashKey[str]()
 
 
+@functools.cache
 def read(path=TABLE):
     """Give each tier's row of the table, by its name."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -55,6 +57,7 @@ def without(root=ROOT):
 
 def pytest_configure(config):
     """Stop at once, and where everyone sees it: workers only say that they ended."""
+    wanted(config)
     if lost := without():
         raise pytest.UsageError(
             f"Which tier runs {', '.join(lost)}? Add it to tests/{TABLE.name}."
@@ -80,6 +83,21 @@ def wanted(config):
             f"{TABLE.name} has {', '.join(read())}"
         )
     return names
+
+
+def tiers_in(file, known):
+    """Give the tiers that the tests of a file may belong to."""
+    alone = {tier for place, tier in known.items() if place.startswith(f"{file}::")}
+    return alone | {tier_of(file, known)}
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Import no file whose tests all belong to tiers that were not asked for."""
+    asked = wanted(config)
+    if not asked or not collection_path.is_file() or collection_path.name[0] == "_":
+        return None
+    file = collection_path.relative_to(ROOT).as_posix()
+    return True if not tiers_in(file, places(read())) & {None, *asked} else None
 
 
 @pytest.hookimpl(tryfirst=True)
