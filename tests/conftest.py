@@ -16,30 +16,44 @@ BUILD_LIMIT = 1800  # seconds
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory, worker_id):
-    """The folder of the built HTML, fresh in this run."""
+def once(tmp_path_factory, worker_id):
+    """A function that lets one worker make a folder, for all; gives the folder."""
     from filelock import FileLock
 
     base = tmp_path_factory.getbasetemp()
     base = base if worker_id == "master" else base.parent  # common to all workers
-    with FileLock(base / "site.lock"):
-        log = base / "site.log"
-        if not log.exists():
-            result = subprocess.run(
-                [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
-                 "build", str(ROOT), "-W", "--keep-going",
-                 "--path-output", str(base / "site")],
-                capture_output=True, text=True, check=False,
-                env={**os.environ, "NO_COLOR": "1"}, timeout=BUILD_LIMIT,
-            )  # fmt: skip
-            log.write_text(result.stdout + result.stderr, encoding="utf-8")
-    return base / "site" / "_build" / "html"
+
+    def made(name, make):
+        done = base / f"{name}.done"
+        with FileLock(base / f"{name}.lock"):
+            if not done.exists():
+                make(base / name)
+                done.touch()
+        return base / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def site(once):
+    """The folder of the built HTML, fresh in this run."""
+    return once("site", _build_site) / "_build" / "html"
+
+
+def _build_site(folder):
+    result = subprocess.run(
+        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
+         "build", str(ROOT), "-W", "--keep-going", "--path-output", str(folder)],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "NO_COLOR": "1"}, timeout=BUILD_LIMIT,
+    )  # fmt: skip
+    (folder / "log").write_text(result.stdout + result.stderr, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def site_log(site):
     """What the build of the site printed."""
-    return (site.parents[2] / "site.log").read_text(encoding="utf-8")
+    return (site.parents[1] / "log").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BUILD_LIMIT
+from tools.measure import server
 from tools.measure.visit import visiting
 
-pytest.register_assert_rewrite("tests.coding_attention.labs.on_screen")
+pytest.register_assert_rewrite("tests.coding_attention.labs.harness")
 
 ROOT = Path(__file__).resolve().parents[3]
 OLDEST = (20, 19)  # the first Node that takes a .js file with exports for a module
@@ -130,42 +131,33 @@ def build(folder, pages):
 
 
 @pytest.fixture(scope="session")
-def lab_site(tmp_path_factory):
-    """The built HTML of a small site with every lab."""
+def lab_site(once):
+    """The built HTML of a small site: a page for each lab, and one with all."""
+    return once("labs", _build_labs) / "out"
+
+
+def _build_labs(folder):
     import torch
 
-    from coding_attention import labs
-    from tests.coding_attention.labs.on_screen import training_lab
+    from coding_attention.labs import AttentionLab
+    from tests.coding_attention.labs.table import ROWS
 
     big = torch.linspace(-1, 1, 12 * 16, dtype=torch.float64).view(12, 16)
-    pages = {
-        "one": (labs.AttentionLab(), labs.MaskLab(), labs.ScaleLab()),
-        "two": (labs.DropoutLab(), labs.HeadSplitLab(), labs.MultiHeadLab()),
-        "training": (training_lab(),),
-        "big": (labs.AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),),
-        "plain": (),
-    }
-    notebooks = {name: page_of(*shown) for name, shown in pages.items()}
-    return build(tmp_path_factory.mktemp("labs"), notebooks)
+    measures = {"previous": [[0.0, 0.5], [0.6, 0.2], [0.8, 0.3]]}  # as on page 09
+    trained = ROWS["TrainingLab"].make()
+    trained.scores = {**trained.scores, **measures}
+    bank = {"the": [0, 0], "river": [2, 0], "bank": [1, 1], "flooded": [2, 0]}
+    one_place = AttentionLab(inputs=list(bank.values()), tokens=list(bank), query=2)
+    pages = {name: (row.make(),) for name, row in ROWS.items()}
+    pages["all"] = [row.make() for row in ROWS.values()]
+    three = ("DropoutLab", "HeadSplitLab", "MultiHeadLab")
+    pages["three"] = [ROWS[name].make() for name in three]
+    pages["big"] = (AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),)
+    pages |= {"bank": (one_place,), "measures": (trained,), "plain": ()}
+    build(folder, {name: page_of(*shown) for name, shown in pages.items()})
 
 
 # ---- a browser ----
-
-
-def serve(folder):
-    """Serve ``folder`` from 127.0.0.1 in a thread; gives the server."""
-    import functools
-    import http.server
-    import threading
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Quiet, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
 
 
 @pytest.fixture
@@ -178,19 +170,27 @@ def visit(browser):
 @pytest.fixture(scope="session")
 def serving():
     """A function that serves a folder and gives its address."""
-    servers = []
-
-    def start(folder):
-        servers.append(serve(folder))
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield lambda folder: stack.enter_context(server.serving(folder))
 
 
 @pytest.fixture(scope="session")
 def served(lab_site, serving):
     """The address of the small site."""
     return serving(lab_site)
+
+
+@pytest.fixture
+def lab_on_page(visit, served):
+    """Open the page of a lab; gives its root, the lab in Python, and the visit."""
+    from tests.coding_attention.labs.table import ROWS
+
+    def open_(name, **options):
+        one = visit(**options)
+        page = one.open(f"{served}/{name}.html", until="domcontentloaded")
+        lab = ROWS[name].make()
+        root = page.locator(f'.attn-lab[aria-label="{lab.title}"]')
+        root.wait_for()
+        return root, lab, one
+
+    return open_

@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 from traitlets import TraitError
 
 from coding_attention.labs import BankLab
-from tests.coding_attention.labs.conftest import build, page_of
+from tests.coding_attention.labs.harness import PHONE, drag
 
 SHOWN = """root => [...root.querySelectorAll('.bk-sentence')].map(row => ({
   weights: [...row.querySelectorAll('.bk-number')].map(e => e.textContent),
@@ -19,26 +19,6 @@ SHOWN = """root => [...root.querySelectorAll('.bk-sentence')].map(row => ({
 def place(x, y):
     """Where a vector stands in the drawing."""
     return 26 + 106 * x, 222 - 78 * y
-
-
-@pytest.fixture(scope="module")
-def bank_site(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("bank"), {"bank": page_of(BankLab())})
-
-
-@pytest.fixture
-def opened(visit, bank_site, serving):
-    """Open the page; gives the lab's root and the visit."""
-    address = serving(bank_site)
-
-    def open_(**options):
-        one = visit(**options)
-        page = one.open(f"{address}/bank.html", until="domcontentloaded")
-        root = page.locator(".attn-lab")
-        root.wait_for()
-        return root, one
-
-    return open_
 
 
 def check(root, lab):
@@ -123,9 +103,9 @@ def test_static_figure_has_the_numbers():
 
 
 @pytest.mark.browser
-def test_arrow_keys_move_a_word(opened):
-    root, one = opened()
-    check(root, BankLab())
+def test_arrow_keys_move_a_word(lab_on_page):
+    root, lab, one = lab_on_page("BankLab")
+    check(root, lab)
     handle(root, "flooded").focus()
     for _ in range(7):
         one.page.keyboard.press("ArrowLeft")
@@ -149,26 +129,10 @@ def test_arrow_keys_move_a_word(opened):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("hand", ["mouse", "touch"])
-def test_dragging_moves_a_word(opened, hand):
-    small = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-    root, one = opened(**(small if hand == "touch" else {}))
-    target = handle(root, "loan").locator("circle.bk-dot")
-    target.scroll_into_view_if_needed()
-    box = target.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    if hand == "mouse":
-        one.page.mouse.move(x, y)
-        one.page.mouse.down()
-        one.page.mouse.move(x + 60, y + 40, steps=4)
-        one.page.mouse.up()
-    else:
-        session = one.page.context.new_cdp_session(one.page)
-        for kind, far in (("Start", 0), ("Move", 30), ("Move", 60), ("End", None)):
-            at = [] if far is None else [{"x": x + far, "y": y + far * 2 / 3}]
-            event = {"type": f"touch{kind}", "touchPoints": at}
-            session.send("Input.dispatchTouchEvent", event)
-            one.page.evaluate("() => new Promise(requestAnimationFrame)")
+@pytest.mark.parametrize("touch", [False, True])
+def test_dragging_moves_a_word(lab_on_page, touch):
+    root, _, one = lab_on_page("BankLab", **(PHONE if touch else {}))
+    drag(one.page, handle(root, "loan").locator("circle.bk-dot"), 60, 40, touch)
     # The words "approved" and "loan" lie upon each other: the upper one was taken.
     vectors = {name: vector_of(root, name) for name in BankLab().vectors}
     moved = {name for name in vectors if vectors[name] != BankLab().vectors[name]}
@@ -189,8 +153,8 @@ def test_dragging_moves_a_word(opened, hand):
 
 
 @pytest.mark.browser
-def test_numbers_spell_their_sums(opened):
-    root, one = opened()
+def test_numbers_spell_their_sums(lab_on_page):
+    root, _, one = lab_on_page("BankLab")
     readout = root.locator(".al-readout")
     weights, z = BankLab().compute()[0]
     root.locator("button.bk-word").nth(1).hover()
@@ -206,17 +170,10 @@ def test_numbers_spell_their_sums(opened):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_targets_are_large_enough_and_the_figure_keeps_its_height(
-    opened, visit, bank_site, serving, width
-):
-    size = {"width": width, "height": 844}
-    root, one = opened(viewport=size)
-    boxes = root.locator("button, [role=button]").evaluate_all(
-        "all => all.map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])"
-    )
-    assert all(w >= 23.9 and h >= 23.9 for w, h in boxes), boxes
-    assert one.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    still = visit(viewport=size, java_script_enabled=False)
-    page = still.open(f"{serving(bank_site)}/bank.html")
+def test_the_figure_keeps_its_height(lab_on_page, visit, served, width):
+    size = {"viewport": {"width": width, "height": 844}}
+    root, _, _ = lab_on_page("BankLab", **size)
+    still = visit(**size, java_script_enabled=False)
+    page = still.open(f"{served}/BankLab.html")
     before = page.locator(".attn-static").bounding_box()["height"]
     assert abs(before - root.bounding_box()["height"]) < 12, "the page would jump"

@@ -7,44 +7,18 @@ same state, printed with four decimals.
 import pytest
 import torch
 
-from tests.coding_attention.labs.on_screen import (
-    CONTROLS,
-    MAKE,
+from tests.coding_attention.labs.harness import (
+    HANDS,
+    PHONE,
     check,
     find,
     set_in_python,
     with_keyboard,
     with_mouse,
 )
+from tests.coding_attention.labs.table import IN_GRIDS, ROWS, short
 
 pytestmark = pytest.mark.browser
-
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-WHERE = {
-    "AttentionLab": "one",
-    "MaskLab": "one",
-    "ScaleLab": "one",
-    "DropoutLab": "two",
-    "HeadSplitLab": "two",
-    "MultiHeadLab": "two",
-    "TrainingLab": "training",
-}
-
-
-@pytest.fixture
-def lab_on_page(visit, served):
-    """Open the page of a lab; gives its root, the lab in Python, and the visit."""
-
-    def open_(name, **options):
-        one = visit(**options)
-        page = one.open(f"{served}/{WHERE[name]}.html", until="domcontentloaded")
-        lab = MAKE[name]()
-        root = page.locator(f'.attn-lab[aria-label="{lab.title}"]')
-        root.wait_for()
-        return root, lab, one
-
-    return open_
 
 
 def open_numbers(root):
@@ -55,13 +29,11 @@ def open_numbers(root):
 
 
 @pytest.mark.parametrize("hand", [with_mouse, with_keyboard], ids=["mouse", "keyboard"])
-@pytest.mark.parametrize("name", list(MAKE))
+@pytest.mark.parametrize("name", IN_GRIDS)
 def test_controls(lab_on_page, name, hand):
     root, lab, one = lab_on_page(name)
     check(root, lab)
-    for own, kind, label, wanted in CONTROLS:
-        if own != name:
-            continue
+    for kind, label, wanted in ROWS[name].controls:
         if label == "by":  # it moves a token only if one is chosen
             root.get_by_label("Change token").select_option(index=1)
             lab.nudged = 0
@@ -72,7 +44,7 @@ def test_controls(lab_on_page, name, hand):
         assert lab.get_state() != before, f"{label} changed nothing"
         check(root, lab)
         root.get_by_role("button", name="Reset").click()
-        lab = MAKE[name]()
+        lab = ROWS[name].make()
         check(root, lab)
     assert one.third_parties() == []
     assert one.errors == []
@@ -170,9 +142,9 @@ def test_keys_stay_within_the_lab(lab_on_page):
     assert one.page.evaluate("window.heard") is None
 
 
-@pytest.mark.parametrize("page_name", ["one", "two"])
-def test_every_control_has_a_name_and_a_visible_focus(visit, served, page_name):
-    page = visit().open(f"{served}/{page_name}.html", until="domcontentloaded")
+def test_every_control_has_a_name_and_a_visible_focus(visit, served):
+    page = visit().open(f"{served}/all.html")
+    page.locator(".attn-lab").nth(len(ROWS) - 1).wait_for()
     controls = page.locator(".attn-lab").locator("input, select, button")
     unnamed = controls.evaluate_all(
         """all => all.filter(e => !(e.getAttribute('aria-label') || e.textContent.trim()
@@ -206,91 +178,18 @@ def test_nothing_moves_by_itself(lab_on_page):
 # ---- every page, every way in ----
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1300, "light")])
-@pytest.mark.parametrize("name", ["one", "two", "training", "big"])
-def test_page_renders_and_stays_at_home(visit, served, name, width, theme):
-    one = visit(viewport={"width": width, "height": 800}, color_scheme=theme)
-    page = one.open(f"{served}/{name}.html")
-    page.locator(".attn-lab").first.wait_for()
-    assert page.locator(".attn-lab").count() == (3 if name in ("one", "two") else 1)
-    assert page.locator(".attn-static").count() == 0
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, "the page scrolls sideways"
-    clipped = page.locator(".attn-lab .al-scroll").evaluate_all(
+@pytest.mark.parametrize("options", [PHONE, {}], ids=["phone", "laptop"])
+def test_a_large_table_can_be_scrolled(visit, served, options):
+    page = visit(**options).open(f"{served}/big.html")
+    root = page.locator(".attn-lab")
+    root.wait_for()
+    open_numbers(root)
+    clipped = root.locator(".al-scroll").evaluate_all(
         """all => all.filter(part => part.scrollWidth > part.clientWidth)
                      .map(part => getComputedStyle(part).overflowX)"""
     )
-    assert set(clipped) <= {"auto"}, "a table that is too wide cannot be scrolled"
-    assert clipped or width > 390
-    ink, ground = page.evaluate(CONTRAST)
-    assert contrast(ink, ground) >= 4.5
-    assert one.third_parties() == []
-    assert one.errors == []
-
-
-# The ink of a lab's title and the page behind it.
-CONTRAST = """() => {
-  const numbers = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-  return [numbers(getComputedStyle(document.querySelector('.al-title')).color),
-          numbers(getComputedStyle(document.body).backgroundColor)];
-}"""
-
-
-def contrast(first, second):
-    def light(color):
-        parts = [c / 255 for c in color]
-        linear = [
-            c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, bright = sorted((light(first), light(second)))
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def test_every_lab_of_the_book_renders(visit, site, serving):
-    home = serving(site)
-    pages = [
-        path
-        for path in sorted(site.rglob("*.html"))
-        if VIEW in path.read_text(encoding="utf-8")
-    ]
-    assert pages, "no page of the book has a lab"
-    for path in pages:
-        one = visit()
-        page = one.open(f"{home}/{path.relative_to(site).as_posix()}")
-        views = page.locator(f'script[type="{VIEW}"]').count()
-        assert page.locator(".attn-lab").count() == views, path.name
-        assert page.locator(".attn-static").count() == 0, path.name
-        assert one.third_parties() == []
-        assert one.errors == []
-
-
-@pytest.mark.parametrize("name", list(MAKE))
-def test_opened_from_a_folder(visit, lab_site, name):
-    one = visit()
-    page = one.open(f"file://{lab_site}/{WHERE[name]}.html")
-    lab = MAKE[name]()
-    root = page.locator(f'.attn-lab[aria-label="{lab.title}"]')
-    root.wait_for()
-    check(root, lab)
-    _, kind, label, wanted = next(row for row in CONTROLS if row[0] == name)
-    control = find(root, kind, label)
-    with_keyboard(page, control, kind, wanted)
-    before = lab.get_state()
-    set_in_python(lab, control, kind, wanted)
-    assert lab.get_state() != before
-    check(root, lab)
-    # Fonts of the theme may not load from a folder; the labs must not complain.
-    assert not [error for error in one.errors if "/labs." in error]
-
-
-def test_without_javascript_the_static_figures_stand(visit, served):
-    one = visit(java_script_enabled=False)
-    page = one.open(f"{served}/one.html")
-    assert page.locator(".attn-static").count() == 3
-    assert page.locator(".attn-static table").first.is_visible()
-    assert "0.2379" in page.locator(".attn-static").first.inner_text()
+    assert set(clipped) == {"auto"}
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_a_lab_that_fails_leaves_its_figure(visit, served):
@@ -300,9 +199,9 @@ def test_a_lab_that_fails_leaves_its_figure(visit, served):
         "{ const found = old(pairs); if ('d_k' in found) throw Error('planted'); "
         "return found; })(Object.fromEntries)"
     )
-    page = one.open(f"{served}/one.html")
-    page.locator(".attn-lab").first.wait_for()
-    assert page.locator(".attn-lab").count() == 2
+    page = one.open(f"{served}/all.html")
+    page.locator(".attn-lab").nth(len(ROWS) - 2).wait_for()
+    assert page.locator(".attn-lab").count() == len(ROWS) - 1
     assert page.locator(".attn-static").count() == 1
     assert any("ScaleLab cannot be shown" in error for error in one.errors)
 
@@ -451,10 +350,6 @@ def test_multi_head_lab_says_what_a_head_adds(lab_on_page):
     )
 
 
-def short(x):
-    return f"{x:.4f}".rstrip("0").rstrip(".")
-
-
 @pytest.mark.parametrize(
     ("bug", "words", "state"),
     [
@@ -482,48 +377,16 @@ def test_one_click_bugs_say_what_happens(lab_on_page, bug, words, state):
 # ---- vectors and lines that are moved ----
 
 
-def middle(mark):
-    mark.scroll_into_view_if_needed()
-    box = mark.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def by_mouse(page, mark):
-    x, y = middle(mark)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x - 10, y + 20, steps=3)
-    page.mouse.move(x - 40, y + 60, steps=3)
-    page.mouse.up()
-
-
-def by_touch(page, mark):
-    x, y = middle(mark)
-    session = page.context.new_cdp_session(page)
-    for kind, dx, dy in (("Start", 0, 0), ("Move", -20, 30), ("Move", -40, 60)):
-        points = [{"x": x + dx, "y": y + dy}]
-        session.send(
-            "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
-        )
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-
-def by_keys(page, mark):
-    mark.focus()
-    for key in ("ArrowLeft", "ArrowDown", "Shift+ArrowDown"):
-        page.keyboard.press(key)
-
-
 READ_INPUTS = """root =>
   [...root.querySelectorAll('table[aria-label="Inputs x"] input')]
     .map(field => Number(field.dataset.shown))"""
 
 
-@pytest.mark.parametrize("hand", [by_mouse, by_touch, by_keys])
+@pytest.mark.parametrize("hand", HANDS)
 def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
-    touch = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
-    root, lab, one = lab_on_page("AttentionLab", **(touch if hand is by_touch else {}))
-    hand(one.page, root.get_by_role("slider", name="Tokens x: journey"))
+    options = PHONE if hand == "touch" else {}
+    root, lab, one = lab_on_page("AttentionLab", **options)
+    HANDS[hand](one.page, root.get_by_role("slider", name="Tokens x: journey"))
     moved = root.evaluate(READ_INPUTS)
     before = lab.tensor("inputs").flatten().tolist()
     changed = [i for i, (a, b) in enumerate(zip(before, moved, strict=True)) if a != b]
@@ -535,12 +398,11 @@ def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
     assert one.errors == []
 
 
-@pytest.mark.parametrize("hand", [by_mouse, by_touch, by_keys])
+@pytest.mark.parametrize("hand", HANDS)
 def test_the_width_is_moved_on_its_curve(lab_on_page, hand):
-    touch = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
-    root, lab, one = lab_on_page("ScaleLab", **(touch if hand is by_touch else {}))
+    root, lab, one = lab_on_page("ScaleLab", **(PHONE if hand == "touch" else {}))
     mark = root.get_by_role("slider", name="d_k, the width of a key")
-    hand(one.page, mark)
+    HANDS[hand](one.page, mark)
     lab.d_k = int(mark.get_attribute("aria-valuenow"))
     assert lab.d_k < 64
     check(root, lab)
@@ -587,17 +449,17 @@ def test_a_state_is_in_the_address_and_a_reload_keeps_it(lab_on_page):
 
 def test_a_link_leads_to_an_experiment(visit, served):
     one = visit()
-    page = one.open(f"{served}/one.html#lab-mask?fill=0&nudged=step&part=no&nudge=99")
+    page = one.open(f"{served}/all.html#lab-mask?fill=0&nudged=step&part=no&nudge=99")
     root = page.locator('.attn-lab[aria-label="Mask lab"]')
     root.wait_for()
-    check(root, MAKE["MaskLab"](fill="0"))  # what does not fit is left out
+    check(root, ROWS["MaskLab"].make(fill="0"))  # what does not fit is left out
     page.evaluate("location.hash = '#lab-mask?diagonal=0'")
     root.get_by_text("is nan").wait_for()
-    check(root, MAKE["MaskLab"](diagonal=0))
+    check(root, ROWS["MaskLab"].make(diagonal=0))
     page.evaluate("location.hash = '#lab-attention?inputs=1,0,0;0,1,0&query=one'")
     first = page.locator('.attn-lab[aria-label="Attention lab"]')
     first.get_by_text("one attends most to").wait_for()
-    check(first, MAKE["AttentionLab"](query=4))  # two rows do not fit six tokens
+    check(first, ROWS["AttentionLab"].make(query=4))  # two rows do not fit six tokens
     assert one.errors == []
 
 
@@ -612,4 +474,4 @@ def test_a_link_counts_though_the_lab_writes_its_last_state_just_then(lab_on_pag
         }"""
     )
     root.get_by_text("is nan").wait_for()
-    check(root, MAKE["MaskLab"](diagonal=0))
+    check(root, ROWS["MaskLab"].make(diagonal=0))

@@ -7,29 +7,21 @@ import pytest
 import torch
 
 from coding_attention.labs import DropoutLab, draws
-from tests.coding_attention.labs.on_screen import check
-from tests.coding_attention.labs.test_browser import (
-    by_keys,
-    by_mouse,
-    by_touch,
-    lab_on_page,  # noqa: F401
-)
+from tests.coding_attention.labs.harness import HANDS, PHONE, check, follow
 
 pytestmark = pytest.mark.browser
-PHONE = {"width": 390, "height": 844}
 
 
 def summary(root):
     return root.locator(".al-summary").text_content()
 
 
-@pytest.mark.parametrize("hand", [by_mouse, by_touch, by_keys])
-def test_the_draws_are_moved_on_their_line(lab_on_page, hand):  # noqa: F811
-    touch = {"has_touch": True, "viewport": PHONE} if hand is by_touch else {}
-    root, lab, one = lab_on_page("DropoutLab", **touch)
+@pytest.mark.parametrize("hand", HANDS)
+def test_the_draws_are_moved_on_their_line(lab_on_page, hand):
+    root, lab, one = lab_on_page("DropoutLab", **(PHONE if hand == "touch" else {}))
     mark = root.get_by_role("slider", name="Draws in the mean")
     assert mark.get_attribute("aria-valuetext") == "100 draws"
-    hand(one.page, mark)
+    HANDS[hand](one.page, mark)
     lab.draws = int(mark.get_attribute("aria-valuenow"))
     assert lab.draws < 100
     check(root, lab)
@@ -44,18 +36,12 @@ def running_means(lab, i, j):
 
 
 @pytest.mark.parametrize("state", [{}, {"bug": "undivided", "p": 0.25, "draws": 700}])
-def test_the_thick_line_is_the_mean_of_the_framed_weight(lab_on_page, state):  # noqa: F811
+def test_the_thick_line_is_the_mean_of_the_framed_weight(lab_on_page, state):
     root, _, one = lab_on_page("DropoutLab")
     query = "&".join(f"{name}={value}" for name, value in state.items())
-    one.page.evaluate(f"location.hash = '#lab-dropout?{query}&query=one&key=with'")
-    framed = root.locator(".al-heat td.al-seen").nth(1)
-    framed.wait_for()
+    follow(one.page, f"#lab-dropout?{query}&query=one&key=with")
     lab = DropoutLab(query=4, key=3, **state)
-    one.page.wait_for_function(
-        "n => document.querySelector('[aria-label=\"Draws in the mean\"]')"
-        ".getAttribute('aria-valuenow') == n",
-        arg=lab.draws,
-    )
+    check(root, lab)
     expected = running_means(lab, 4, 3)
     path = root.locator("path.al-curve:not(.al-faint)").get_attribute("d")
     points = [tuple(map(float, xy)) for xy in re.findall(r"([\d.]+),([\d.]+)", path)]
@@ -67,7 +53,7 @@ def test_the_thick_line_is_the_mean_of_the_framed_weight(lab_on_page, state):  #
     assert faint.count("M") == 20  # the other weights that are not 0
 
 
-def test_a_click_frames_a_weight_and_a_hidden_one_is_left(lab_on_page):  # noqa: F811
+def test_a_click_frames_a_weight_and_a_hidden_one_is_left(lab_on_page):
     root, lab, one = lab_on_page("DropoutLab")
     cells = root.locator(".al-heat").first.locator("tbody td")
     cells.nth(6 * 4 + 2).click()
@@ -78,7 +64,7 @@ def test_a_click_frames_a_weight_and_a_hidden_one_is_left(lab_on_page):  # noqa:
     check(root, lab)
 
 
-def test_what_is_dropped_is_crossed_out(lab_on_page):  # noqa: F811
+def test_what_is_dropped_is_crossed_out(lab_on_page):
     root, lab, _ = lab_on_page("DropoutLab")
     out = (
         root.locator(".al-heat")
@@ -91,7 +77,7 @@ def test_what_is_dropped_is_crossed_out(lab_on_page):  # noqa: F811
     assert 0 < sum(out) < 21
 
 
-def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):  # noqa: F811
+def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):
     root, lab, _ = lab_on_page("DropoutLab")
     assert "so the means go to the weights" in summary(root)
     root.get_by_role("button", name="Forget to divide").click()
@@ -114,7 +100,7 @@ def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):  # noqa: F811
     assert summary(root) == "In eval() nothing is dropped and nothing is divided."
 
 
-def test_a_number_spells_how_it_comes_about(lab_on_page):  # noqa: F811
+def test_a_number_spells_how_it_comes_about(lab_on_page):
     root, lab, _ = lab_on_page("DropoutLab")
     kept = sum(lab.kept(n + 1)[1, 0].item() for n in range(100))
     mean = lab.compute()[1][1, 0]
@@ -135,7 +121,7 @@ def within_a_tenth(seed, count):
     return bool(((share - 1).abs() <= 0.1).all())
 
 
-def test_the_question_has_an_answer(lab_on_page):  # noqa: F811
+def test_the_question_has_an_answer(lab_on_page):
     root, _, _ = lab_on_page("DropoutLab")
     task = root.locator(".al-task")
     assert not task.evaluate("e => e.classList.contains('al-done')")
@@ -151,7 +137,7 @@ def test_the_question_has_an_answer(lab_on_page):  # noqa: F811
     assert task.text_content().startswith("Can you")
 
 
-def test_play_draws_to_the_end_and_holds_still_where_motion_is_not_wanted(lab_on_page):  # noqa: F811
+def test_play_draws_to_the_end_and_holds_still_where_motion_is_not_wanted(lab_on_page):
     read = "e => Number(e.getAttribute('aria-valuenow'))"
     for motion in ("no-preference", "reduce"):
         root, _, one = lab_on_page("DropoutLab", reduced_motion=motion)
@@ -168,20 +154,8 @@ def test_play_draws_to_the_end_and_holds_still_where_motion_is_not_wanted(lab_on
         root.get_by_role("button", name="Play").wait_for()  # and no longer Stop
 
 
-def test_marks_are_seen_in_forced_colors_and_large_enough(lab_on_page):  # noqa: F811
-    options = {"viewport": PHONE, "has_touch": True, "forced_colors": "active"}
-    root, lab, one = lab_on_page("DropoutLab", **options)
-    check(root, lab)
-    small = root.locator(".al-handle, td, .al-button").evaluate_all(
-        """all => all.filter(e => e.checkVisibility() && !e.matches('.al-numbers td'))
-             .map(e => e.getBoundingClientRect())
-             .filter(box => box.width < 23.9 || box.height < 23.9).length"""
-    )
-    assert small == 0
+def test_what_is_dropped_is_crossed_out_in_forced_colors_too(lab_on_page):
+    root, _, _ = lab_on_page("DropoutLab", forced_colors="active")
     crossed = root.locator("td.al-out").first
     image = crossed.evaluate("e => getComputedStyle(e).backgroundImage")
     assert image.count("linear-gradient") == 2
-    page = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    for line in root.locator("path.al-curve").all():
-        assert line.evaluate("e => getComputedStyle(e).stroke") != page
-    assert one.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -8,51 +8,38 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import live
-from tests.coding_attention.labs.on_screen import (
-    CONTROLS,
-    MAKE,
+from tests.coding_attention.labs.harness import (
     check,
     find,
     set_in_python,
     wait_until_shown,
     with_keyboard,
 )
+from tests.coding_attention.labs.table import ROWS
 from tests.live import LONG
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
-# Lab, the control that is moved on screen, and what the kernel then sets.
-ROUND_TRIPS = [
-    ("MaskLab", ("checkbox", "Divide rows by their sum"), {"part": "tril"}),
-    ("ScaleLab", ("number", "exactly"), {"seed": 3}),
-    ("DropoutLab", ("button", "Draw once"), {"p": 0.25}),
-    ("HeadSplitLab", ("radio", "3. scores"), {"num_tokens": 4}),
-    ("MultiHeadLab", ("range", "num_heads"), {"d_head": 1}),
-    ("TrainingLab", ("select", "Head"), {"at": 2}),
-]
-
-
-def wanted_by(name, moved):
-    return next(row[3] for row in CONTROLS if row[:3] == (name, *moved))
-
-
 # Three cells for each lab: show it, print what the screen set, set something. They
 # stand in one notebook: one kernel that imports PyTorch, one JupyterLab to load.
+IN_GRIDS = {
+    name: (moved, wanted, by_kernel)
+    for name, row in ROWS.items()
+    if row.live
+    for moved, by_kernel in [row.live]
+    for *control, wanted in row.controls
+    if tuple(control) == moved
+}
 CELLS = {
-    "AttentionLab": [
-        "from coding_attention.labs import AttentionLab\nlab = AttentionLab()\nlab",
-        "print('kernel has', lab.query, lab.causal, lab.inputs[0][0])",
-        "lab.query = 4",
-    ]
-} | {
     name: [
-        "from tests.coding_attention.labs.on_screen import MAKE\n"
-        f"lab = MAKE['{name}']()\nlab",
-        f"print([getattr(lab, trait) for trait in {list(wanted_by(name, moved))}])",
+        "from tests.coding_attention.labs.table import ROWS\n"
+        f"lab = ROWS['{name}'].make()\nlab",
+        f"print([getattr(lab, trait) for trait in {list(wanted)}])",
         "\n".join(f"lab.{trait} = {value!r}" for trait, value in by_kernel.items()),
     ]
-    for name, moved, by_kernel in ROUND_TRIPS
+    for name, (_, wanted, by_kernel) in IN_GRIDS.items()
 }
+CELLS["AttentionLab"] += ["print('kernel has', lab.query, lab.inputs[0][0])"]
 # Labs whose controls are of their own kind: what is pressed, what the kernel then has,
 # and what is on screen once the kernel has set something.
 OWN = {
@@ -64,8 +51,8 @@ OWN = {
         {"name": re.compile(r"^river: .*0\.5.*0\.5")},
     ),
     "TinyGptLab": (
-        ["from tests.coding_attention.labs.test_tiny_gpt import lab as make\n"
-         "lab = make()\nlab",
+        ["from tests.coding_attention.labs.table import tiny_gpt\n"
+         "lab = tiny_gpt()\nlab",
          "print(lab.silenced)",
          "lab.silenced = [1]"],
         ({"name": "block 1, head 1"}, "Enter", "[0]"),
@@ -118,27 +105,9 @@ def run(page):
     return run_
 
 
-def test_round_trip(page, run):
+def test_keys_that_mean_something_to_a_notebook_stay_in_the_lab(page, run):
     root = run("AttentionLab", 0).locator(".attn-lab")
     root.wait_for()
-    assert root.get_by_label("journey", exact=True).is_checked()
-    root.locator("summary", has_text="Numbers").click()
-
-    # Front end to kernel.
-    root.get_by_label("Causal mask").check()
-    root.get_by_label("journey", exact=True).focus()
-    page.keyboard.press("ArrowRight")
-    root.get_by_label("Inputs x, Your, 1").fill("0.5")
-    printed = run("AttentionLab", 1).locator(".jp-OutputArea-output")
-    printed.wait_for()
-    assert printed.inner_text().strip() == "kernel has 2 True 0.5"
-
-    # Kernel to front end.
-    run("AttentionLab", 2)
-    expect(root.get_by_label("one", exact=True)).to_be_checked(timeout=LONG)
-    assert "one attends most to" in root.locator(".al-summary").inner_text()
-
-    # Keys that mean something to a notebook stay in the lab.
     root.locator("table.al-heat").locator('[tabindex="0"]').first.focus()
     for key in ("ArrowDown", "ArrowDown", "b", "a", "x", "d", "d", "Enter"):
         page.keyboard.press(key)
@@ -147,17 +116,20 @@ def test_round_trip(page, run):
     assert root.count() == 1
     assert root.get_by_label("starts", exact=True).is_checked()  # the third row
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(SOURCES)
-    if os.environ.get("LABS_SHOTS"):
-        page.screenshot(path=f"{os.environ['LABS_SHOTS']}/live.png")
+    # So do numbers; all of it comes to the kernel.
+    root.locator("summary", has_text="Numbers").click()
+    root.get_by_label("Inputs x, Your, 1").fill("0.5")
+    root.get_by_label("Inputs x, Your, 1").blur()
+    printed = run("AttentionLab", 3).locator(".jp-OutputArea-output")
+    expect(printed).to_have_text("kernel has 2 0.5", timeout=LONG)
 
 
-@pytest.mark.parametrize(("name", "moved", "by_kernel"), ROUND_TRIPS)
-def test_every_lab_goes_to_the_kernel_and_back(page, run, name, moved, by_kernel):
-    kind, label = moved
-    wanted = wanted_by(name, moved)
+@pytest.mark.parametrize("name", IN_GRIDS)
+def test_every_lab_goes_to_the_kernel_and_back(page, run, name):
+    (kind, label), wanted, by_kernel = IN_GRIDS[name]
     root = run(name, 0).locator(".attn-lab")
     root.wait_for()
-    lab = MAKE[name]()
+    lab = ROWS[name].make()
     check(root, lab)
 
     control = find(root, kind, label)

@@ -7,12 +7,10 @@ import random
 
 import pytest
 
-from coding_attention import labs
-from tests.coding_attention.labs.conftest import build, page_of
+from tests.coding_attention.labs.harness import follow
 
 pytestmark = pytest.mark.browser
 
-MEANING = {"the": [0, 0], "river": [2, 0], "bank": [1, 1], "flooded": [2, 0]}
 # For each plane: names that lie on another name or on a mark, and those outside.
 LOOK = """root => [...root.querySelectorAll('svg.al-drawing')]
   .filter(svg => svg.checkVisibility()).flatMap(svg => {
@@ -50,13 +48,10 @@ COUNT = """root => [...root.querySelectorAll('svg.al-drawing')]
       .map(e => e.textContent))"""
 
 
-@pytest.fixture(scope="module")
-def bank_page(tmp_path_factory, serving):
+@pytest.fixture
+def bank_page(served):
     """The lab as page 02 shows it: two tokens that have one place."""
-    tokens = list(MEANING)
-    lab = labs.AttentionLab(inputs=list(MEANING.values()), tokens=tokens, query=2)
-    folder = build(tmp_path_factory.mktemp("names"), {"bank": page_of(lab)})
-    return serving(folder) + "/bank.html"
+    return f"{served}/bank.html"
 
 
 def opened(one, address):
@@ -68,16 +63,7 @@ def opened(one, address):
 
 def go(page, inputs, more=""):
     rows = ";".join(",".join(f"{x:.2f}" for x in row) for row in inputs)
-    page.evaluate(
-        """async query => {
-          const heard = new Promise(done =>
-            addEventListener('hashchange', done, { once: true }));
-          location.hash = `#lab-attention?${query}`;
-          await heard;
-          await new Promise(requestAnimationFrame);
-        }""",
-        f"inputs={rows}{more}",
-    )
+    follow(page, f"#lab-attention?inputs={rows}{more}")
 
 
 def test_no_name_covers_another_as_the_page_opens(visit, bank_page):
@@ -110,7 +96,7 @@ def test_no_name_is_covered_while_a_token_is_moved(visit, bank_page):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_name_is_covered_whatever_the_inputs(visit, served, width):
     page, root = opened(
-        visit(viewport={"width": width, "height": 900}), f"{served}/one.html"
+        visit(viewport={"width": width, "height": 900}), f"{served}/AttentionLab.html"
     )
     draw = random.Random(123)
     for turn in range(24):

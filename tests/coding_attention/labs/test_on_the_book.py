@@ -8,8 +8,9 @@ import json
 import anywidget
 import pytest
 
-from tests.coding_attention.labs import on_screen, test_bank, test_tiny_gpt
-from tests.coding_attention.labs.test_all_labs import LABS, by_keys, class_of, moves
+from tests.coding_attention.labs import harness, test_bank, test_tiny_gpt
+from tests.coding_attention.labs.table import ROWS, class_of
+from tests.coding_attention.labs.test_ways import by_keys, moves
 from theme.labs import STATE_TYPE, VIEW
 from tools.measure.visit import visiting
 
@@ -49,7 +50,7 @@ def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, ser
             roots = visit.page.locator(".attn-lab").all()
             for root, one in zip(roots, stored, strict=True):
                 lab = remake(one["lab"], one["state"])
-                check = CHECKS.get(one["lab"], on_screen.check)
+                check = CHECKS.get(one["lab"], harness.check)
                 check(root, lab)
                 moves(by_keys)(root, visit.page)
                 check(root, lab)  # Reset brings it back
@@ -57,4 +58,4 @@ def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, ser
             assert visit.page.locator(".attn-static").count() == 0
             assert visit.third_parties() == []
             assert visit.errors == []
-    assert seen == set(LABS)
+    assert seen == set(ROWS)

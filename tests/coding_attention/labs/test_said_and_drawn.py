@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from coding_attention.labs import scale
-from tests.coding_attention.labs.conftest import build, page_of
-from tests.coding_attention.labs.on_screen import MAKE, check
-from tests.coding_attention.labs.test_browser import contrast, lab_on_page, short  # noqa: F401
+from tests.coding_attention.labs.harness import check
+from tests.coding_attention.labs.table import short
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +61,7 @@ def sum_of(weights, values):
 # ---- multi-head ----
 
 
-def test_the_context_of_each_head_is_spelled_with_its_own_values(lab_on_page):  # noqa: F811
+def test_the_context_of_each_head_is_spelled_with_its_own_values(lab_on_page):
     root, lab, _ = lab_on_page("MultiHeadLab")
     layer = lab.modules()[1]
     values = lab.tensor("inputs") @ layer.W_value.weight.detach().T  # (t, h * d)
@@ -74,7 +73,7 @@ def test_the_context_of_each_head_is_spelled_with_its_own_values(lab_on_page):  
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_bars_have_the_color_of_their_head(lab_on_page, scheme):  # noqa: F811
+def test_bars_have_the_color_of_their_head(lab_on_page, scheme):
     root, lab, _ = lab_on_page("MultiHeadLab", color_scheme=scheme)
     frames = colors_of(root.locator(".mh-head"), "--al-head")
     assert len(frames) == lab.num_heads == 2
@@ -96,8 +95,20 @@ def test_bars_have_the_color_of_their_head(lab_on_page, scheme):  # noqa: F811
             assert min(apart(color, frame) for frame in frames) > 0.1
 
 
+def contrast(first, second):
+    def light(color):
+        parts = [c / 255 for c in color]
+        linear = [
+            c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
+        ]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, bright = sorted((light(first), light(second)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_frames_stand_out_from_their_cells(lab_on_page, scheme):  # noqa: F811
+def test_frames_stand_out_from_their_cells(lab_on_page, scheme):
     root, _, _ = lab_on_page("DropoutLab", color_scheme=scheme)
     seen = root.locator("td.al-seen")
     assert seen.count() == 3
@@ -113,7 +124,7 @@ def test_frames_stand_out_from_their_cells(lab_on_page, scheme):  # noqa: F811
 # ---- training ----
 
 
-def test_each_head_tells_its_own_scores_and_the_chosen_one_is_thick(lab_on_page):  # noqa: F811
+def test_each_head_tells_its_own_scores_and_the_chosen_one_is_thick(lab_on_page):
     root, lab, _ = lab_on_page("TrainingLab")
     root.get_by_role("button", name="Step on").click()
     for chosen in (0, 1):
@@ -130,7 +141,7 @@ def test_each_head_tells_its_own_scores_and_the_chosen_one_is_thick(lab_on_page)
 # ---- mask ----
 
 
-def test_a_weight_is_spelled_from_the_scores_of_its_row(lab_on_page):  # noqa: F811
+def test_a_weight_is_spelled_from_the_scores_of_its_row(lab_on_page):
     root, lab, _ = lab_on_page("MaskLab")
     scores = lab.compute()[0] / len(lab.W_value[0]) ** 0.5
     for i, j in ((4, 1), (5, 5), (2, 0)):
@@ -143,7 +154,7 @@ def test_a_weight_is_spelled_from_the_scores_of_its_row(lab_on_page):  # noqa: F
         assert words.endswith(f"= {lab.compute()[1][i, j]:.4f}")
 
 
-def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_page):  # noqa: F811
+def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_page):
     root, lab, _ = lab_on_page("MaskLab")
     alarms = """root => [...root.querySelectorAll(
       '[aria-label="Weights α, drawn"] tbody tr')].map(row =>
@@ -186,7 +197,7 @@ SAID_OF_SPLIT = {
 
 
 @pytest.mark.parametrize("straight", [False, True])
-def test_what_is_said_of_each_step_of_the_split_holds(lab_on_page, straight):  # noqa: F811
+def test_what_is_said_of_each_step_of_the_split_holds(lab_on_page, straight):
     root, lab, _ = lab_on_page("HeadSplitLab")
     if straight:
         root.get_by_role("button", name="straight view").click()
@@ -212,25 +223,12 @@ def test_what_is_said_of_each_step_of_the_split_holds(lab_on_page, straight):  #
 # ---- curves ----
 
 
-@pytest.fixture(scope="module")
-def two_curves(tmp_path_factory, serving):
-    """A page with the labs that draw two curves, with the second measure of page 09."""
-    trained = MAKE["TrainingLab"]()
-    more = {"previous": [[0.0, 0.5], [0.6, 0.2], [0.8, 0.3]]}
-    trained.scores = {**trained.scores, **more}
-    pages = {lab.title: page_of(lab) for lab in (MAKE["ScaleLab"](), trained)}
-    return serving(build(tmp_path_factory.mktemp("curves"), pages))
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("title", ["Scale lab", "Training lab"])
-def test_a_legend_has_the_colors_of_its_curves_and_no_role(
-    visit, two_curves, title, scheme
-):
-    page = visit(color_scheme=scheme).open(
-        f"{two_curves}/{title}.html", until="domcontentloaded"
-    )
-    root = page.locator(f'.attn-lab[aria-label="{title}"]')
+@pytest.mark.parametrize("name", ["ScaleLab", "measures"])  # of the training lab
+def test_a_legend_has_the_colors_of_its_curves_and_no_role(visit, served, name, scheme):
+    one = visit(color_scheme=scheme)
+    page = one.open(f"{served}/{name}.html", until="domcontentloaded")
+    root = page.locator(".attn-lab")
     root.wait_for()
     colors = """(all, trait) =>
       [...new Set(all.map(e => getComputedStyle(e)[trait]))]"""
@@ -246,7 +244,7 @@ def test_a_legend_has_the_colors_of_its_curves_and_no_role(
 # ---- scale ----
 
 
-def test_curves_are_the_measures_of_each_width(lab_on_page):  # noqa: F811
+def test_curves_are_the_measures_of_each_width(lab_on_page):
     root, lab, _ = lab_on_page("ScaleLab")
     root.get_by_label("Divide by").select_option("√d_k")
     lab.divisor = "root"
@@ -261,7 +259,7 @@ def test_curves_are_the_measures_of_each_width(lab_on_page):  # noqa: F811
 
 
 @pytest.mark.parametrize("d_k", [1, 64, 77])
-def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):  # noqa: F811
+def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):
     root, lab, _ = lab_on_page("ScaleLab")
     root.get_by_label("exactly").fill(str(d_k))
     root.get_by_label("exactly").blur()
@@ -288,7 +286,7 @@ def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):  # noqa:
 
 
 @pytest.mark.parametrize("query", [1, 4])
-def test_names_stand_at_their_tokens_and_the_query_is_marked(lab_on_page, query):  # noqa: F811
+def test_names_stand_at_their_tokens_and_the_query_is_marked(lab_on_page, query):
     root, lab, _ = lab_on_page("AttentionLab")
     name = lab.tokens[query]
     root.get_by_label(name, exact=True).check()

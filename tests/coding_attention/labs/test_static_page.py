@@ -11,7 +11,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from coding_attention.labs import compose
+from coding_attention.labs import ScaleLab, compose
+from tests.coding_attention.labs.conftest import build, page_of
 
 ROOT = Path(__file__).resolve().parents[3]
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -53,7 +54,7 @@ def test_site_serves_the_packages_files(lab_site):
 
 
 def test_only_pages_with_labs_load_them(lab_site):
-    for name, count in (("one", 3), ("two", 3), ("big", 1), ("plain", 0)):
+    for name, count in (("all", 9), ("three", 3), ("big", 1), ("plain", 0)):
         page = soup(lab_site, name)
         sheets = [s for s in page.select("link[href]") if "labs.css" in s["href"]]
         assert bool(scripts_of(page)) == len(sheets) == (1 if count else 0)
@@ -62,7 +63,7 @@ def test_only_pages_with_labs_load_them(lab_site):
 
 
 def test_a_page_loads_its_own_labs_and_no_others(lab_site):
-    for name in ("one", "two", "big"):
+    for name in ("all", "three", "big"):
         page = soup(lab_site, name)
         stored = json.loads(page.select_one(f'script[type="{STATE}"]').string)["state"]
         shown = {compose.scripts()[model["lab"]] for model in stored.values()}
@@ -86,7 +87,7 @@ def test_what_labs_draw_with_is_loaded_for_those_that_draw():
 
 
 def test_no_widget_manager_and_no_cdn(lab_site):
-    for name in ("one", "two", "big"):
+    for name in ("all", "three", "big"):
         html = (lab_site / f"{name}.html").read_text(encoding="utf-8")
         for word in (
             "require.min.js",
@@ -99,7 +100,7 @@ def test_no_widget_manager_and_no_cdn(lab_site):
 
 
 def test_state_holds_traits_and_no_code(lab_site):
-    page = soup(lab_site, "one")
+    page = soup(lab_site, "three")
     stored = json.loads(page.select_one(f'script[type="{STATE}"]').string)
     views = [
         json.loads(view.string)["model_id"]
@@ -110,7 +111,7 @@ def test_state_holds_traits_and_no_code(lab_site):
         assert set(model) == {"lab", "state"}
         assert not {"_esm", "_css", "layout"} & set(model["state"])
     names = {model["lab"] for model in stored["state"].values()}
-    assert names == {"AttentionLab", "MaskLab", "ScaleLab"}
+    assert names == {"DropoutLab", "HeadSplitLab", "MultiHeadLab"}
 
 
 def test_a_token_cannot_end_the_script(lab_site):
@@ -139,7 +140,7 @@ def test_building_needs_no_pytorch():
 
 
 def test_a_page_with_three_labs_adds_at_most_60_kb(lab_site):
-    page = soup(lab_site, "two")
+    page = soup(lab_site, "three")
     state = page.select_one(f'script[type="{STATE}"]').string.encode()
     figures = "".join(str(f) for f in page.select(".attn-static")).encode()
     files = [*scripts_of(page), *(path.name for path in compose.sheets())]
@@ -151,18 +152,18 @@ def test_a_page_with_three_labs_adds_at_most_60_kb(lab_site):
 
 
 def test_stored_notebooks_can_be_read_by_nbformat(lab_site):
-    path = lab_site.parent / "one.ipynb"
+    path = lab_site.parent / "three.ipynb"
     nbformat.validate(nbformat.read(path, as_version=4))
 
 
-def test_a_page_written_again_keeps_its_labs(lab_site):
+def test_a_page_written_again_keeps_its_labs(tmp_path):
     """Sphinx writes a page whose HTML is missing from what it read last time."""
-    page = lab_site / "big.html"
-    before = soup(lab_site, "big").select_one(f'script[type="{STATE}"]').string
-    page.unlink()
-    command = [sys.executable, "-m", "sphinx", "-b", "html", lab_site.parent, lab_site]
+    site = build(tmp_path, {"one": page_of(ScaleLab())})
+    before = soup(site, "one").select_one(f'script[type="{STATE}"]').string
+    (site / "one.html").unlink()
+    command = [sys.executable, "-m", "sphinx", "-b", "html", tmp_path, site]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "0 added, 0 changed, 0 removed" in result.stdout
-    again = soup(lab_site, "big")
+    again = soup(site, "one")
     assert again.select_one(f'script[type="{STATE}"]').string == before
     assert "labs.js" in scripts_of(again)

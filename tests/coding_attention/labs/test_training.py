@@ -4,11 +4,10 @@ import re
 
 import pytest
 
-from tests.coding_attention.labs.on_screen import STEPS, check
-from tests.coding_attention.labs.test_browser import by_keys, lab_on_page  # noqa: F401
+from tests.coding_attention.labs.harness import HANDS, PHONE, check, drag, follow
+from tests.coding_attention.labs.table import STEPS
 
 pytestmark = pytest.mark.browser
-PHONE = {"width": 390, "height": 844}
 # The share of color of each cell, row by row up to the diagonal.
 TONES = """all => all.map(e => [...e.querySelectorAll('g rect')].map(
   cell => parseFloat(cell.style.getPropertyValue('--tone'))))"""
@@ -26,7 +25,7 @@ def near(found, expected):
         assert one == pytest.approx(other, abs=0.051)
 
 
-def test_all_heads_are_drawn_at_every_step(lab_on_page):  # noqa: F811
+def test_all_heads_are_drawn_at_every_step(lab_on_page):
     root, lab, one = lab_on_page("TrainingLab")
     squares = root.locator(".al-pattern")
     mark = root.get_by_role("slider", name="Training step")
@@ -46,43 +45,20 @@ def test_all_heads_are_drawn_at_every_step(lab_on_page):  # noqa: F811
     assert one.errors == []
 
 
-def to_the_right(page, mark, touch):
-    """Drag the line to four fifths of its way."""
-    mark.scroll_into_view_if_needed()
-    box = mark.bounding_box()
-    chart = mark.locator("xpath=..").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + 60
-    end = chart["x"] + 0.8 * chart["width"]
-    if not touch:
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move((x + end) / 2, y, steps=3)
-        page.mouse.move(end, y, steps=3)
-        page.mouse.up()
-        return
-    session = page.context.new_cdp_session(page)
-    for kind, to in (("Start", x), ("Move", (x + end) / 2), ("Move", end)):
-        points = [{"x": to, "y": y}]
-        session.send(
-            "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
-        )
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-
 @pytest.mark.parametrize("touch", [False, True])
-def test_the_line_is_dragged_to_the_nearest_step(lab_on_page, touch):  # noqa: F811
-    options = {"has_touch": True, "viewport": PHONE} if touch else {}
-    root, lab, one = lab_on_page("TrainingLab", **options)
+def test_the_line_is_dragged_to_the_nearest_step(lab_on_page, touch):
+    root, lab, one = lab_on_page("TrainingLab", **(PHONE if touch else {}))
     mark = root.get_by_role("slider", name="Training step")
-    to_the_right(one.page, mark, touch)
-    assert mark.get_attribute("aria-valuenow") == "200"  # 0.8 of the way: not 50
+    width = mark.locator("xpath=..").bounding_box()["width"]
+    drag(one.page, mark, 0.7 * width, 0, touch)
+    assert mark.get_attribute("aria-valuenow") == "200"  # nearer than 50
     lab.at = 2
     check(root, lab)
-    by_keys(one.page, mark)  # to the left, down, and far down
+    HANDS["keys"](one.page, mark)  # to the left, down, and far down
     assert mark.get_attribute("aria-valuenow") == "0"
 
 
-def test_lines_are_the_loss_and_the_scores(lab_on_page):  # noqa: F811
+def test_lines_are_the_loss_and_the_scores(lab_on_page):
     root, lab, _ = lab_on_page("TrainingLab")
     paths = [
         [tuple(map(float, xy)) for xy in re.findall(r"([\d.]+),([\d.]+)", path)]
@@ -100,7 +76,7 @@ def test_lines_are_the_loss_and_the_scores(lab_on_page):  # noqa: F811
         assert score == [pytest.approx(point, abs=0.01) for point in paths[1 + h]]
 
 
-def test_a_cell_is_read_by_hand_and_by_keys(lab_on_page):  # noqa: F811
+def test_a_cell_is_read_by_hand_and_by_keys(lab_on_page):
     root, lab, one = lab_on_page("TrainingLab")
     second = root.locator(".al-pattern").nth(1)
     readout = root.locator(".al-readout")
@@ -121,7 +97,7 @@ def test_a_cell_is_read_by_hand_and_by_keys(lab_on_page):  # noqa: F811
     )
 
 
-def test_play_goes_on_to_the_end_and_holds_still_on_demand(lab_on_page):  # noqa: F811
+def test_play_goes_on_to_the_end_and_holds_still_on_demand(lab_on_page):
     for motion in ("no-preference", "reduce"):
         root, _, _ = lab_on_page("TrainingLab", reduced_motion=motion)
         mark = root.get_by_role("slider", name="Training step")
@@ -135,18 +111,7 @@ def test_play_goes_on_to_the_end_and_holds_still_on_demand(lab_on_page):  # noqa
         assert mark.get_attribute("aria-valuenow") == "200"
 
 
-def follow(page, link):
-    """Follow a link within the page, and wait until the lab has heard of it."""
-    page.evaluate(
-        """link => new Promise(done => {
-          addEventListener('hashchange', done, { once: true });  // after the lab's own
-          location.hash = link;
-        }).then(() => null)""",
-        link,
-    )
-
-
-def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):  # noqa: F811
+def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):
     root, lab, one = lab_on_page("TrainingLab")
     task, summary = root.locator(".al-task"), root.locator(".al-summary")
     assert task.text_content().startswith("Which is the last step shown")
@@ -169,23 +134,3 @@ def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):  # noqa
     one.page.wait_for_function("!location.hash.includes('at=')")
     follow(one.page, "#lab-training?at=70")  # no step that is shown
     assert "After 0 steps" in summary.text_content()
-
-
-def test_targets_and_marks_on_a_phone_in_forced_colors(lab_on_page):  # noqa: F811
-    options = {"viewport": PHONE, "has_touch": True, "forced_colors": "active"}
-    root, lab, one = lab_on_page("TrainingLab", **options)
-    check(root, lab)
-    marks = ".al-handle, .al-button, .al-pattern, select"
-    small = root.locator(marks).evaluate_all(
-        """all => all.map(e => e.getBoundingClientRect())
-             .filter(box => box.width < 23.9 || box.height < 23.9).length"""
-    )
-    assert small == 0
-    page = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    for line in root.locator("path.al-curve").all():
-        assert line.evaluate("e => getComputedStyle(e).stroke") != page
-    assert one.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    # What is moved and what it moves are visible together.
-    top = root.locator(".al-handle").bounding_box()["y"]
-    last = root.locator(".al-pattern").last.bounding_box()
-    assert last["y"] + last["height"] - top < 844

@@ -1,49 +1,34 @@
 """Every lab in every way that readers come: one table, lab × way, with no list of labs.
 
-`python -m tests.coding_attention.labs.test_all_labs` runs it and prints the table. That
-the numbers on screen are PyTorch's is the business of the other tests.
+`python -m tests.coding_attention.labs.test_ways` runs it and prints the table. All labs
+stand on one page, which each way opens once.
 """
 
-import importlib
 import sys
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
 from coding_attention.labs import compose
-from tests.coding_attention.labs import test_live, test_tiny_gpt
-from tests.coding_attention.labs.conftest import build, page_of
-from tests.coding_attention.labs.on_screen import training_lab
-from tools.measure.visit import DRAWN
+from tests.coding_attention.labs.harness import PHONE, check, drag, drawn, press
+from tests.coding_attention.labs.table import IN_GRIDS, ROWS, class_of
+from tools.measure.visit import visiting
 
 pytestmark = pytest.mark.browser
 
-LABS = compose.scripts()  # class name: script
-NEED_MORE = {"TrainingLab": training_lab, "TinyGptLab": test_tiny_gpt.lab}
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LABS = list(ROWS)
 # A zoom of 200 % halves the pixels that a page has.
 ZOOMED = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}
+WIDE = {"viewport": {"width": 1280, "height": 900}}
 
 
-def class_of(name):
-    module = importlib.import_module(f"coding_attention.labs.{Path(LABS[name]).stem}")
-    return getattr(module, name)
-
-
-def make(name):
-    return NEED_MORE.get(name, class_of(name))()
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """A small site with a page for each lab."""
-    made = {name: page_of(make(name)) for name in LABS}
-    return build(tmp_path_factory.mktemp("all"), made)
+def test_every_lab_has_a_row():
+    assert set(ROWS) == set(compose.scripts())
 
 
 # What the checks read. `texts`: each visible text with its size on screen and its
 # contrast to what is behind it; `drawn`: what a lab draws; `controls`: what one moves.
-READ = """root => {
+PARTS = """root => {
   const visible = e => e.checkVisibility({ visibilityProperty: true });
   const box = e => e.getBoundingClientRect();
   const canvas = new OffscreenCanvas(1, 1)
@@ -97,10 +82,10 @@ READ = """root => {
 
 
 def ask(root, question):
-    """Evaluate a question of JavaScript, in which what READ gives is at hand."""
+    """Evaluate a question of JavaScript, in which what PARTS gives is at hand."""
     names = "visible, box, texts, controls, kind, drawn, html, rgb, behind"
     return root.evaluate(
-        f"async root => {{ const {{ {names} }} = ({READ})(root); {question} }}"
+        f"async root => {{ const {{ {names} }} = ({PARTS})(root); {question} }}"
     )
 
 
@@ -116,13 +101,13 @@ WAY = """e => (e.type === 'range' ? e.value === e.min
 
 def controls(root):
     root.evaluate(
-        f"""root => {{ const {{ controls, kind }} = ({READ})(root);
+        f"""root => {{ const {{ controls, kind }} = ({PARTS})(root);
           controls().forEach(e => e.setAttribute('data-kind', kind(e))); }}"""
     )
     return root.locator("[data-kind]").all()
 
 
-def by_mouse(page, control, kind):
+def by_mouse(page, control, kind, touch=False):
     if kind == "select":
         count = control.locator("option").count()
         now = control.evaluate("e => e.selectedIndex")
@@ -130,53 +115,31 @@ def by_mouse(page, control, kind):
     if kind in ("number", "text"):
         control.fill("2" if kind == "number" else "one")
         return control.blur()
-    control.scroll_into_view_if_needed()
-    box = control.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    if kind == "range":
-        share = 0.5 + 0.4 * control.evaluate(WAY)
-        return page.mouse.click(box["x"] + box["width"] * share, y)
     if kind == "handle":
         way = control.evaluate(WAY)
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move(x + 20 * way, y + 20, steps=3)
-        page.mouse.move(x + 45 * way, y + 45, steps=3)
-        return page.mouse.up()
-    return control.click()
+        return drag(page, control, 45 * way, 45, touch)
+    if kind == "range":
+        control.scroll_into_view_if_needed()
+        box = control.bounding_box()
+        at = box["width"] * (0.5 + 0.4 * control.evaluate(WAY))
+        return page.mouse.click(box["x"] + at, box["y"] + box["height"] / 2)
+    return control.tap() if touch else control.click()
 
 
 def by_touch(page, control, kind):
-    if kind in ("select", "number", "text", "range"):
-        return by_mouse(page, control, kind)  # the system's own way to choose
-    control.scroll_into_view_if_needed()
-    if kind != "handle":
-        return control.tap()
-    box = control.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    session = page.context.new_cdp_session(page)
-    way = control.evaluate(WAY)
-    for event, far in (("touchStart", 0), ("touchMove", 20), ("touchMove", 45)):
-        points = [{"x": x + far * way, "y": y + far}]
-        session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
-    return session.send(
-        "Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []}
-    )
+    return by_mouse(page, control, kind, touch=True)  # lists are the system's own
 
 
 def by_keys(page, control, kind):
     if kind == "select":
         return by_mouse(page, control, kind)
-    control.focus()
     if kind in ("number", "text"):
-        page.keyboard.press("Control+a")
+        press(page, control, "Control+a")
         return page.keyboard.type("2" if kind == "number" else "one")
     arrow = "ArrowRight" if control.evaluate(WAY) > 0 else "ArrowLeft"
     keys = {"range": [arrow], "handle": [arrow, f"Shift+{arrow}"]}
     keys |= {"radio": ["ArrowRight"], "checkbox": ["Space"]}
-    for key in keys.get(kind, ["Enter"]):
-        page.keyboard.press(key)
-    return None
+    return press(page, control, *keys.get(kind, ["Enter"]))
 
 
 def back(root):
@@ -197,7 +160,7 @@ def moves(hand):
                 continue
             before = ask(root, STATE)
             hand(page, control, kind)
-            page.evaluate(DRAWN)
+            drawn(page)
             changed[kind] = ask(root, STATE) != before
             back(root)
         changed.pop("summary", None)  # Numbers: they are not drawn
@@ -215,12 +178,12 @@ def together(root, page):
             continue
         control.evaluate("e => e.setAttribute('data-moved', '')")
         before = root.evaluate(
-            f"root => ({READ})(root).drawn().map(({READ})(root).html)"
+            f"root => ({PARTS})(root).drawn().map(({PARTS})(root).html)"
         )
         by_keys(page, control, kind)
-        page.evaluate(DRAWN)
+        drawn(page)
         tall = root.evaluate(
-            f"""(root, before) => {{ const {{ drawn, html, box }} = ({READ})(root);
+            f"""(root, before) => {{ const {{ drawn, html, box }} = ({PARTS})(root);
               const {{ top, bottom }} = box(root.querySelector('[data-moved]'));
               return drawn().filter((e, i) => html(e) !== before[i]).map(box)
                 .map(b => Math.max(b.bottom, bottom) - Math.min(b.top, top)) }}""",
@@ -266,12 +229,13 @@ def readable(least):
 def grows(root, page):
     """Sizes are in rem: twice the reader's size of text is twice the lab's."""
     before = ask(root, "return texts()")
-    page.add_style_tag(content="html { font-size: 200% !important }")
-    after = ask(root, "return texts()")
+    with styled(page, "html { font-size: 200% !important }"):
+        after = ask(root, "return texts()")
+        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     pairs = [(a, b) for a, b in zip(before, after, strict=True) if not a["svg"]]
     assert pairs
     assert [a["text"] for a, b in pairs if b["size"] < 1.9 * a["size"]] == []
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert over <= 0
 
 
 def contrasts(root, page):
@@ -323,15 +287,10 @@ def holds_still(root, page):
                 button.click()
 
 
-def works(root, page):
-    assert ask(root, "return drawn().length") > 0
-
-
 WAYS = {
     "mouse": ({}, moves(by_mouse)),
     "touch": (PHONE, moves(by_touch)),
     "keyboard": ({}, moves(by_keys)),
-    "file": ({}, works),
     "forced colors": ({"forced_colors": "active", "color_scheme": "dark"}, marks_stay),
     "light": ({}, contrasts),
     "dark": ({"color_scheme": "dark"}, contrasts),
@@ -341,24 +300,40 @@ WAYS = {
     "390 px": (PHONE, fits),
     "together": (PHONE, together),
     "targets": (PHONE, large_targets),
-    "12 px": ({"viewport": {"width": 1280, "height": 900}}, readable(12)),
+    "12 px": (WIDE, readable(12)),
     "11 px": (PHONE, readable(11)),
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.fixture(scope="module", params=WAYS)
+def come(request, browser, served):
+    """The page of all labs, opened in one way; gives it and what is asked of a lab."""
+    options, check = WAYS[request.param]
+    with visiting(browser, **options) as visit:
+        visit.open(f"{served}/all.html")
+        visit.page.locator(".attn-lab").nth(len(LABS) - 1).wait_for()
+        yield visit, check
+
+
 @pytest.mark.parametrize("name", LABS)
-def test_lab(visit, pages, serving, name, way):
-    options, check = WAYS[way]
-    one = visit(**options)
-    home = f"file://{pages}" if way == "file" else serving(pages)
-    page = one.open(f"{home}/{name}.html", until="domcontentloaded")
-    root = page.locator(".attn-lab")
-    root.wait_for()
-    check(root, page)
-    # Fonts of the theme may not load from a folder; the labs must not complain.
-    assert [error for error in one.errors if way != "file" or "/labs." in error] == []
-    assert way == "file" or one.third_parties() == []
+def test_lab(come, name):
+    visit, check = come
+    check(on_page(visit.page, name), visit.page)
+    assert visit.errors == []
+    assert visit.third_parties() == []
+
+
+def on_page(page, name):
+    return page.locator(f'.attn-lab[aria-label="{class_of(name).title}"]')
+
+
+@contextmanager
+def styled(page, rules):
+    sheet = page.add_style_tag(content=rules)
+    try:
+        yield
+    finally:
+        sheet.evaluate("sheet => sheet.remove()")
 
 
 FAULTS = {
@@ -375,30 +350,35 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("way", FAULTS)
-def test_a_planted_fault_is_noticed(visit, pages, serving, way):
+def test_a_planted_fault_is_noticed(visit, served, way):
     options, check = WAYS[way]
-    page = visit(**options).open(f"{serving(pages)}/ScaleLab.html")
+    page = visit(**options).open(f"{served}/ScaleLab.html")
     page.locator(".attn-lab").wait_for()
     page.add_style_tag(content=FAULTS[way])
     with pytest.raises(AssertionError):
         check(page.locator(".attn-lab"), page)
 
 
-@pytest.mark.parametrize("way", ["no scripts"])
-@pytest.mark.parametrize("name", LABS)
-def test_static(visit, pages, serving, name, way):
-    one = visit(java_script_enabled=False)
-    page = one.open(f"{serving(pages)}/{name}.html", until="domcontentloaded")
-    figure = page.locator(".attn-static")
-    assert figure.is_visible()
-    assert figure.locator("svg, table").count()
+def test_without_scripts_every_static_figure_stands(visit, served):
+    page = visit(java_script_enabled=False).open(f"{served}/all.html")
+    figures = page.locator(".attn-static")
+    assert figures.count() == len(LABS)
+    for figure in figures.all():
+        assert figure.is_visible()
+        assert figure.locator("svg, table").count()
     assert page.locator(".attn-lab").count() == 0
 
 
-@pytest.mark.parametrize("way", ["JupyterLab"])
-@pytest.mark.parametrize("name", LABS)
-def test_live_too(name, way):
-    assert name in test_live.CELLS, "no test shows it in JupyterLab"
+def test_from_a_folder_every_lab_works(visit, lab_site):
+    one = visit(fresh=True)
+    page = one.open(f"file://{lab_site}/all.html")
+    page.locator(".attn-lab").nth(len(LABS) - 1).wait_for()
+    for name in LABS:
+        moves(by_keys)(on_page(page, name), page)
+    for name in IN_GRIDS:
+        check(on_page(page, name), ROWS[name].make())
+    # Fonts of the theme may not load from a folder; the labs must not complain.
+    assert not [error for error in one.errors if "_static/labs" in error]
 
 
 class Table:
@@ -408,7 +388,7 @@ class Table:
         self.found = {}
 
     def pytest_runtest_logreport(self, report):
-        name, _, way = report.nodeid.partition("[")[2].rstrip("]").partition("-")
+        way, _, name = report.nodeid.partition("[")[2].rstrip("]").rpartition("-")
         if name in LABS and (report.when == "call" or report.outcome != "passed"):
             self.found.setdefault(way, {})[name] = report.outcome
 

@@ -1,0 +1,387 @@
+"""One row for each lab: how tests make it, what it must show, and how it is moved.
+
+What a lab must show for a state is computed by PyTorch. A test that holds for every lab
+goes through the rows; a lab that has none fails there.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import torch
+
+from coding_attention import labs
+from coding_attention.labs import compose
+from coding_attention.labs.tiny_gpt import TinyGptLab
+from coding_attention.labs.training import TrainingLab
+from coding_attention.models import induction, stored
+
+# ---- what a lab must show for a state, computed by PyTorch ----
+
+
+def text(x):
+    x = x.item() if isinstance(x, torch.Tensor) else x
+    if isinstance(x, bool):
+        return str(x)
+    if abs(x) >= 1e6 and abs(x) != torch.inf:
+        return f"{x:.4e}"
+    return f"{x:.4f}"
+
+
+def short(x):
+    """As the labs spell a number in a sum."""
+    return f"{x:.4f}".rstrip("0").rstrip(".")
+
+
+def texts(matrix):
+    return [[text(x) for x in row] for row in torch.as_tensor(matrix).tolist()]
+
+
+def with_column(matrix, column):
+    return texts(torch.cat((matrix, column.unsqueeze(-1)), dim=-1))
+
+
+def attention_numbers(lab):
+    scores, weights, context = lab.compute()
+    shown = {
+        "1. Scores ω": texts(scores),
+        "2. Weights α": texts(weights),
+        "3. Context z = Σ α · v": texts(context),
+        "Inputs x": texts(lab.tensor("inputs")),
+    }
+    if lab.trainable:
+        for name, trait in (
+            ("Queries q", "query"),
+            ("Keys k", "key"),
+            ("Values v", "value"),
+        ):
+            product = lab.tensor("inputs") @ lab.tensor(f"W_{trait}")
+            shown[f"{name} = x W_{trait}"] = texts(product)
+    return shown
+
+
+def mask_numbers(lab):
+    scores, weights, context = lab.compute()
+    moved = (lab.compute(nudged=True)[2] - context).abs().amax(dim=-1)
+    return {
+        "True hides": texts(lab.hidden()),
+        "True lets through": texts(~lab.hidden()),
+        "Scores ω": texts(scores),
+        "Weights α": with_column(weights, weights.sum(dim=-1)),
+        "Context z": with_column(context, moved),
+    }
+
+
+def scale_numbers(lab):
+    now = lab.compute()
+    lines = []
+    for width in (lab.d_k, 1, 4, 16, 64, 256, 1024):
+        found, divisor = lab.compute(width), lab.divide_by(width)
+        numbers = [divisor, width**0.5 / divisor, found["spread"], found["largest"]]
+        numbers += [found["entropy"], found["gradient"]]
+        lines.append([str(width), *map(text, numbers)])
+    rows = texts(torch.stack((now["scores"], now["weights"])))
+    return {"One of 16 queries and its 8 keys": rows, "By width": lines}
+
+
+def dropout_numbers(lab):
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, mean = lab.compute()
+    return {
+        "Weights α": with_column(weights, weights.sum(dim=-1)),
+        "The last draw": with_column(dropped, dropped.sum(dim=-1)),
+        "Mean over the draws": with_column(mean, mean.sum(dim=-1)),
+    }
+
+
+SPLIT_STEPS = ["x", "view", "transpose", "scores", "transpose back", "join"]
+SPLIT_AXES = {
+    "x": ["batch", "token"],
+    "view": ["batch", "token", "head"],
+    "transpose": ["batch", "head", "token"],
+    "scores": ["batch", "head", "query"],
+    "transpose back": ["batch", "token", "head"],
+    "join": ["batch", "token"],
+}
+
+
+def split_blocks(lab, name):
+    """Give the blocks of a step, each with its index, by their titles."""
+    axes = SPLIT_AXES["transpose" if lab.straight and name == "view" else name]
+    x = lab.compute()[name]
+    for lead in product(*map(range, x.shape[:-2])):
+        title = ", ".join(f"{a} {i}" for a, i in zip(axes, lead, strict=False))
+        yield ("scores: " if name == "scores" else "") + title, lead, x[lead]
+
+
+def split_numbers(lab):
+    return {
+        title: [[str(n) for n in row] for row in block.tolist()]
+        for title, _, block in split_blocks(lab, SPLIT_STEPS[lab.step])
+    }
+
+
+def multi_head_numbers(lab):
+    found = lab.compute()
+    shown = {
+        f"Weights α of head {head}": texts(weights)
+        for head, weights in enumerate(found["weights"])
+    }
+    return shown | {
+        "MultiHeadAttentionWrapper": texts(found["wrapper"]),
+        "MultiHeadAttention": texts(found["split"]),
+        "Output of the token": texts(added_up(lab)),
+    }
+
+
+def added_up(lab):
+    """Give what each head adds, the bias and the output: one row a feature."""
+    found, bias = lab.compute(), lab.modules()[1].out_proj.bias.detach()
+    return torch.stack((*found["added"], bias, found["output"]), dim=-1)
+
+
+def training_numbers(lab):
+    weights = [["" if x < 0.005 else f"{x:.2f}" for x in row] for row in lab.pattern()]
+    scores = [scores[lab.at] for scores in lab.scores.values()]
+    return {"Attention weights": weights, "Scores": texts(torch.tensor(scores).T)}
+
+
+STEPS = [0, 50, 200]
+
+
+def training_lab(**state):
+    """A training lab with patterns of its own: 3 steps, 2 heads, 12 tokens."""
+    draws = torch.Generator().manual_seed(123)
+    patterns = torch.randn(3, 2, 12, 12, generator=draws, dtype=torch.float64)
+    patterns = patterns.tril() + torch.full((12, 12), -torch.inf).triu(diagonal=1)
+    return TrainingLab(
+        tokens=list("abcdefabcdef"),
+        steps=STEPS,
+        losses=[2.5, 1.25, 0.125],
+        heads=["block 1, head 1", "block 2, head 1"],
+        scores={"induction": [[0.1, 0.2], [0.3, 0.4], [0.2, 0.9]]},
+        patterns=patterns.softmax(dim=-1).tolist(),
+        **state,
+    )
+
+
+# What labs draw as squares or bars: by title, numbers and shares. A share says how dark
+# a square or how long a bar is; numbers may be words.
+
+
+def drawn_attention(lab):
+    weights = lab.compute()[1]
+    row = weights[lab.query].unsqueeze(-1)
+    return {
+        "Weights α of the query": (row, row),
+        "Weights α of all queries": (weights, weights),
+    }
+
+
+def drawn_mask(lab):
+    _, weights, context = lab.compute()
+    moved = (lab.compute(nudged=True)[2] - context).abs().amax(dim=-1)
+    most = moved[moved.isfinite()].max().clamp(min=1e-12)
+    bars = torch.stack((moved, weights.sum(-1)), dim=-1)
+    shares = torch.stack(((moved / most).nan_to_num(1), bars[:, 1]), dim=-1)
+    return {"Weights α": (weights, weights), "Outputs that move": (bars, shares)}
+
+
+def drawn_scale(lab):
+    weights = lab.compute()["weights"].unsqueeze(-1)
+    return {"Weights α of the first query": (weights, weights)}
+
+
+def drawn_dropout(lab):
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, mean = lab.compute()
+    shown = {"Weights α": weights, "The last draw": dropped}
+    shown["Mean over the draws"] = mean
+    return {title: (values, values) for title, values in shown.items()}
+
+
+def drawn_heads(lab):
+    found = lab.compute()
+    way = found["weights"][:, lab.token].T  # (t, h)
+    shown = {
+        f"Weights α of head {head}": (weights, weights)
+        for head, weights in enumerate(found["weights"])
+    }
+    context, output = found["wrapper"][lab.token].unsqueeze(-1), added_up(lab)
+    return shown | {
+        "Weights α of the token": (way, way),
+        "Context of the token": (context, context / context.abs().max()),
+        "Output of the token": (output, output / output.abs().max()),
+    }
+
+
+def drawn_entries(lab):
+    name = SPLIT_STEPS[lab.step]
+    shown = {}
+    if name == "scores":
+        for title, _, block in split_blocks(lab, name):
+            words = [[str(n) for n in row] for row in block.tolist()]
+            shown[title] = (words, block / block.max().clamp(min=1))
+        name = "transpose"
+    for title, lead, block in split_blocks(lab, name):
+        words = [
+            [f"{[*lead, i, j]}: {origin(lab, x)}" for j, x in enumerate(row)]
+            for i, row in enumerate(block.tolist())
+        ]
+        shown[title] = (words, torch.zeros(block.shape))
+    return shown
+
+
+def origin(lab, x):
+    d = lab.d_out
+    batch = f" of batch {x // (d * lab.num_tokens)}" if lab.batch > 1 else ""
+    return f"entry {x} is feature {x % d} of token {x // d % lab.num_tokens}{batch}"
+
+
+# ---- the rows ----
+
+WORDS = [*induction.SENTENCE[:6], *"abcdefghijklmnopqrstuvwxyz"]
+
+
+def trained():
+    model = induction.build(induction.Config()).eval()
+    model.load_state_dict(stored.load_weights("induction"))
+    return model
+
+
+def tiny_gpt(**state):
+    state = {"tokens": [0, 1, 2, 3, 4, 5, 0, 1, 2]} | state
+    return TinyGptLab(trained(), WORDS, **state)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What tests know of one lab.
+
+    ``controls`` are moved one after another, each from the start: kind, label, and what
+    is then set. For a list: its place there and the value. For a slider: what makes the
+    value of the number that its output then shows. ``live`` is moved on screen, then
+    set by the kernel.
+    """
+
+    make: Callable
+    numbers: Callable | None = None
+    drawn: Callable = lambda lab: {}
+    controls: tuple = ()
+    live: tuple = ()
+
+
+ROWS = {
+    "AttentionLab": Row(
+        labs.AttentionLab,
+        attention_numbers,
+        drawn_attention,
+        controls=(
+            ("radio", "starts", {"query": 2}),
+            ("checkbox", "Plain mean", {"averaged": True}),
+            ("checkbox", "Trainable projections", {"trainable": True}),
+            ("checkbox", "Divide scores by √d_k", {"scaled": True}),
+            ("checkbox", "Causal mask", {"causal": True}),
+        ),
+        live=(("checkbox", "Causal mask"), {"query": 4}),
+    ),
+    "MaskLab": Row(
+        labs.MaskLab,
+        mask_numbers,
+        drawn_mask,
+        controls=(
+            ("select", "Hide", {"part": (1, "tril")}),
+            ("range", "Diagonal", {"diagonal": int}),
+            ("select", "Fill with", {"fill": (2, "-1e9")}),
+            ("select", "Fill with", {"fill": (1, "0")}),
+            ("select", "When", {"place": (1, "after")}),
+            ("checkbox", "Divide rows by their sum", {"renormalized": True}),
+            ("select", "Hide all of row", {"hidden_row": (3, 2)}),
+            ("select", "Change token", {"nudged": (3, 2)}),
+            ("range", "by", {"nudge": float}),
+        ),
+        live=(("checkbox", "Divide rows by their sum"), {"part": "tril"}),
+    ),
+    "ScaleLab": Row(
+        labs.ScaleLab,
+        scale_numbers,
+        drawn_scale,
+        controls=(
+            ("range", "d_k", {"d_k": int}),
+            ("number", "exactly", {"d_k": 77}),
+            ("select", "Divide by", {"divisor": (3, "other")}),
+            ("select", "Divide by", {"divisor": (1, "root")}),
+            ("select", "Divide by", {"divisor": (2, "full")}),
+            ("number", "another d", {"other": 9}),
+            ("button", "New draws", {"seed": 2}),
+        ),
+        live=(("number", "exactly"), {"seed": 3}),
+    ),
+    "DropoutLab": Row(
+        labs.DropoutLab,
+        dropout_numbers,
+        drawn_dropout,
+        controls=(
+            ("range", "p", {"p": float}),
+            ("button", "Draw once", {"draws": 101}),
+            ("button", "Draw 100", {"draws": 200}),
+            ("button", "New draws", {"seed": 2}),
+            ("checkbox", "train(), not eval()", {"training": False}),
+            ("button", "Forget to divide", {"bug": "undivided"}),
+            ("button", "Left on in eval()", {"bug": "left on", "training": False}),
+        ),
+        live=(("button", "Draw once"), {"p": 0.25}),
+    ),
+    "HeadSplitLab": Row(
+        labs.HeadSplitLab,
+        split_numbers,
+        drawn_entries,
+        controls=(
+            ("radio", "3. scores", {"step": 3}),
+            ("radio", "0. x", {"step": 0}),
+            ("radio", "1. view", {"step": 1}),
+            ("radio", "4. transpose back", {"step": 4}),
+            ("select", "b", {"batch": (0, 1)}),
+            ("range", "t", {"num_tokens": int}),
+            ("select", "d_out", {"d_out": (3, 8)}),
+            ("select", "h", {"num_heads": (2, 4)}),
+            ("button", "Bug: one straight view", {"straight": True}),
+        ),
+        live=(("radio", "3. scores"), {"num_tokens": 4}),
+    ),
+    "MultiHeadLab": Row(
+        labs.MultiHeadLab,
+        multi_head_numbers,
+        drawn_heads,
+        controls=(
+            ("range", "num_heads", {"num_heads": int}),
+            ("range", "d_out of one head", {"d_head": int}),
+            ("select", "Token", {"token": (2, 2)}),
+            ("button", "head 1", {"silenced": [1]}),
+        ),
+        live=(("range", "num_heads"), {"d_head": 1}),
+    ),
+    "TrainingLab": Row(
+        training_lab,
+        training_numbers,
+        controls=(
+            ("button", "Step on", {"at": 1}),
+            ("select", "Head", {"head": (1, 1)}),
+        ),
+        live=(("select", "Head"), {"at": 2}),
+    ),
+    # Of their own kind, with no grids: test_bank.py and test_tiny_gpt.py check them.
+    "BankLab": Row(labs.BankLab),
+    "TinyGptLab": Row(tiny_gpt),
+}
+# Labs whose numbers stand in grids, which `harness.check` reads.
+IN_GRIDS = [name for name, row in ROWS.items() if row.numbers]
+
+
+def class_of(name):
+    """Give a lab's class, also of those that the package does not export."""
+    script = Path(compose.scripts()[name])
+    module = importlib.import_module(f"coding_attention.labs.{script.stem}")
+    return getattr(module, name)
