@@ -45,7 +45,7 @@ def tests_of(path):
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
         lab = "" if stem in ("core", "draw", "ui") else stem.replace("_", "")
-        yield [f"{room}/test_all_labs.py", f"{room}/test_browser.py", "-k", lab]
+        yield [f"{room}/test_ways.py", f"{room}/test_browser.py", "-k", lab]
     elif folders[0] == "coding_attention" and folders[1:] == ["figures"]:
         yield [str(room), "-m", "not browser"]
     else:
