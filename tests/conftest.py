@@ -83,13 +83,15 @@ class _Shared:
 
         if find_browser() is None:
             pytest.skip("no Chromium or Chrome is installed: nothing was seen in one")
+        if self.instance is not None and not self.instance.is_connected():
+            self.stop()  # it crashed: one test has failed for it, no other should
         if self.instance is None:
             self.instance = self.stack.enter_context(browser())
         return self.instance
 
     def stop(self):
-        self.stack.close()
-        self.instance = None
+        stack, self.stack, self.instance = self.stack, ExitStack(), None
+        stack.close()
 
 
 shared = _Shared()
