@@ -206,45 +206,52 @@ def test_a_lab_that_fails_leaves_its_figure(visit, served):
     assert any("ScaleLab cannot be shown" in error for error in one.errors)
 
 
-# What a page does at least to show the numbers of one change: write each and lay out.
-REWRITE = """async () => {
-  const cells = document.querySelectorAll('.attn-lab .al-numbers td:not(:empty)');
-  for (let n = 0; n < 30; n++) {
-    cells.forEach((cell, i) => (cell.lastChild.textContent = (n + i / 7).toFixed(4)));
-    await new Promise(requestAnimationFrame);
-  }
-}"""
-CHANGE = """async () => {
-  const box = document.querySelectorAll('.attn-lab input[type=checkbox]')[1];
-  for (let n = 0; n < 30; n++) {
+# Ten changes; gives how many cells they made anew, and how often at most one change
+# wrote to one place of a cell.
+TEN_CHANGES = """async (box) => {
+  const root = box.closest('.attn-lab');
+  const cells = () => [...root.querySelectorAll('td')];
+  const everything =
+    { subtree: true, childList: true, attributes: true, characterData: true };
+  const before = new Set(cells());
+  let written = [], most = 0;
+  new MutationObserver(all => written.push(...all)).observe(root, everything);
+  for (let n = 0; n < 10; n++) {
     box.click();
     await new Promise(requestAnimationFrame);
+    const places = new Map();
+    for (const { target, type, attributeName } of written.splice(0)) {
+      if (!(target.closest ? target : target.parentNode).closest('td')) continue;
+      const counts = places.get(target) ?? {};
+      const kind = attributeName ?? type;
+      counts[kind] = (counts[kind] ?? 0) + 1;
+      most = Math.max(most, counts[kind]);
+      places.set(target, counts);
+    }
   }
+  return [before.size, cells().filter(cell => !before.has(cell)).length, most];
 }"""
 
 
-def test_a_change_costs_little_more_than_writing_its_numbers(visit, served):
-    spent = {}
-    for name, script in (("change", CHANGE), ("rewrite", REWRITE)):
-        page = visit().open(f"{served}/big.html")
-        page.locator(".attn-lab").wait_for()
-        session = page.context.new_cdp_session(page)
-        # The thread's own time: what else runs on the machine hardly counts.
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        open_numbers(page.locator(".attn-lab"))
-        page.evaluate(script)
-        before = _task_duration(session)
-        page.evaluate(script)
-        spent[name] = _task_duration(session) - before
-    ratio = spent["change"] / spent["rewrite"]
-    each = 1000 * spent["change"] / 30
-    print(f"12 x 16: a change takes {each:.1f} ms, {ratio:.1f} times its numbers alone")
-    assert 0 < ratio < 20
+def test_a_change_writes_each_number_once_and_lays_out_a_few_times(visit, served):
+    page = visit().open(f"{served}/big.html")
+    root = page.locator(".attn-lab")
+    root.wait_for()
+    open_numbers(root)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    before = _layouts(session)
+    cells, made, most = root.get_by_label("Causal mask").evaluate(TEN_CHANGES)
+    assert cells > 1000
+    assert (made, most) == (0, 1)
+    # The page once, and once for each name in the plane, whose width is measured.
+    names = root.locator(".al-name:visible").count()
+    assert 10 <= _layouts(session) - before <= 10 * (2 + names)
 
 
-def _task_duration(session):
+def _layouts(session):
     metrics = session.send("Performance.getMetrics")["metrics"]
-    return next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+    return next(m["value"] for m in metrics if m["name"] == "LayoutCount")
 
 
 def test_mask_lab_says_what_goes_wrong(lab_on_page):

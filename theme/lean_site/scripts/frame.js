@@ -49,14 +49,20 @@
     const tell = () => {
       button.setAttribute("aria-expanded", isWide.matches && !modal ? !isOpen() : isOpen());
     };
+    // What is hidden takes no focus: a bar that comes in does so once it is drawn. On a
+    // wide screen the mark folds the bar away.
+    const enter = () => {
+      const first = bar.querySelector("a, button");
+      if (!first || !isOpen() || isWide.matches) return;
+      first.focus();
+      if (document.activeElement !== first) requestAnimationFrame(enter);
+    };
     const set = (open) => {
       if (open === isOpen()) return;
       if (box) box.checked = open;
       if (modal && open) modal.showModal();
       if (modal && !open) modal.close();
-      // On a wide screen the mark folds the bar away; what is hidden takes no focus.
-      // A dialog takes the focus by itself.
-      if (open && !modal) setTimeout(() => bar.querySelector("a, button")?.focus(), 100);
+      if (open && !modal) enter(); // a dialog takes the focus by itself
       if (!open) button.focus();
       tell();
     };
