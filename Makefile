@@ -123,8 +123,8 @@ test-processors: $(READY) ## every page and general claim, as other processors c
 			book tests/book/test_general_*.py || failed="$$failed $$cpu/$$threads"; \
 	done; done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-mutants: $(READY) ## break the book in N places and see every check work (N=200 SEED=1)
-	@$(BIN)/python -m tools.mutants --number $(or $(N),200) --seed $(or $(SEED),1)
+mutants: $(READY) ## break the book in N places and see every check work (N=120 SEED=1)
+	@$(BIN)/python -m tools.mutants --number $(or $(N),120) --seed $(or $(SEED),1)
 
 measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
 	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)

@@ -1,7 +1,7 @@
 """Break the product in N places, one at a time, and count what its tests notice.
 
     python -m tools.mutants --number 120 --seed 1
-    python -m tools.mutants --number 40 --against "-m 'not slow' tests book"
+    python -m tools.mutants --number 40 --against "--tier test tests"
 
 Exit status 1 if a mutant survives.
 """

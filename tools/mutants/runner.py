@@ -12,17 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tools.mutants import deselect
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 400  # a mutant may loop for ever; that counts as noticed
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
-# Tests that compare a stored copy with what makes it: they see every change, and no
-# meaning. A kill by one of them does not count.
-COPIES = ("stored_picture", "stored_right_picture", "is_stale", "listing_equals",
-          "bundle", "up_to_date", "pages_store_the_labs_as_they_are",
-          "those_of_the_module")  # fmt: skip
 PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
-         "tests/book/test_formulas.py", "tests/book/test_tables.py",
+         "tests/book/test_formulas.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
 
 
@@ -108,11 +105,10 @@ def _run(copy, arguments):
     os.environ["PYTHONPATH"] = str(copy)
     ours = ("tools", "theme", "attention", "attncheck", "coding_attention", "tests")
     for name in [n for n in sys.modules if n.partition(".")[0] in ours]:
-        del sys.modules[name]
-    sys.path.insert(0, str(copy))
+        del sys.modules[name]  # pytest puts the copy's folder before all others
     status = 1
     try:
-        status = int(pytest.main([*STILL, "-p", "tools.mutants.deselect", *arguments]))
+        status = int(pytest.main([*STILL, *arguments], plugins=[deselect]))
     finally:
         sys.stdout.flush()
         os._exit(status)
