@@ -17,7 +17,9 @@ from coding_attention.figures.base import (
     legend,
     new_axes,
     styled,
+    told,
 )
+from coding_attention.figures.words import count, thickness
 
 
 @styled
@@ -42,7 +44,12 @@ def alignment(top, bottom, links, highlight=()):
             [places[0][i], places[1][j]], [0.42, 1.28],
             color=VERMILION if strong else BLUE, lw=2.4 if strong else 1.4, zorder=1,
         )  # fmt: skip
-    return ax
+    joined = [f"{top[i]} and {bottom[j]}" for i, j in links]
+    alt = f"Two rows of words, joined by lines: {', '.join(joined)}."
+    if highlight:
+        strong = ", ".join(f"{top[i]} and {bottom[j]}" for i, j in highlight)
+        alt += f" Standing out: {strong}."
+    return told(ax, "", alt)
 
 
 def _row(ax, words, y):
@@ -80,7 +87,10 @@ def bottleneck(source, target):
     state = "one hidden state, whatever the length"
     _box(ax, 1.8, 1.06, 3.5, state, LIGHT, VERMILION)
     arrow(ax, (write[0], 0.92), (write[0], 0.77), VERMILION, 1.2, 0)
-    return ax
+    alt = f"A chain of {count(len(read), 'state')} reads {', '.join(source)}. "
+    alt += f"The state of {source[-1]} goes into one box, and from it a chain of "
+    alt += f"{count(len(write), 'state')} writes {', '.join(target)}."
+    return told(ax, "", alt)
 
 
 @styled
@@ -100,10 +110,16 @@ def look_back(source, target, step, weights):
     ax = canvas(3.6, 2.2)
     read = _chain(ax, source, 1.5, 1.95, TOKEN)
     write = _chain(ax, target, 0.62, 0.2, LIGHT, above=True)
-    for x, weight in zip(read, weights, strict=True):
-        width = 0.6 + 10 * round(float(weight), 3)
+    widths = [0.6 + 10 * round(float(weight), 3) for weight in weights]
+    for x, width in zip(read, widths, strict=True):
         ax.plot([write[step], x], [0.77, 1.35], color=BLUE, lw=width, zorder=0.5)
-    return ax
+    shares = ", ".join(
+        f"{word} {float(w):.2f}" for word, w in zip(source, weights, strict=True)
+    )
+    alt = f"Two chains of states, and {count(len(widths), 'line')} "
+    alt += f"join the state that writes {target[step]} to the states that read. "
+    alt += f"{thickness(widths, weights)} it takes: {shares}."
+    return told(ax, "", alt)
 
 
 @styled

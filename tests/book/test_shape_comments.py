@@ -1,4 +1,10 @@
-"""Every comment that tells a shape tells that of the tensor on its line."""
+"""What only a run of the page can tell: shapes in comments, places and counts in prose.
+
+Every comment that tells a shape tells that of the tensor on its line. In prose, the
+comment `<!-- at: by_loop[at].equal(x0[0]) -->` proves "the first row", and
+`<!-- n: mha.num_heads == n -->` proves "two heads": `at` is the index, and `n` the
+number, of the nearest such word before it in the paragraph.
+"""
 
 import re
 
@@ -6,7 +12,7 @@ import pytest
 import torch
 
 import attention
-from tests.book.claims import prose
+from tests.book.claims import COMMENT, blocks, prose
 from tests.book.pages import pages
 from tests.book.running import ran
 from tests.shape_comments import Reader, run
@@ -16,6 +22,68 @@ from tests.shape_comments import Reader, run
 def test_shape_comments_are_true(page):
     wrong = list(ran(page.name)[1].wrong())
     assert not wrong, "\n".join(wrong)
+
+
+AT = {"first": 0, "second": 1, "third": 2, "last": -1}
+COUNT = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"]
+VALUES = {"at": AT, "n": {word: n for n, word in enumerate(COUNT)} | {"both": 2}}
+WORD = {
+    kind: re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
+    for kind, words in VALUES.items()
+}
+HELD = re.compile(r"<!--\s*(at|n):\s*(.+?)\s*-->", re.DOTALL)
+# The pages of the six lessons, without those of questions.
+MAIN = [p.name for p in pages() if re.match(r"0[1-6]_(?!questions)", p.name)]
+PLACE = re.compile(rf"\b({'|'.join(AT)}) (?:token|row|column|state)\b", re.IGNORECASE)
+
+
+def places(block):
+    """(the match of the word, which of VALUES, the expression) of each such comment."""
+    told = COMMENT.sub(lambda match: " " * len(match[0]), block)
+    for comment in HELD.finditer(block):
+        kind, expression = comment.groups()
+        before = list(WORD[kind].finditer(told, 0, comment.start()))
+        assert before, f"no word before {comment[0]}"
+        yield before[-1], kind, expression
+
+
+def false(page, block):
+    """Say what a paragraph tells that does not hold on the page."""
+    for word, kind, expression in places(block):
+        value = VALUES[kind][word[0].lower()]
+        if not eval(expression, ran(page)[0] | {kind: value}):
+            yield f"{page} says {word[0]!r} where {expression} is false: …{block[:90]}…"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_place_and_a_count_in_prose_are_those_of_the_page(page):
+    told = [block for _, block in blocks(prose(page.name)) if HELD.search(block)]
+    assert not [what for block in told for what in false(page.name, block)]
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_first_token_or_last_row_has_its_proof(name):
+    for line, block in blocks(prose(name)):
+        proven = {word.start() for word, *_ in places(block)}
+        told = COMMENT.sub(lambda match: " " * len(match[0]), block)
+        for match in PLACE.finditer(told):
+            assert match.start() in proven, (
+                f"book/{name}.md, paragraph of line {line}: behind {match[0]!r} write "
+                "<!-- at: … -->, an expression in the page's names and the index `at`"
+            )
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("the last row<!-- at: by_loop[at].allclose(x0.mean(0).double()) -->", "first"),
+        ("all eight<!-- n: len(x0) == n --> tokens", "seven"),
+    ],
+)
+def test_a_wrong_place_or_count_is_noticed(said, wrong):
+    assert list(false("06_averaging", said)) == []
+    right = said.split("<")[0].split()[1]
+    assert len(list(false("06_averaging", said.replace(right, wrong)))) == 1
 
 
 def test_shapes_and_results_on_one_sheet():

@@ -48,6 +48,18 @@ def test_thick_lines_mean_more():
     assert words.thickness([1, 2], [5, 3]) == "The thicker a line, the less"
 
 
+def test_an_alternative_names_what_is_joined_and_which_line_is_thicker():
+    weights = [0.25, 0.75]
+    ax = figures.look_back(["a", "b"], ["c", "d"], 1, weights)
+    thin, thick = (line.get_linewidth() for line in ax.lines)
+    assert thin < thick
+    assert "and two lines join the state that writes d" in alt(ax)
+    assert alt(ax).endswith("The thicker a line, the more it takes: a 0.25, b 0.75.")
+    ax = figures.alignment(["a", "b"], ["c", "d"], [(0, 1), (1, 0)], [(1, 0)])
+    assert "lines: a and d, b and c. Standing out: b and c." in alt(ax)
+    assert "The state of b goes into" in alt(figures.bottleneck(["a", "b"], ["c"]))
+
+
 @pytest.mark.parametrize(("end", "way"), [(0.2, "falls"), (1.5, "rises"), (1, "stays")])
 def test_a_line_goes_the_way_it_is_drawn(end, way):
     ax = figures.curves([0, 10], {"loss": [[1, end]]}, "step", "loss", {"best": 0.3})
