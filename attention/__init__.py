@@ -55,7 +55,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> object:
         """Load the checker when it is first asked for: most programs never do."""
         if name == "check":
             from attncheck import check

@@ -1,7 +1,7 @@
 """Sentences about drawings, made from the numbers that are drawn.
 
-A word such as "left" or "largest" is never typed beside a figure: it is chosen here, so
-that it cannot say another thing than the drawing does.
+Where a drawing tells about itself, a word such as "left" or "largest" is chosen here,
+so that it cannot say anything else than the drawing does.
 """
 
 import torch

@@ -168,12 +168,23 @@ def test_numbers_spell_their_sums(lab_on_page):
     assert "bank · river" in readout.text_content()
 
 
+# Numbers of a drawing: the ways of the word, and the ends that they lead to.
+PLANE = """root => [...root.querySelectorAll('.bk-way')].map(e =>
+  e.getAttribute('d').match(/[\\d.]+/g).map(Number))"""
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_figure_keeps_its_height(lab_on_page, visit, served, width):
+def test_the_static_figure_is_the_labs_own_drawing(lab_on_page, visit, served, width):
     size = {"viewport": {"width": width, "height": 844}}
     root, _, _ = lab_on_page("BankLab", **size)
     still = visit(**size, java_script_enabled=False)
-    page = still.open(f"{served}/BankLab.html")
-    before = page.locator(".attn-static").bounding_box()["height"]
-    assert abs(before - root.bounding_box()["height"]) < 12, "the page would jump"
+    figure = still.open(f"{served}/BankLab.html").locator(".attn-static")
+    apart = figure.bounding_box()["height"] - root.bounding_box()["height"]
+    assert abs(apart) < 12, "the page would jump"
+    drawn, live = figure.evaluate(PLANE), root.evaluate(PLANE)
+    assert len(drawn) == len(live) == 2
+    for one, other in zip(drawn, live, strict=True):
+        assert one == pytest.approx(other, abs=0.051)
+    words = "root => [...root.querySelectorAll('svg text')].map(e => e.textContent)"
+    assert sorted(figure.evaluate(words)) == sorted(root.evaluate(words))
