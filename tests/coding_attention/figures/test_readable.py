@@ -185,9 +185,12 @@ def overlap(a, b):
     return width > 1.5 and height > 1.5
 
 
-def test_every_public_function_has_a_case():
-    drawn = {name.split(",")[0] for name in CASES}
-    assert set(figures.__all__) <= drawn | DRAW_NOTHING
+@pytest.mark.parametrize("name", sorted(set(figures.__all__) - DRAW_NOTHING))
+def test_every_public_function_has_a_case(name):
+    assert name in {case.split(",")[0] for case in CASES}, (
+        f'add "{name}": lambda: figures.{name}(…), in the sizes of the page, to CASES '
+        f"in {Path(__file__).relative_to(ROOT)}"
+    )
 
 
 @every_figure
@@ -354,9 +357,11 @@ def test_numbers_can_be_read_on_every_color_of_a_map(name):
 @pytest.mark.parametrize("name", figures.__all__)
 def test_public_name_says_what_it_takes_and_gives(name):
     function = getattr(figures, name)
-    text = inspect.getdoc(function)
-    assert text.split("\n")[0].endswith(".")
-    assert "\nReturns:\n" in text
+    text = inspect.getdoc(function) or ""
+    assert text.split("\n")[0].endswith("."), (
+        f"{name} needs a docstring: a line that ends in a stop, Args and Returns"
+    )
+    assert "\nReturns:\n" in text, f"{name} does not say what it returns"
     arguments, _, _ = text.partition("\nReturns:\n")
     _, _, arguments = arguments.partition("\nArgs:\n")
     for parameter in inspect.signature(function).parameters:
@@ -368,7 +373,10 @@ def test_public_name_says_what_it_takes_and_gives(name):
 def test_all_is_what_the_package_exports():
     here = vars(figures).items()
     public = {n for n, v in here if inspect.isfunction(v) and not n.startswith("_")}
-    assert sorted(figures.__all__) == sorted(public)
+    assert set(figures.__all__) == public, (
+        "import each function in coding_attention/figures/__init__.py and name it in "
+        f"__all__ there: {set(figures.__all__) ^ public}"
+    )
 
 
 def test_import_leaves_pyplot_alone():
