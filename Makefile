@@ -90,7 +90,7 @@ test: .venv-models/.ready
 	@touch $@
 else
 # What belongs to which tier, and what it may cost: tests/tiers.toml.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -rs --timeout=300 \
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300 \
 	--nbval --nbval-sanitize-with tests/nbval.cfg
 test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEWEST=1, MODELS=1)
 	$(PYTEST) --tier test tests book

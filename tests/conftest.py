@@ -101,21 +101,12 @@ def pytest_runtest_teardown(item, nextitem):
         shared.stop()
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
-    """Share the work among the workers.
-
-    The tests of a file stay together (a browser, a kernel or a build is theirs), files
-    that only read the parsed site are one group, and what takes long begins first, lest
-    one worker is left alone with it in the end.
-    """
+    """Begin with what takes long, lest one worker is left alone with it in the end."""
     used = {}
     for item in items:
         used.setdefault(item.path, set()).update(_fixtures(item))
     for item in items:
-        reads = "soup" in used[item.path] and not used[item.path] & {"browser", *COPIES}
-        group = "site" if reads else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
         # The limit is a test's own. A build that is slow, on a busy machine, would use
         # it up, and all that look at the site would fail with the first of them.
         limit = item.get_closest_marker("timeout")

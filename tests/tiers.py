@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 TABLE = Path(__file__).with_name("tiers.toml")
+ROOT = Path(__file__).resolve().parents[1]
 TIER = pytest.StashKey[str]()
 
 
@@ -40,6 +41,24 @@ def tier_of(nodeid, known):
         or nodeid.startswith((f"{place}::", f"{place}["))
     ]
     return known[max(inside, key=len)] if inside else None
+
+
+def without(root=ROOT):
+    """Give the files of tests that no place of the table holds."""
+    known = places(read())
+    files = [
+        path.relative_to(root).as_posix() for path in root.glob("tests/**/test_*.py")
+    ]
+    inside = {place.split("::")[0] for place in known}
+    return [f for f in sorted(files) if f not in inside and not tier_of(f, known)]
+
+
+def pytest_configure(config):
+    """Stop at once, and where everyone sees it: workers only say that they ended."""
+    if lost := without():
+        raise pytest.UsageError(
+            f"Which tier runs {', '.join(lost)}? Add it to tests/{TABLE.name}."
+        )
 
 
 def pytest_addoption(parser):

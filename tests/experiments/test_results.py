@@ -55,7 +55,8 @@ def test_every_part_is_there_with_its_cost(name, results):
 
 
 def test_weights_are_small_and_a_page_loads_each():
-    files = {path.stem: path for path in runs.RESULTS.glob("*.safetensors")}
+    # The trained model of English has a test of its own.
+    files = {path.stem: path for path in runs.RESULTS.glob("[!r]*.safetensors")}
     assert set(files) == WEIGHTS
     assert all(path.stat().st_size <= 2**20 for path in files.values())
 
