@@ -72,6 +72,21 @@ class Planted:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """Attention computed with the mistake, as a change of the right recipe.
+
+    Attributes:
+        change: fields of ``attncheck.reference.Recipe`` and their values.
+        equals: what an output that equals this one is, behind "attention".
+        option: the option that declares what is changed, such as "rope".
+    """
+
+    change: Mapping[str, Any]
+    equals: str
+    option: str = ""
+
+
+@dataclass(frozen=True)
 class Mistake:
     """One mistake: its short name, and the words for it.
 
@@ -86,6 +101,7 @@ class Mistake:
             (a choice that may be meant).
         stage: the stage of attention that it changes, or what else shows it.
         planted: classes that have this mistake.
+        recipes: ways to compute attention with it; none where behavior shows it.
     """
 
     name: str
@@ -97,6 +113,7 @@ class Mistake:
     severity: str = "error"
     stage: str = ""
     planted: tuple[Planted, ...] = ()
+    recipes: tuple[Recipe, ...] = ()
 
 
 @cache
@@ -109,7 +126,14 @@ def _read(path: Path) -> Iterator[Mistake]:
     for name, record in tomllib.loads(path.read_text(encoding="utf-8")).items():
         bugs = enumerate(record.pop("planted", []))
         planted = tuple(_planted(name, place, bug) for place, bug in bugs)
-        yield Mistake(name=name, **record, planted=planted)
+        recipes = tuple(_recipe(**one) for one in record.pop("recipes", []))
+        yield Mistake(name=name, **record, planted=planted, recipes=recipes)
+
+
+def _recipe(change: dict[str, Any], equals: str, option: str = "") -> Recipe:
+    # A recipe must be hashable, and TOML has no tuples.
+    held = {k: tuple(v) if isinstance(v, list) else v for k, v in change.items()}
+    return Recipe(held, equals, option)
 
 
 def _planted(mistake: str, place: int, bug: dict[str, Any]) -> Planted:

