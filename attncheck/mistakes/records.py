@@ -125,9 +125,12 @@ def families() -> dict[str, tuple[Mistake, ...]]:
 def _read(path: Path) -> Iterator[Mistake]:
     for name, record in tomllib.loads(path.read_text(encoding="utf-8")).items():
         bugs = enumerate(record.pop("planted", []))
-        planted = tuple(_planted(name, place, bug) for place, bug in bugs)
-        recipes = tuple(_recipe(**one) for one in record.pop("recipes", []))
-        yield Mistake(name=name, **record, planted=planted, recipes=recipes)
+        try:
+            planted = tuple(_planted(name, place, bug) for place, bug in bugs)
+            recipes = tuple(_recipe(**one) for one in record.pop("recipes", []))
+            yield Mistake(name=name, **record, planted=planted, recipes=recipes)
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"{path.name}, [{name}]: {error}") from None
 
 
 def _recipe(change: dict[str, Any], equals: str, option: str = "") -> Recipe:
