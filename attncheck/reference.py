@@ -36,7 +36,7 @@ class Recipe:
         prenormed: which of the three come from the normalized input.
         cap: "scores", "masked scores" or "none".
         bias: the sign of the bias by distance, or "steep" or "none".
-        window: how much larger the window is than meant.
+        window: how much larger the window is than meant; ``inf``: there is none.
     """
 
     source: tuple = ("q", "k", "v")
@@ -61,7 +61,7 @@ class Recipe:
     prenormed: str = "qkv"
     cap: str = "scores"
     bias: str = "-"
-    window: int | None = 0
+    window: float = 0
 
 
 RIGHT = Recipe()
@@ -169,7 +169,7 @@ class Computation:
             scores = cap * torch.tanh(scores / cap)
         mask = hidden(r.mask, *scores.shape[-2:])
         window = self.layer.window
-        if window and r.window is not None:
+        if window:
             mask = mask | _far(window + r.window, *scores.shape[-2:], r.mask)
         weights = _masked(scores, mask, r, cap if r.cap == "masked scores" else None)
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights

@@ -1,47 +1,43 @@
-"""Every mistake that the checker can name: what it means, the line, the page.
+"""Every mistake that the checker can name, from one record each.
 
-The order is the order of findings: what explains other findings comes first. Codes
-are never given to another mistake.
+The records lie beside this file, one table of TOML for each mistake: what it is
+called, what it means, the line and the page to read, the classes it is planted in,
+and its case in the book's game. Codes are never given to another mistake.
 """
 
-from attncheck.mistakes.contracts import CONTRACTS
-from attncheck.mistakes.heads import HEADS
-from attncheck.mistakes.kinds import Mistake
-from attncheck.mistakes.masking import MASKING
-from attncheck.mistakes.positions import POSITIONS
-from attncheck.mistakes.projecting import PROJECTING
-from attncheck.mistakes.running import RUNNING
-from attncheck.mistakes.storage import STORAGE
-from attncheck.mistakes.symptoms import SYMPTOM_LIST
-from attncheck.mistakes.training import TRAINING
-from attncheck.mistakes.unknown import UNKNOWN
-from attncheck.mistakes.weighting import WEIGHTING
+from attncheck.mistakes.bases import BASES, HEADER
+from attncheck.mistakes.records import Mistake, Planted, compiled, families
 
-__all__ = ["EARLY", "EXPLAINS", "MISTAKES", "ORDER", "SYMPTOMS", "Mistake"]
-
-_ALL = [
-    *RUNNING,
-    *MASKING,
-    *WEIGHTING,
-    *HEADS,
-    *PROJECTING,
-    *POSITIONS,
-    *SYMPTOM_LIST,
-    *TRAINING,
-    *STORAGE,
-    *CONTRACTS,
-    *UNKNOWN,
+__all__ = [
+    "BASES",
+    "EARLY",
+    "EXPLAINS",
+    "HEADER",
+    "MISTAKES",
+    "ORDER",
+    "PLANTED",
+    "SYMPTOMS",
+    "Mistake",
+    "Planted",
+    "compiled",
 ]
-MISTAKES = {mistake.name: mistake for mistake in _ALL}
+
+MISTAKES = {m.name: m for family in families().values() for m in family}
 ORDER = {name: place for place, name in enumerate(MISTAKES)}
+PLANTED = {bug.name: bug for mistake in MISTAKES.values() for bug in mistake.planted}
+
+
+def _names(*names: str) -> set[str]:
+    return {mistake.name for name in names for mistake in families()[name]}
+
 
 # These disturb every other test, so they come before anything else.
-EARLY = {mistake.name for mistake in RUNNING}
+EARLY = _names("running")
 # What follows from a mistake that the output has been matched to exactly.
-SYMPTOMS = {mistake.name for mistake in SYMPTOM_LIST}
+SYMPTOMS = _names("symptoms")
 # What makes the output another one for ordinary tokens: each explains a difference.
 EXPLAINS = (
     SYMPTOMS
-    | {mistake.name for mistake in (*MASKING, *WEIGHTING, *HEADS, *PROJECTING)}
+    | _names("masking", "weighting", "heads", "projecting")
     | {"keeps_state", "random_in_eval", "batch_first", "changes_input"}
 ) - {"mask_fill_finite"}

@@ -10,14 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from coding_attention.gallery.planted_bugs import (
-    HEADER,
-    MULTI_HEAD,
-    PLANTED,
-    compiled,
-)
+from attncheck.mistakes import BASES, HEADER, PLANTED, compiled
 
-BUGS = {bug.name: bug for bug in PLANTED}
 TOKENS, WIDTH, GAIN, SEED = 6, 8, 2.75, 1
 # The task of the loss: a token of eight, drawn anew at each place, and the next one.
 CHOICES, BATCH, STEPS, EVERY = 8, 16, 300, 15
@@ -25,12 +19,12 @@ CHOICES, BATCH, STEPS, EVERY = 8, 16, 300, 15
 
 def right_class():
     """Give the class that all planted bugs are one change away from."""
-    return compiled(HEADER + "\n" + MULTI_HEAD, "right.py")
+    return compiled(HEADER + "\n" + BASES["multi_head"][0], "right.py")
 
 
 def class_of(name):
     """Give the class of a planted bug by its name, or the right one."""
-    return right_class() if name == "right" else BUGS[name].build()
+    return right_class() if name == "right" else PLANTED[name].build()
 
 
 def picture(name, kind):

@@ -9,11 +9,11 @@ import pytest
 import attention
 from attncheck import CheckFailed
 from attncheck.commandline import load, main
+from attncheck.mistakes import BASES, HEADER, PLANTED
 from attncheck.pytest_plugin import check_attention  # noqa: F401 (a fixture)
-from coding_attention.gallery import planted_bugs
 
 ROOT = Path(__file__).parents[2]
-RIGHT = planted_bugs.HEADER + planted_bugs.BASES["multi_head"]
+RIGHT = HEADER + BASES["multi_head"][0]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_right_class_ends_with_status_0(write, capsys):
 
 
 def test_a_wrong_class_ends_with_status_1(write, capsys):
-    planted = next(p for p in planted_bugs.PLANTED if p.name == "not_scaled")
+    planted = PLANTED["scale_missing"]
     assert main([write(planted.source())]) == 1
     assert "1. The scores are not scaled" in capsys.readouterr().out
 

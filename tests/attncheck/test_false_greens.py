@@ -11,13 +11,13 @@ from torch import nn
 
 import attention
 from attncheck.commandline import main
+from attncheck.mistakes import BASES, HEADER, PLANTED, compiled
 from coding_attention.exercises import check_exercise
-from coding_attention.gallery import planted_bugs
 
 ROOT = Path(__file__).parents[2]
-BASE = planted_bugs.HEADER + planted_bugs.BASES["multi_head"]
-FUSED = planted_bugs.HEADER + planted_bugs.BASES["fused"]
-WRAPPER = planted_bugs.HEADER + planted_bugs.BASES["wrapper"]
+BASE = HEADER + BASES["multi_head"][0]
+FUSED = HEADER + BASES["fused"][0]
+WRAPPER = HEADER + BASES["wrapper"][0]
 DROP = "weights = self.dropout(weights)"
 CHECK = """\
         if t > self.context_length:
@@ -29,7 +29,7 @@ def changed(source, *changes):
     for right, wrong in changes:
         assert right in source
         source = source.replace(right, wrong)
-    return planted_bugs.compiled(source, "changed.py")
+    return compiled(source, "changed.py")
 
 
 def errors(report):
@@ -84,7 +84,7 @@ def test_a_warning_does_not_hide_a_difference():
 
 # 3. A test that failed is listed as failed.
 def test_a_failed_test_is_listed_as_failed_whatever_its_finding_is_called():
-    planted = next(p for p in planted_bugs.PLANTED if p.name == "softmax_by_hand")
+    planted = PLANTED["overflows"]
     report = attention.check(planted.build())
     outcomes = {result.test: result.outcome for result in report.results}
     # Both find that the numbers overflow; the name is told once.

@@ -4,13 +4,13 @@ import pytest
 from bs4 import BeautifulSoup
 
 import attention
+from attncheck.mistakes import PLANTED
 from attncheck.report import CheckFailed, Finding, Report, Result
-from coding_attention.gallery import planted_bugs
 
 
 @pytest.fixture
 def report():
-    planted = next(p for p in planted_bugs.PLANTED if p.name == "mask_forgotten")
+    planted = PLANTED["mask_missing"]
     return attention.check(planted.build())
 
 

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
+from attncheck.mistakes import PLANTED
 from coding_attention.gallery import cases
-from coding_attention.gallery.pictures import BUGS, picture
+from coding_attention.gallery.pictures import picture
 
 STORED = json.loads(cases.STORED.read_text(encoding="utf-8"))
 CASES = [(case["bug"], case["kind"]) for case in STORED["cases"]]
@@ -103,7 +104,7 @@ def test_the_picture_is_not_that_of_the_right_layer(case):
 
 @every_case
 def test_the_lines_shown_are_the_mistake(case):
-    source = BUGS[case["bug"]].source()
+    source = PLANTED[case["bug"]].source()
     for line in case["broken"].splitlines():
         assert line in source
     for line in case["mended"].splitlines():
@@ -143,33 +144,33 @@ def shared(x):
 
 SAYS = {
     "weights": {
-        "mask_forgotten": lambda x: (
+        "mask_missing": lambda x: (
             rows_sum_to_1(x) and (x.masked_fill(~ABOVE, 0).amax(-1) > 0.1).sum() >= 3
         ),
-        "tril_for_triu": lambda x: (
+        "mask_upside_down": lambda x: (
             rows_sum_to_1(x) and (x[BELOW] == 0).all() and x.diagonal().max() > 0.5
         ),
-        "keep_taken_for_hide": lambda x: (
+        "mask_inverted": lambda x: (
             x[-1].isnan().all()
             and rows_sum_to_1(x[:-1])
             and (x[:-1][~ABOVE[:-1]] == 0).all()
         ),
-        "diagonal_0": lambda x: (
+        "mask_hides_itself": lambda x: (
             x[0].isnan().all()
             and (x.diagonal()[1:] == 0).all()
             and rows_sum_to_1(x[1:])
         ),
-        "diagonal_2": lambda x: (
+        "mask_off_by_one": lambda x: (
             (x.triu(2) == 0).all() and rows_sum_to_1(x) and x.diagonal(1).max() > 0.1
         ),
-        "hidden_scores_0": lambda x: (
+        "mask_fill_zero": lambda x: (
             rows_sum_to_1(x)
             and all(0 < r[i + 1 :].min() > r[i + 1 :].max() - 2e-3
                     for i, r in enumerate(x[:-1]))
         ),
-        "ones_added": lambda x: (
+        "mask_added_as_ones": lambda x: (
             rows_sum_to_1(x)
-            and x[ABOVE].sum() > picture("mask_forgotten", "weights")[ABOVE].sum()
+            and x[ABOVE].sum() > picture("mask_missing", "weights")[ABOVE].sum()
         ),
         "mask_after_softmax": lambda x: (
             future_is_0(x)
@@ -180,67 +181,67 @@ SAYS = {
         "softmax_over_everything": lambda x: (
             abs(x.sum() - 1) < 0.02 and (x.sum(-1) < 0.1).sum() >= 3
         ),
-        "softmax_forgotten": lambda x: (
+        "softmax_missing": lambda x: (
             (x[ABOVE] == -torch.inf).all() and x.max() > 1 and x[~ABOVE].min() < 0
         ),
         "softmax_twice": lambda x: x.max() < 0.5 and x[ABOVE].min() > 0.1,
-        "scaled_after_softmax": lambda x: (x.sum(-1) - 0.354).abs().max() < 0.005,
-        "not_scaled": lambda x: (
+        "scale_after_softmax": lambda x: (x.sum(-1) - 0.354).abs().max() < 0.005,
+        "scale_missing": lambda x: (
             in_order(x)
             and (x.amax(-1)[1:] > right("weights").amax(-1)[1:]).all()
         ),
-        "root_forgotten": lambda x: (
+        "scale_twice": lambda x: (
             in_order(x)
             and (x.amax(-1)[1:] < right("weights").amax(-1)[1:]).all()
         ),
-        "keys_times_queries": lambda x: (
+        "scores_transposed": lambda x: (
             in_order(x)
             and (x.argmax(-1) != right("weights").argmax(-1)).sum() >= 2
         ),
     },
     "heads": {
-        "mask_forgotten": lambda x: (
+        "mask_missing": lambda x: (
             rows_sum_to_1(x) and (x[:, ABOVE].amax(-1) > 0.3).all()
         ),
         "softmax_over_heads": lambda x: shared(x) and x[:, ABOVE].isnan().all(),
         "softmax_over_queries": columns_sum_to_1,
-        "view_without_transpose": in_order,
-        "heads_and_width_exchanged": lambda x: (
+        "heads_viewed": in_order,
+        "heads_interleaved": lambda x: (
             in_order(x) and gap(x, right("heads")) > SEEN
         ),
     },
     "batch": {
-        "mean_over_batch": lambda x: torch.equal(x[0], x[1]) and in_order(x),
+        "samples_mixed": lambda x: torch.equal(x[0], x[1]) and in_order(x),
         "softmax_over_batch": lambda x: shared(x) and x[:, ABOVE].isnan().all(),
-        "softmax_over_batch_without_nan": lambda x: (
+        "softmax_over_batch: softmax over batch without nan": lambda x: (
             shared(x) and (x[:, ABOVE] == 0.5).all()
         ),
         "softmax_over_queries": columns_sum_to_1,
-        "keys_times_queries": lambda x: gap(x[0], x[1]) > SEEN,
+        "scores_transposed": lambda x: gap(x[0], x[1]) > SEEN,
     },
     "reach": {
-        "mask_forgotten": lambda x: (x > 0).all(),
-        "tril_for_triu": lambda x: (x[BELOW] == 0).all(),
-        "diagonal_2": lambda x: (
+        "mask_missing": lambda x: (x > 0).all(),
+        "mask_upside_down": lambda x: (x[BELOW] == 0).all(),
+        "mask_off_by_one": lambda x: (
             (x.triu(2) == 0).all() and (x.diagonal(1) > 0).all()
         ),
         "weights_transposed": lambda x: (
             (x > 0).all() and x[ABOVE].mean() > x[BELOW].mean()
         ),
-        "view_without_transpose": lambda x: (
+        "heads_viewed": lambda x: (
             (x[ABOVE] > 0.1).any() and (x.diagonal() == 0).any()
         ),
-        "joined_without_transpose": lambda x: (
+        "join_viewed": lambda x: (
             x[2, 5] > 0.1 and (x[3, 2:] == 0).all() and (x[3, :2] > 0).all()
         ),
-        "heads_and_width_exchanged": future_is_0,
+        "heads_interleaved": future_is_0,
     },
     "loss": {
-        "mask_forgotten": lambda x: x[1] < 0.8 and x[-5:].max() < 0.5,
-        "hidden_scores_0": lambda x: x[1] < 1.6 and x.min() > 1,
-        "diagonal_0": lambda x: x.isnan().all(),
+        "mask_missing": lambda x: x[1] < 0.8 and x[-5:].max() < 0.5,
+        "mask_fill_zero": lambda x: x[1] < 1.6 and x.min() > 1,
+        "mask_hides_itself": lambda x: x.isnan().all(),
         "softmax_over_queries": lambda x: 1.8 < x[-5:].mean() < 2.05 < x[0],
-        "output_detached": lambda x: (x - 2.08).abs().max() < 0.05,
+        "no_gradient": lambda x: (x - 2.08).abs().max() < 0.05,
     },
 }  # fmt: skip
 
@@ -248,14 +249,14 @@ SAYS = {
 @pytest.mark.parametrize(("name", "kind"), SHOWN, ids=map("-".join, SHOWN))
 def test_what_is_said_of_a_picture_is_so(name, kind):
     assert SAYS[kind][name](picture(name, kind).double())
-    if name != "heads_and_width_exchanged" and kind not in ("heads", "loss"):
+    if name != "heads_interleaved" and kind not in ("heads", "loss"):
         assert not SAYS[kind][name](right(kind)) or (name, kind) == (
-            "keys_times_queries", "batch",
+            "scores_transposed", "batch",
         )  # fmt: skip
 
 
 def test_every_mistake_that_can_be_chosen_has_its_words():
-    assert set(SAYS) == set(cases.LOOKS) == set(cases.ASKED)
+    assert set(SAYS) == set(cases.ASKED)
     for kind, said in SAYS.items():
         assert set(said) >= {name for name, k in SHOWN if k == kind}
-        assert set(cases.LOOKS[kind]) == set(said)
+        assert {b.name for b in PLANTED.values() if kind in b.looks} == set(said)

@@ -1,4 +1,151 @@
-"""Right classes with positions, windows, norms, caches, padding and a memory."""
+"""The right classes that mistakes are planted in.
+
+Each is complete but for ``HEADER``, and named ``Attention``.
+"""
+
+from typing import Any
+
+HEADER = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+"""
+
+MULTI_HEAD = """\
+class Attention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.d_out = d_out
+        self.num_heads = num_heads
+        self.head_dim = d_out // num_heads
+        self.context_length = context_length
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        if t > self.context_length:
+            raise ValueError(f"{t} tokens, {self.context_length} allowed")
+        queries = self.W_query(x)
+        keys = self.W_key(x)
+        values = self.W_value(x)
+
+        queries = queries.view(b, t, self.num_heads, self.head_dim).transpose(1, 2)
+        keys = keys.view(b, t, self.num_heads, self.head_dim).transpose(1, 2)
+        values = values.view(b, t, self.num_heads, self.head_dim).transpose(1, 2)
+
+        scores = queries @ keys.transpose(2, 3)
+        hidden = self.mask[:t, :t].bool()
+        scores = scores.masked_fill(hidden, -torch.inf)
+        weights = torch.softmax(scores / self.head_dim**0.5, dim=-1)
+        weights = self.dropout(weights)
+
+        context = weights @ values
+        context = context.transpose(1, 2).reshape(b, t, self.d_out)
+        return self.out_proj(context)
+"""
+
+FUSED = """\
+class Attention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.d_out = d_out
+        self.num_heads = num_heads
+        self.head_dim = d_out // num_heads
+        self.context_length = context_length
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.p = dropout
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        if t > self.context_length:
+            raise ValueError(f"{t} tokens, {self.context_length} allowed")
+        p = self.p if self.training else 0.0
+        shape = (b, t, self.num_heads, self.head_dim)
+        queries = self.W_query(x).view(shape).transpose(1, 2)
+        keys = self.W_key(x).view(shape).transpose(1, 2)
+        values = self.W_value(x).view(shape).transpose(1, 2)
+        context = F.scaled_dot_product_attention(
+            queries, keys, values, dropout_p=p, is_causal=True
+        )
+        context = context.transpose(1, 2).reshape(b, t, self.d_out)
+        return self.out_proj(context)
+"""
+
+WRAPPER = """\
+class Head(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.context_length = context_length
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        b, t, d_in = x.shape
+        if t > self.context_length:
+            raise ValueError(f"{t} tokens, {self.context_length} allowed")
+        queries, keys, values = self.W_query(x), self.W_key(x), self.W_value(x)
+        scores = queries @ keys.transpose(1, 2)
+        scores = scores.masked_fill(self.mask[:t, :t].bool(), -torch.inf)
+        weights = torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1)
+        return self.dropout(weights) @ values
+
+
+class Attention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        heads = [Head(d_in, d_out, context_length, dropout) for _ in range(num_heads)]
+        self.heads = nn.ModuleList(heads)
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads], dim=-1)
+"""
+
+LIBRARY = """\
+class Attention(nn.Module):
+    def __init__(self, d_in, num_heads):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(d_in, num_heads, batch_first=True)
+
+    def forward(self, x):
+        return self.attn(x, x, x, need_weights=False)[0]
+"""
+
+GROUPED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads, n_kv_heads=2):
+        super().__init__()
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.head_dim = d_model // n_heads
+        self.wq = nn.Linear(d_model, n_heads * self.head_dim, bias=False)
+        self.wk = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
+        self.wv = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
+        self.wo = nn.Linear(n_heads * self.head_dim, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q = self.wq(x).view(b, t, self.n_heads, self.head_dim).transpose(1, 2)
+        k = self.wk(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
+        v = self.wv(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
+        repeats = self.n_heads // self.n_kv_heads
+        k = k.repeat_interleave(repeats, dim=1)
+        v = v.repeat_interleave(repeats, dim=1)
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.wo(context.transpose(1, 2).reshape(b, t, -1))
+"""
 
 ROPE = """\
 def rotate(x, base=10000.0):
@@ -152,7 +299,12 @@ class Attention(nn.Module):
 """
 
 # name: (source, the preset that checks it, arguments of the check)
-MORE_BASES = {
+BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "multi_head": (MULTI_HEAD, "check", {}),
+    "fused": (FUSED, "check", {}),
+    "wrapper": (WRAPPER, "check", {}),
+    "library": (LIBRARY, "check", {"causal": False}),
+    "grouped": (GROUPED, "check", {}),
     "rope": (ROPE, "check", {"rope": "halves"}),
     "window": (WINDOW, "check", {"window": 3}),
     "alibi": (ALIBI, "check", {"alibi": True}),
