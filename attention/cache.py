@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attention import validate
 from attention.validate import Condition, require
 
 NO_GRADIENTS = Condition(
@@ -37,6 +38,22 @@ SAME_KIND = Condition(
     " on {keys.device}. Move the model before the first token, or pass a new "
     "KeyValueCache().",
 )
+FORGOTTEN = Condition(
+    ValueError,
+    "the cache holds the tokens from position {oldest} on, all that the window of its "
+    "layer needed, but now position {needed} is needed, too. Pass a new KeyValueCache()"
+    " and all tokens again.",
+)
+CROP = Condition(
+    ValueError,
+    "length must be a whole number from 0 to the {there} tokens of the cache, but got "
+    "{given!r}. Pass how many tokens to keep, such as cache.length - 1.",
+)
+ROWS = Condition(
+    ValueError,
+    "rows must hold integers in one dimension, (b,), but got {dtype} of the shape "
+    "{shape}. Pass which sequence each new one continues: torch.tensor([0, 0, 1]).",
+)
 
 
 class KeyValueCache:
@@ -50,11 +67,14 @@ class KeyValueCache:
     batch size, dtype, device and room; from then on it belongs to that layer. A
     model with several layers needs one cache for each.
 
+    Of a layer with a ``window``, a cache keeps the window - 1 tokens that the next one
+    sees, and forgets what is older: however long the text grows, its size does not.
+
     A cache can be copied and pickled. A pickle holds the tokens and not the layer, so
     what is read back belongs to the next layer that it is passed to.
 
     Attributes:
-        length: tokens kept so far, the position of the next one.
+        length: tokens so far, the position of the next one.
 
     Example:
         >>> import attention, torch
@@ -75,7 +95,9 @@ class KeyValueCache:
         """Forget every token, so that another prompt, batch or layer can start."""
         self.length = 0
         self._layer: weakref.ref[nn.Module] | None = None
-        # (b, h_kv, context_length, d_head), filled up to length; without room at first
+        # (b, h_kv, room, d_head): the token at position p stands at p - _first, and of
+        # those before length, all from _oldest on are kept.
+        self._first = self._oldest = 0
         self._keys = self._values = torch.empty(0, 0, 0, 0)
 
     def append(
@@ -84,6 +106,7 @@ class KeyValueCache:
         keys: torch.Tensor,
         values: torch.Tensor,
         context_length: int,
+        window: int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep the keys and values of new tokens. Layers call this.
 
@@ -91,33 +114,85 @@ class KeyValueCache:
             layer: the layer that made them.
             keys: (b, h_kv, t, d_head).
             values: the same shape.
-            context_length: the most tokens that the layer takes, which is the room.
+            context_length: the most tokens that the layer takes.
+            window: the most tokens that one of them sees; ``None`` means all.
 
         Returns:
-            Keys and values of all tokens so far, (b, h_kv, length, d_head) each, as
-            views of the cache.
+            Keys and values of all tokens that a new one sees, in their order and the
+            new ones last: (b, h_kv, t_k, d_head) each, as views of the cache.
 
         Raises:
             RuntimeError: gradients are on.
-            ValueError: another layer's cache, no room for t more tokens, or another
-                batch size, dtype or device than in the first call.
+            ValueError: another layer's cache, no room for t more tokens, tokens that
+                the layer needs are forgotten, or another batch size, dtype or device
+                than in the first call.
         """
         learns = keys.requires_grad or values.requires_grad
         require(not learns, NO_GRADIENTS)
         past, t = self.length, keys.shape[2]
-        require(past + t <= context_length, ROOM, past=past, t=t, room=context_length)
+        stop = past + t
+        require(stop <= context_length, ROOM, past=past, t=t, room=context_length)
+        oldest = _oldest_seen(past, window)
         if past > 0:
             self._must_fit(layer, keys)
-        start, stop = past, past + t
-        if stop > self._keys.shape[2]:
-            self._keys = self._with_room(self._keys, keys, context_length)
-            self._values = self._with_room(self._values, values, context_length)
+            holds = self._oldest <= oldest
+            require(holds, FORGOTTEN, oldest=self._oldest, needed=oldest)
+        if stop - self._first > self._keys.shape[2]:
+            # All the room at once: growing by torch.cat would copy every earlier token
+            # in each step. With a window, what is still seen moves now and then.
+            room = context_length if window is None else stop - oldest + window // 4
+            self._move(oldest, room, like=keys)
         # A cache that outlives its model must not keep the model alive.
         self._layer = weakref.ref(layer)
-        self._keys[:, :, start:stop] = keys
-        self._values[:, :, start:stop] = values
-        self.length = stop
-        return self._keys[:, :, :stop], self._values[:, :, :stop]
+        new = slice(past - self._first, stop - self._first)
+        self._keys[:, :, new] = keys
+        self._values[:, :, new] = values
+        seen = slice(oldest - self._first, stop - self._first)
+        given = self._keys[:, :, seen], self._values[:, :, seen]
+        self.length, self._oldest = stop, _oldest_seen(stop, window)
+        if window is not None and self._keys.shape[2] > 2 * window:  # a long prompt
+            self._move(self._oldest, 2 * window, like=keys)
+        return given
+
+    def crop(self, length: int) -> None:
+        """Forget the tokens from position ``length`` on, as if they had not come.
+
+        For decoding that guesses several tokens and takes some of them back.
+
+        Args:
+            length: how many tokens to keep, at most those there.
+
+        Raises:
+            ValueError: ``length`` is no whole number up to the tokens there, or the
+                layer has a window and what the next token would see is forgotten.
+        """
+        whole = isinstance(length, int) and 0 <= length <= self.length
+        require(whole, CROP, given=length, there=self.length)
+        back = self.length - length
+        needed = max(0, self._oldest - back)  # by the token that would be next
+        require(needed == self._oldest, FORGOTTEN, oldest=self._oldest, needed=needed)
+        self.length = length
+        if length == 0:
+            self.clear()
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Let sequence i go on from what sequence ``rows[i]`` has seen: beam search.
+
+        Args:
+            rows: integers (b,), each the number of a sequence there. The new batch
+                may be larger or smaller: ``torch.zeros(4, dtype=torch.long)`` makes
+                four of the first.
+
+        Raises:
+            TypeError, ValueError: ``rows`` is no tensor of integers (b,).
+            IndexError: from PyTorch, if there is no such sequence.
+        """
+        validate.instance("rows", rows, torch.Tensor, "Pass torch.tensor([0, 0, 1]).")
+        whole = rows.dtype in (torch.int32, torch.int64) and rows.dim() == 1
+        require(whole, ROWS, dtype=rows.dtype, shape=tuple(rows.shape))
+        if self.length > 0:
+            self._keys = self._keys.index_select(0, rows)
+            self._values = self._values.index_select(0, rows)
 
     def _must_fit(self, layer: nn.Module, keys: torch.Tensor) -> None:
         owner = self.layer
@@ -127,21 +202,25 @@ class KeyValueCache:
         same = (keys.dtype, keys.device) == (self.dtype, self.device)
         require(same, SAME_KIND, cache=self, keys=keys)
 
-    def _with_room(
-        self, kept: torch.Tensor, new: torch.Tensor, context_length: int
-    ) -> torch.Tensor:
-        # All the room at once: growing by torch.cat would copy every earlier token in
-        # each step.
-        b, num_kv_heads, _, head_dim = new.shape
-        grown = new.new_empty(b, num_kv_heads, context_length, head_dim)
-        if self.length > 0:
-            grown[:, :, : self.length] = kept[:, :, : self.length]
-        return grown
+    def _move(self, oldest: int, room: int, like: torch.Tensor) -> None:
+        """Make new room, and take along what is kept from position ``oldest`` on."""
+        b, num_kv_heads, _, head_dim = like.shape
+        kept, count = self._kept(oldest), self.length - oldest
+        moved = [like.new_empty(b, num_kv_heads, room, head_dim) for _ in kept]
+        if count > 0:
+            for old, new in zip(kept, moved, strict=True):
+                new[:, :, :count] = old
+        (self._keys, self._values), self._first = moved, oldest
+
+    def _kept(self, oldest: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        start = (self._oldest if oldest is None else oldest) - self._first
+        kept = slice(start, self.length - self._first)
+        return self._keys[:, :, kept], self._values[:, :, kept]
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = slice(None), slice(None), slice(self.length)
-        keys, values = self._keys[kept].clone(), self._values[kept].clone()
-        return {"length": self.length, "_keys": keys, "_values": values}
+        keys, values = (part.clone() for part in self._kept())
+        places = {"length": self.length, "_first": self._oldest}
+        return places | {"_oldest": self._oldest, "_keys": keys, "_values": values}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.clear()
@@ -176,4 +255,8 @@ class KeyValueCache:
     @property
     def num_bytes(self) -> int:
         """Bytes of all keys and values kept, without the room still free."""
-        return 2 * self._keys[:, :, : self.length].numel() * self.dtype.itemsize
+        return sum(part.numel() for part in self._kept()) * self.dtype.itemsize
+
+
+def _oldest_seen(position: int, window: int | None) -> int:
+    return 0 if window is None else max(0, position + 1 - window)

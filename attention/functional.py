@@ -11,7 +11,10 @@ import torch
 
 
 def causal_mask(
-    t_q: int, t_k: int | None = None, device: torch.device | str | None = None
+    t_q: int,
+    t_k: int | None = None,
+    device: torch.device | str | None = None,
+    window: int | None = None,
 ) -> torch.Tensor:
     """Hide the future: every key that comes later than the query.
 
@@ -20,6 +23,8 @@ def causal_mask(
             after a cache.
         t_k: the number of keys; ``None`` means as many as queries.
         device: where to make the mask; ``None`` means PyTorch's default.
+        window: the most keys that a query sees, its own and those just before it
+            (Beltagy et al., 2020); ``None`` hides nothing of the past.
 
     Returns:
         Booleans (t_q, t_k), True where a score is hidden.
@@ -31,8 +36,9 @@ def causal_mask(
                 [False, False, False]])
     """
     t_k = t_q if t_k is None else t_k
-    hidden = torch.ones(t_q, t_k, dtype=torch.bool, device=device)
-    return hidden.triu(t_k - t_q + 1)
+    ones = torch.ones(t_q, t_k, dtype=torch.bool, device=device)
+    hidden = ones.triu(t_k - t_q + 1)
+    return hidden if window is None else hidden | ones.tril(t_k - t_q - window)
 
 
 def attention_weights(
@@ -108,3 +114,72 @@ def attend(
     """
     # (…, t_q, t_k) @ (…, t_k, d_out) -> (…, t_q, d_out)
     return attention_weights(queries, keys, hidden, scale) @ values
+
+
+def rotary_angles(
+    positions: torch.Tensor, d_head: int, theta: float = 10_000.0
+) -> torch.Tensor:
+    """Give the angles by which rotary positions turn queries and keys.
+
+    Su et al. (2021), section 3.2.2: at position p, pair i of a head's coordinates
+    turns by p · theta^(-2i / d_head).
+
+    Args:
+        positions: place of each token in its sequence, (…, t).
+        d_head: width of a head, even.
+        theta: base of the frequencies, ``rope_theta`` in a model's config.
+
+    Returns:
+        Angles in radians, (…, t, d_head / 2), float32, or float64 for positions in
+        float64.
+
+    Example:
+        >>> import torch
+        >>> from attention.functional import rotary_angles
+        >>> rotary_angles(torch.arange(3), d_head=4)
+        tensor([[0.0000, 0.0000],
+                [1.0000, 0.0100],
+                [2.0000, 0.0200]])
+    """
+    # Half precision cannot tell large positions apart.
+    exact = torch.promote_types(positions.dtype, torch.float32)
+    i = torch.arange(0, d_head, 2, dtype=exact, device=positions.device)
+    return positions[..., None] * theta ** (-i / d_head)
+
+
+def rotate(
+    x: torch.Tensor, angles: torch.Tensor, interleaved: bool = False
+) -> torch.Tensor:
+    """Turn each pair of coordinates of a query or key by its angle.
+
+    Su et al. (2021), equation 34. Turned like this, the score of a query and a key
+    depends on how far they are apart, and not on where they stand.
+
+    Args:
+        x: queries or keys (…, t, d_head), d_head even.
+        angles: what :func:`rotary_angles` gives, (t, d_head / 2), or with leading
+            dimensions that broadcast to those of ``x``.
+        interleaved: which coordinates make a pair. ``False``: i and i + d_head / 2,
+            the two halves, as in GPT-NeoX and in ``transformers``. ``True``: 2i and
+            2i + 1, as in the paper, GPT-J and Meta's own Llama checkpoints.
+
+    Returns:
+        The same shape and dtype as ``x``.
+
+    Raises:
+        RuntimeError: from PyTorch, if the shapes do not fit.
+
+    Example:
+        >>> import torch
+        >>> from attention.functional import rotary_angles, rotate
+        >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+        >>> rotate(x, rotary_angles(torch.arange(2), d_head=2))
+        tensor([[1.0000, 0.0000],
+                [0.5403, 0.8415]])
+    """
+    cos, sin = angles.cos(), angles.sin()
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, dim=-1)
+    turned = a * cos - b * sin, b * cos + a * sin  # (…, t, d_head / 2) each
+    if interleaved:
+        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+    return torch.cat(turned, dim=-1).to(x.dtype)

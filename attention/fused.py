@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.nn import functional as F
 
 from attention import validate
 from attention.cache import KeyValueCache
-from attention.functional import causal_mask
+from attention.functional import causal_mask, rotary_angles, rotate
 from attention.validate import Condition, require
 
 # Since 2.5 the kernel lets several query heads read one key head without a copy.
@@ -43,6 +44,45 @@ PADDING = Condition(
     "covers every key: the tokens of x, of memory in its place, or of the cache and "
     "then x.",
 )
+ALONE = Condition(
+    TypeError,
+    "this layer makes queries, keys and values from x itself, but a second tensor came "
+    "where cache belongs. Write layer(x), or layer(x, memory=other) to take keys and "
+    "values from another sequence.",
+)
+UNKNOWN = Condition(TypeError, "forward takes no argument {name!r}. {advice}")
+WINDOW = Condition(
+    ValueError,
+    "window={window} limits how far a token sees into the past, but with causal=False "
+    "it sees the future, too. Leave window out, or build the layer with causal=True.",
+)
+EVEN = Condition(
+    ValueError,
+    "rotary positions turn pairs of coordinates, so d_head = d_out / num_heads must be "
+    "even, but got {d_out} / {num_heads} = {d_head}. Choose other sizes, or leave "
+    "rope_theta out.",
+)
+BASE = Condition(
+    ValueError,
+    "rope_theta must be a positive number, but got {given!r}. Pass the rope_theta of "
+    "the model's config, such as 10000.0, or None for no rotary positions.",
+)
+OWN_POSITIONS = Condition(
+    ValueError,
+    "this layer has rotary positions, which count the tokens of one sequence, but "
+    "memory is another one. Build the layer for memory with rope_theta=None.",
+)
+
+# What users of nn.MultiheadAttention may look for, and what to write here.
+ELSEWHERE = {
+    "attn_mask": "A causal layer hides the future itself; other masks are "
+    "key_padding_mask in the call, and window where the layer is built.",
+    "is_causal": "Build the layer with causal=True, the default, or causal=False.",
+    "need_weights": "The kernel keeps no weights. attention.functional."
+    "attention_weights computes them.",
+}
+ELSEWHERE["average_attn_weights"] = ELSEWHERE["need_weights"]
+TAKEN = "Pass x, cache, memory and key_padding_mask."
 
 
 class FusedMultiHeadAttention(nn.Module):
@@ -64,7 +104,10 @@ class FusedMultiHeadAttention(nn.Module):
     steps: ``with sdpa_kernel(SDPBackend.MATH)``, both from ``torch.nn.attention``,
     around the forward and the backward pass.
 
-    There are no rotary positions: what tells places apart is added to ``x`` before.
+    With ``rope_theta`` the layer tells places apart by itself: it turns queries and
+    keys by their positions (Su et al., 2021). Without, what does so is added to ``x``
+    before. With ``window`` each token sees that many, itself and those just before it
+    (Beltagy et al., 2020); time, and the memory of a cache, then grow no further.
 
     Args:
         d_in: width of a token on the way in.
@@ -76,6 +119,14 @@ class FusedMultiHeadAttention(nn.Module):
         num_kv_heads: h_kv, the number of key and value heads, a divisor of
             ``num_heads``; ``None`` means as many as query heads.
         causal: ``False`` lets every token see all others, as an encoder does.
+        window: the most tokens that one sees, itself included; ``None`` means all.
+        rope_theta: base of the rotary frequencies, by its name in a model's config,
+            such as 10000.0; ``None`` means no rotary positions.
+        rope_interleaved: which coordinates turn together: ``False`` halves, as in
+            ``transformers``; ``True`` neighbors, as in :func:`functional.rotate
+            <attention.functional.rotate>`.
+        device: where the parameters are made, as in ``nn.Linear``.
+        dtype: their type, as in ``nn.Linear``.
 
     Attributes:
         W_query: ``nn.Linear(d_in, d_out)``, made first.
@@ -83,11 +134,13 @@ class FusedMultiHeadAttention(nn.Module):
         out_proj: ``nn.Linear(d_out, d_out)`` with bias, made last.
         d_out, num_heads, num_kv_heads, head_dim, context_length: integers.
         causal: whether the future is hidden.
+        window, rope_theta, rope_interleaved: as given.
 
     Raises:
         TypeError, ValueError: a size is no positive integer, ``num_heads`` does not
-            divide ``d_out``, ``num_kv_heads`` does not divide ``num_heads``, or
-            ``dropout`` is outside [0, 1).
+            divide ``d_out``, ``num_kv_heads`` does not divide ``num_heads``,
+            ``dropout`` is outside [0, 1), ``window`` is given with ``causal=False``,
+            or ``rope_theta`` is not positive or d_head is odd.
 
     Example:
         It loads the state dict of the listing, and gives the same result. Its own
@@ -113,6 +166,11 @@ class FusedMultiHeadAttention(nn.Module):
         qkv_bias: bool = False,
         num_kv_heads: int | None = None,
         causal: bool = True,
+        window: int | None = None,
+        rope_theta: float | None = None,
+        rope_interleaved: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if num_kv_heads is None:
@@ -122,18 +180,48 @@ class FusedMultiHeadAttention(nn.Module):
         validate.divisible(d_out=d_out, num_heads=num_heads)
         validate.divisible(num_heads=num_heads, num_kv_heads=num_kv_heads)
         validate.dropout_rate(dropout)
+        if window is not None:
+            validate.sizes(window=window)
+            require(causal, WINDOW, window=window)
         self.d_out = d_out
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
         self.head_dim = d_out // num_heads
         self.context_length = context_length
         self.causal = causal
+        self.window = window
+        self.rope_theta = rope_theta
+        self.rope_interleaved = rope_interleaved
+        if rope_theta is not None:
+            number = isinstance(rope_theta, Real) and rope_theta > 0
+            require(number, BASE, given=rope_theta)
+            sizes = {"d_out": d_out, "num_heads": num_heads, "d_head": self.head_dim}
+            require(self.head_dim % 2 == 0, EVEN, **sizes)
         d_kv = num_kv_heads * self.head_dim
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out)
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias, **made)
+        self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias, **made)
+        self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias, **made)
+        self.out_proj = nn.Linear(d_out, d_out, **made)
         self.dropout = nn.Dropout(dropout)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters again, in the order in which they were made."""
+        for projection in (self.W_query, self.W_key, self.W_value, self.out_proj):
+            projection.reset_parameters()
+
+    def extra_repr(self) -> str:
+        """Say what the projections do not show."""
+        told: dict[str, object] = {"num_heads": self.num_heads}
+        if self.num_kv_heads != self.num_heads:
+            told["num_kv_heads"] = self.num_kv_heads
+        told |= {"context_length": self.context_length, "causal": self.causal}
+        if self.window is not None:
+            told["window"] = self.window
+        if self.rope_theta is not None:
+            told["rope_theta"] = self.rope_theta
+            told["rope_interleaved"] = self.rope_interleaved
+        return ", ".join(f"{name}={value}" for name, value in told.items())
 
     if TYPE_CHECKING:
 
@@ -153,6 +241,7 @@ class FusedMultiHeadAttention(nn.Module):
         cache: KeyValueCache | None = None,
         memory: torch.Tensor | None = None,
         key_padding_mask: torch.Tensor | None = None,
+        **unknown: object,
     ) -> torch.Tensor:
         """Give each token a context vector that all heads have contributed to.
 
@@ -164,33 +253,90 @@ class FusedMultiHeadAttention(nn.Module):
             memory: token vectors (b, t_k, d_in) to take keys and values from instead
                 of ``x``: cross-attention. All of them are seen; nothing is masked.
             key_padding_mask: booleans (b, t_k), True where a key is padding that no
-                query may see, as in ``nn.MultiheadAttention``. A query that is left
-                with nothing to see gets zeros from every head (PyTorch 2.5 or later).
+                query may see, as in ``nn.MultiheadAttention``. With a cache it covers
+                all tokens so far. A query that is left with nothing to see gets zeros
+                from every head (PyTorch 2.5 or later).
+            **unknown: refused, with what to write instead of what
+                ``nn.MultiheadAttention`` takes.
 
         Returns:
             Context vectors (b, t_q, d_out).
 
         Raises:
             TypeError: ``x`` or ``memory`` is no floating-point tensor,
-                ``key_padding_mask`` no boolean one, or ``cache`` no
-                :class:`~attention.KeyValueCache`.
+                ``key_padding_mask`` no boolean one, ``cache`` no
+                :class:`~attention.KeyValueCache`, or there is another argument.
             ValueError: a tensor has another shape, no token, or too many; ``cache``
                 does not fit or has no room; both ``cache`` and ``memory`` are given,
-                or a ``cache`` to a layer with ``causal=False``.
+                a ``cache`` to a layer with ``causal=False``, or ``memory`` to one
+                with rotary positions.
             RuntimeError: ``cache`` is given while gradients are on.
         """
+        for name in unknown:
+            advice = ELSEWHERE.get(name, TAKEN)
+            require(False, UNKNOWN, name=name, advice=advice)
         validate.tokens(x, self.W_query.in_features, context_length=self.context_length)
         self._check_source(x, cache, memory)
         source = x if memory is None else memory
         queries = self._split(self.W_query(x), self.num_heads)  # (b, h, t_q, d_head)
         keys = self._split(self.W_key(source), self.num_kv_heads)
         values = self._split(self.W_value(source), self.num_kv_heads)
+        past = 0 if cache is None else cache.length
+        if self.rope_theta is not None:
+            places = torch.arange(past, past + x.shape[1], device=queries.device)
+            angles = rotary_angles(places, self.head_dim, self.rope_theta)
+            queries = rotate(queries, angles, self.rope_interleaved)
+            keys = rotate(keys, angles, self.rope_interleaved)
         if cache is not None:
             # (b, h_kv, t, d_head) -> (b, h_kv, t_k, d_head)
-            keys, values = cache.append(self, keys, values, self.context_length)
+            keys, values = cache.append(
+                self, keys, values, self.context_length, self.window
+            )
+        if key_padding_mask is not None:
+            length = past + source.shape[1]
+            _check_padding(key_padding_mask, (len(x), length))
+            # A cache with a window has forgotten what no query sees.
+            key_padding_mask = key_padding_mask[:, length - keys.shape[2] :]
+        context = self._attend(queries, keys, values, memory is None, key_padding_mask)
+        # (b, h, t_q, d_head) -> (b, t_q, h, d_head) -> (b, t_q, d_out)
+        joined = context.transpose(1, 2).reshape(*x.shape[:2], self.d_out)
+        mixed: torch.Tensor = self.out_proj(joined)
+        return mixed
 
-        causal = self.causal and memory is None
-        options = _what_is_seen(queries, keys, causal, key_padding_mask)
+    def _attend(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        itself: bool,
+        padding: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """Give (b, h, t_q, d_head), from queries that are the last of the keys."""
+        t_q, t_k = queries.shape[2], keys.shape[2]
+        causal, window = self.causal and itself, self.window
+        if not causal or window is None or t_k <= window:
+            return self._kernel(queries, keys, values, causal, None, padding)
+        # Under a mask the kernel computes what is hidden, too. In chunks, it is given
+        # only the keys that some query of the chunk sees.
+        past, parts = t_k - t_q, []
+        for start in range(0, t_q, window):
+            stop = min(start + window, t_q)
+            seen = slice(max(0, past + start + 1 - window), past + stop)
+            hidden = None if padding is None else padding[:, seen]
+            part = queries[:, :, start:stop], keys[:, :, seen], values[:, :, seen]
+            parts.append(self._kernel(*part, causal, window, hidden))
+        return torch.cat(parts, dim=2)
+
+    def _kernel(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        causal: bool,
+        window: int | None,
+        padding: torch.Tensor | None,
+    ) -> torch.Tensor:
+        options = _what_is_seen(queries, keys, causal, window, padding)
         if self.num_kv_heads != self.num_heads and SHARES_HEADS:
             options["enable_gqa"] = True
         elif self.num_kv_heads != self.num_heads:
@@ -198,13 +344,9 @@ class FusedMultiHeadAttention(nn.Module):
             keys = keys.repeat_interleave(group, dim=1)  # (b, h, t_k, d_head)
             values = values.repeat_interleave(group, dim=1)
         dropout = self.dropout.p if self.training else 0.0
-        context = F.scaled_dot_product_attention(
+        return F.scaled_dot_product_attention(
             queries, keys, values, dropout_p=dropout, **options
         )  # (b, h, t_q, d_head)
-        # (b, h, t_q, d_head) -> (b, t_q, h, d_head) -> (b, t_q, d_out)
-        joined = context.transpose(1, 2).reshape(*x.shape[:2], self.d_out)
-        mixed: torch.Tensor = self.out_proj(joined)
-        return mixed
 
     def _check_source(
         self,
@@ -213,6 +355,7 @@ class FusedMultiHeadAttention(nn.Module):
         memory: torch.Tensor | None,
     ) -> None:
         if cache is not None:
+            require(not isinstance(cache, torch.Tensor), ALONE)
             advice = "Pass cache=KeyValueCache(), one for each layer."
             validate.instance("cache", cache, KeyValueCache, advice)
             require(memory is None, ONE_SOURCE)
@@ -220,6 +363,7 @@ class FusedMultiHeadAttention(nn.Module):
         if memory is not None:
             advice = "Pass token vectors (b, t_k, d_in)."
             validate.instance("memory", memory, torch.Tensor, advice)
+            require(self.rope_theta is None, OWN_POSITIONS)
             validate.floats("memory", memory, "Convert it with memory.float().")
             d_in, shape = self.W_key.in_features, tuple(memory.shape)
             fits = len(shape) == 3 and (shape[0], shape[2]) == (len(x), d_in)
@@ -244,23 +388,23 @@ def _what_is_seen(
     queries: torch.Tensor,
     keys: torch.Tensor,
     causal: bool,
-    key_padding_mask: torch.Tensor | None,
+    window: int | None,
+    padding: torch.Tensor | None,
 ) -> dict[str, Any]:
     """Say to ``scaled_dot_product_attention`` what each query may see.
 
     In its masks True means seen, the opposite of ours.
     """
-    b, t_q, t_k = queries.shape[0], queries.shape[2], keys.shape[2]
-    if key_padding_mask is None and causal and t_q == t_k:
+    t_q, t_k = queries.shape[2], keys.shape[2]
+    if padding is None and window is None and causal and t_q == t_k:
         return {"is_causal": True}
     seen = None
     if causal and t_q > 1:  # a single token after a cache is the newest: it sees all
         # is_causal would align query 0 with key 0, but after a cache query 0 is at
         # position t_k - t_q.
-        seen = ~causal_mask(t_q, t_k, queries.device)
-    if key_padding_mask is not None:
-        _check_padding(key_padding_mask, (b, t_k))
-        real = ~key_padding_mask[:, None, None]  # (b, 1, 1, t_k)
+        seen = ~causal_mask(t_q, t_k, queries.device, window)
+    if padding is not None:
+        real = ~padding[:, None, None]  # (b, 1, 1, t_k)
         seen = real if seen is None else seen & real
     return {"attn_mask": seen}
 

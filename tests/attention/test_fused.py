@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import re
 
 import pytest
@@ -169,6 +170,7 @@ def continue_in_double(layer):
 LAYER = FusedMultiHeadAttention(3, 4, 5, 0.0, 2)
 OTHER = FusedMultiHeadAttention(3, 4, 5, 0.0, 2)
 ENCODER = FusedMultiHeadAttention(3, 4, 5, 0.0, 2, causal=False)
+SHORT = FusedMultiHeadAttention(3, 4, 5, 0.0, 2, window=2)
 X, BOOLEANS = torch.randn(2, 1, 3), torch.ones(2, 5).bool()
 REFUSED = {
     "batch": (
@@ -245,6 +247,96 @@ REFUSED = {
         lambda: ENCODER(X, memory=torch.randn(2, 4, 3), key_padding_mask=BOOLEANS),
         ValueError,
         ["(2, 4)", "(2, 5)"],
+    ),
+    "three tensors": (
+        lambda: LAYER(X, X, X),
+        TypeError,
+        ["a second tensor", "Write layer(x), or layer(x, memory=other)"],
+    ),
+    "attn_mask": (
+        lambda: LAYER(X, attn_mask=BOOLEANS),
+        TypeError,
+        ["no argument 'attn_mask'", "key_padding_mask in the call", "window"],
+    ),
+    "is_causal": (
+        lambda: LAYER(X, is_causal=True),
+        TypeError,
+        ["no argument 'is_causal'", "with causal=True"],
+    ),
+    "need_weights": (
+        lambda: LAYER(X, need_weights=False),
+        TypeError,
+        ["no argument 'need_weights'", "attention.functional.attention_weights"],
+    ),
+    "average_attn_weights": (
+        lambda: LAYER(X, average_attn_weights=False),
+        TypeError,
+        ["'average_attn_weights'", "attention.functional.attention_weights"],
+    ),
+    "an argument of nobody": (
+        lambda: LAYER(X, past=None),
+        TypeError,
+        ["no argument 'past'", "x, cache, memory and key_padding_mask"],
+    ),
+    "a window for an encoder": (
+        lambda: FusedMultiHeadAttention(3, 4, 5, 0.0, 2, causal=False, window=2),
+        ValueError,
+        ["window=2", "causal=False", "causal=True"],
+    ),
+    "odd heads to turn": (
+        lambda: FusedMultiHeadAttention(3, 6, 5, 0.0, 2, rope_theta=1e4),
+        ValueError,
+        ["must be even", "6 / 2 = 3"],
+    ),
+    "theta": (
+        lambda: FusedMultiHeadAttention(3, 4, 5, 0.0, 2, rope_theta=0),
+        ValueError,
+        ["rope_theta must be a positive number", "got 0", "10000.0"],
+    ),
+    "theta is no number": (
+        lambda: FusedMultiHeadAttention(3, 4, 5, 0.0, 2, rope_theta="1e4"),
+        ValueError,
+        ["rope_theta must be a positive number", "got '1e4'"],
+    ),
+    "memory for rotary positions": (
+        lambda: FusedMultiHeadAttention(3, 4, 5, 0.0, 2, rope_theta=1e4)(X, memory=X),
+        ValueError,
+        ["memory is another one", "rope_theta=None"],
+    ),
+    "cropped to more": (
+        lambda: filled(LAYER).crop(3),
+        ValueError,
+        ["from 0 to the 2 tokens", "got 3", "cache.length - 1"],
+    ),
+    "cropped to no number": (
+        lambda: filled(LAYER).crop(None),
+        ValueError,
+        ["from 0 to the 2 tokens", "got None"],
+    ),
+    "cropped to what is forgotten": (
+        lambda: filled(SHORT).crop(1),
+        ValueError,
+        ["from position 1 on", "position 0 is needed", "all tokens again"],
+    ),
+    "a cache that forgot too much": (
+        lambda: LAYER(X, cache=pickle.loads(pickle.dumps(filled(SHORT)))),
+        ValueError,
+        ["from position 1 on", "position 0 is needed"],
+    ),
+    "rows of numbers": (
+        lambda: filled(LAYER).reorder(torch.ones(2)),
+        ValueError,
+        ["rows must hold integers", "torch.float32", "(2,)"],
+    ),
+    "rows in two dimensions": (
+        lambda: filled(LAYER).reorder(torch.ones(2, 1, dtype=torch.int64)),
+        ValueError,
+        ["rows must hold integers", "(2, 1)"],
+    ),
+    "rows are no tensor": (
+        lambda: filled(LAYER).reorder([0, 0]),
+        TypeError,
+        ["rows must be a Tensor", "got list"],
     ),
     "kv heads": (
         lambda: FusedMultiHeadAttention(3, 12, 5, 0.0, 6, num_kv_heads=4),
