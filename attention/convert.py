@@ -19,14 +19,15 @@ separate(...) q_proj, k_proj, v_proj, or other names         o_proj
 wrapper(h)    heads.i.W_query and so on, (d_head, d_in) each none
 ============= ============================================== ===============
 
-No layer of this package has rotary positions. Weights that show them are refused.
+Weights that show rotary positions are refused, unless you say that the layer which is
+to take them turns its queries and keys, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -225,11 +226,17 @@ ZERO = Condition(
     "{names} must be zero to be dropped, but the largest entry is {largest:.3g}, which "
     "is not zero. Build the layer with qkv_bias=True and leave qkv_bias out here.",
 )
-NO_ROTARY = Condition(
+ROTARY = Condition(
     ValueError,
     "these weights belong to rotary positions ({traces}): their layer rotates queries "
-    "and keys before the scores. No layer of this package has rotary positions, so it "
-    "would compute something else. Keep the layer that they come from.",
+    "and keys before the scores, and one without would compute something else. Load "
+    "them into FusedMultiHeadAttention(..., rope_theta=...), with the base of the "
+    "model's config, and pass rotary=True here.",
+)
+SCALED = Condition(
+    ValueError,
+    "these weights belong to rotary positions of another kind ({traces}), but our layer"
+    " turns all coordinates, by rope_theta alone. Keep the layer that they come from.",
 )
 
 
@@ -242,11 +249,13 @@ def to_ours(
     context_length: int | None = None,
     qkv_bias: bool | None = None,
     prefix: str = "",
+    rotary: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Convert the weights of another layout into ours.
 
     A state dict of today's libraries holds no trace of rotary positions, their layers
-    do: pass the model or the layer itself, and such weights are refused.
+    do: pass the model or the layer itself, and such weights are refused, or with
+    ``rotary`` those that are rotated in another way.
 
     Args:
         state: a state dict, or a module that has one.
@@ -255,6 +264,8 @@ def to_ours(
             ``None`` for the classes of this package, which do without one.
         qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
         prefix: what the names of this layer start with; other names are ignored.
+        rotary: ``True`` says that the layer that takes the weights has
+            ``rope_theta``, as the one that they come from.
 
     Returns:
         A state dict in our layout, with copies of the weights. Where the output
@@ -263,7 +274,8 @@ def to_ours(
     Raises:
         KeyError: a name is missing, or there is one that our layer has no place for.
         TypeError, ValueError: a weight is no tensor or has the wrong shape, a bias
-            that should be dropped is not zero, or the layer has rotary positions.
+            that should be dropped is not zero, or the layer has rotary positions that
+            ours would not have.
 
     Example:
         >>> import torch
@@ -275,11 +287,12 @@ def to_ours(
     """
     traces = []
     if isinstance(state, nn.Module):
-        traces = _rotary_parts(state)
+        traces, others = _rotary_parts(state), _scaled_parts(state)
+        require(not others, SCALED, traces=", ".join(others))
         state = state.state_dict()
     require(isinstance(state, Mapping), STATE_DICT, state=state)
     traces += [name for name in state if _sounds_rotary(name)]
-    require(not traces, NO_ROTARY, traces=", ".join(traces))
+    require(rotary or not traces, ROTARY, traces=", ".join(traces))
     parts = _read(layout, state, prefix)
     if qkv_bias is False and parts.bias is not None:
         largest = parts.bias.abs().max().item()
@@ -583,15 +596,36 @@ def _change_kv_heads(
 
 def _rotary_parts(model: nn.Module) -> list[str]:
     """Name what shows that a model rotates its queries and keys."""
-    found = []
-    for name, part in model.named_modules():
-        if _sounds_rotary(type(part).__name__):
-            found.append(f"{name or 'it'} is a {type(part).__name__}")
-        settings = getattr(part, "config", None)
-        for key, value in getattr(settings, "__dict__", {}).items():
-            if _sounds_rotary(key) and value:
-                found.append(f"config.{key}")
+    found = [
+        f"{name or 'it'} is a {type(part).__name__}"
+        for name, part in model.named_modules()
+        if _sounds_rotary(type(part).__name__)
+    ]
+    found += [f"config.{k}" for k, v in _settings(model) if v and _sounds_rotary(k)]
     return list(dict.fromkeys(found))
+
+
+# What a config says of rotary positions where they are those of one base alone.
+PLAIN = {
+    "rope_type": "default", "rope_scaling": None,
+    "partial_rotary_factor": 1.0, "rotary_pct": 1.0,
+}  # fmt: skip
+
+
+def _scaled_parts(model: nn.Module) -> list[str]:
+    """Name what shows scaled frequencies, or that only a part of a head is turned."""
+    settings = [(k, v) for k, v in _settings(model) if k in PLAIN and v is not None]
+    found = [f"config.{k} = {v!r}" for k, v in settings if v != PLAIN[k]]
+    return list(dict.fromkeys(found))
+
+
+def _settings(model: nn.Module) -> Iterable[tuple[str, Any]]:
+    for part in model.modules():
+        config = getattr(part, "config", None)
+        for key, value in getattr(config, "__dict__", {}).items():
+            yield key, value
+            if _sounds_rotary(key) and isinstance(value, Mapping):
+                yield from value.items()
 
 
 def _sounds_rotary(name: str) -> bool:

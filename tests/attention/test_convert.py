@@ -4,6 +4,8 @@ Each layout is written down twice here, independent of the package: how it store
 layer, and how a layer computes from it.
 """
 
+import types
+
 import pytest
 import torch
 from torch import nn
@@ -297,6 +299,13 @@ def test_combined_and_separate_layers_keep_grouped_heads(bias):
     assert convert.from_ours(layer, convert.combined())["qkv.weight"].shape == (20, 5)
 
 
+def test_rotary_weights_are_taken_by_those_who_say_that_they_turn_them():
+    layer = rotary_layer({"rope_theta": 1e4, "rope_type": "default"})
+    ours = convert.to_ours(layer, convert.separate(), rotary=True)
+    assert torch.equal(ours["W_key.weight"], layer["k_proj"].weight)
+    assert torch.equal(ours["W_value.bias"], layer["v_proj"].bias)
+
+
 def test_more_than_ten_heads_keep_their_order():
     wrapper = MultiHeadAttentionWrapper(3, 2, CONTEXT, 0.0, 12)
     state = convert.to_ours(wrapper, convert.wrapper(12))
@@ -370,6 +379,14 @@ def write(state, layout):
     return lambda: convert.from_ours(state, layout)
 
 
+def rotary_layer(parameters):
+    """A layer with a config like those of ``transformers``."""
+    names = ("q_proj", "k_proj", "v_proj", "o_proj")
+    layer = nn.ModuleDict({name: nn.Linear(8, 8) for name in names})
+    layer.config = types.SimpleNamespace(rope_parameters=parameters, rope_scaling=None)
+    return layer
+
+
 HEADS = convert.combined(num_heads=3)
 REFUSED = [
     (read(without(TORCH, "in_proj_weight"), convert.TORCH), KeyError,
@@ -419,7 +436,15 @@ REFUSED = [
     (read(SEPARATE | {"q_norm.weight": torch.ones(8)}, convert.separate()), KeyError,
      ["Unknown: q_norm.weight"]),
     (read(SEPARATE | {"rotary_emb.inv_freq": torch.ones(2)}, convert.separate()),
-     ValueError, ["rotary positions", "rotary_emb.inv_freq"]),
+     ValueError, ["rotary positions", "rotary_emb.inv_freq", "rotary=True"]),
+    (read(rotary_layer({"rope_theta": 1e4, "rope_type": "linear"}),
+          convert.separate(), rotary=True), ValueError,
+     ["of another kind", "config.rope_type = 'linear'", "rope_theta alone"]),
+    (read(rotary_layer({"partial_rotary_factor": 0.25}), convert.separate()),
+     ValueError, ["of another kind", "partial_rotary_factor = 0.25"]),
+    (read(rotary_layer({"rope_theta": 1e4, "rope_type": "default"}),
+          convert.separate()), ValueError,
+     ["config.rope_parameters", "rope_theta=...", "rotary=True"]),
     (read(without(WRAPPER, "heads.0.W_query.weight"), convert.wrapper(2)), KeyError,
      ["Missing: heads.0.W_query.weight"]),
     (read(shaped(WRAPPER, "heads.1.W_key.weight", 3, 3), convert.wrapper(2)),

@@ -14,7 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from attention import FusedMultiHeadAttention, MultiHeadAttention, convert
+from attention import (
+    FusedMultiHeadAttention,
+    KeyValueCache,
+    MultiHeadAttention,
+    convert,
+)
+from attention.functional import rotary_angles, rotate
 
 pytestmark = [pytest.mark.package, pytest.mark.filterwarnings("ignore")]
 
@@ -49,12 +55,12 @@ timm = needs("timm")
 class Swapped(nn.Module):
     """Calls our layer with the first argument alone, and gives a tuple as they do."""
 
-    def __init__(self, layer):
+    def __init__(self, layer, **options):
         super().__init__()
-        self.layer = layer
+        self.layer, self.options = layer, options
 
     def forward(self, hidden_states, *arguments, **named):
-        return self.layer(hidden_states), None
+        return self.layer(hidden_states, **self.options), None
 
 
 def spread(model):
@@ -150,19 +156,88 @@ def test_an_attention_of_bert_and_ours_agree_with_and_without_padding(padded):
     assert not torch.allclose(ours_for(model, "BertModel", 0)(x), expected)
 
 
+def llama(**options):
+    """Build a model with rotary positions, grouped heads, and maybe a window."""
+    import transformers
+
+    name = "Mistral" if "sliding_window" in options else "Llama"
+    config = getattr(transformers, f"{name}Config")(
+        **SMALL, **options, vocab_size=50, num_key_value_heads=2,
+        attn_implementation="eager",
+    )  # fmt: skip
+    return spread(getattr(transformers, f"{name}Model")(config))
+
+
 @transformers
 @pytest.mark.parametrize("part", ["model", "layer"])
 def test_rotary_positions_are_refused_in_words(part):
-    from transformers import LlamaConfig, LlamaModel
-
-    config = LlamaConfig(**SMALL, vocab_size=50, num_key_value_heads=2)
-    model = LlamaModel(config)
+    model = llama()
     prefix = "layers.0.self_attn." if part == "model" else ""
     given = model if part == "model" else model.layers[0].self_attn
     with pytest.raises(ValueError, match="rotary positions") as caught:
         convert.to_ours(given, convert.separate(), prefix=prefix)
     assert "rope" in str(caught.value).lower()
-    assert "No layer of this package has rotary positions" in str(caught.value)
+    assert "rotary=True" in str(caught.value)
+
+
+@transformers
+def test_scaled_rotary_positions_are_refused_whatever_is_said():
+    scaled = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
+    model = llama(rope_parameters=scaled)
+    options = {"prefix": "layers.0.self_attn.", "rotary": True}
+    with pytest.raises(ValueError, match="of another kind"):
+        convert.to_ours(model, convert.separate(), **options)
+
+
+@transformers
+@pytest.mark.parametrize("theta", [100.0, 1e4])
+@torch.no_grad()
+def test_our_rotary_positions_are_those_of_llama(theta):
+    from transformers.models.llama import modeling_llama
+
+    model = llama(rope_parameters={"rope_type": "default", "rope_theta": theta})
+    queries, keys = torch.randn(2, 2, HEADS, CONTEXT, WIDTH // HEADS)
+    places = torch.arange(CONTEXT)
+    turned = modeling_llama.apply_rotary_pos_emb(
+        queries, keys, *model.rotary_emb(queries, places[None])
+    )
+    angles = rotary_angles(places, WIDTH // HEADS, theta)
+    for ours, theirs in zip((queries, keys), turned, strict=True):
+        torch.testing.assert_close(rotate(ours, angles), theirs, **CLOSE)
+
+
+@transformers
+@pytest.mark.parametrize("window", [None, 5])
+@torch.no_grad()
+def test_a_llama_and_a_mistral_with_our_layers_decode_the_same(window):
+    rope = {"rope_type": "default", "rope_theta": 100.0}
+    windowed = {} if window is None else {"sliding_window": window}
+    model = llama(rope_parameters=rope, **windowed)
+    for parameter in model.parameters():  # wider ones make weights of 0 and 1
+        parameter.mul_(0.5)
+    ids = torch.randint(50, (2, CONTEXT))
+    expected = model(ids, use_cache=False).last_hidden_state
+    caches = []
+    for i, block in enumerate(model.layers):
+        prefix = f"layers.{i}.self_attn."
+        layout = convert.separate()
+        state = convert.to_ours(model, layout, prefix=prefix, rotary=True)
+        layer = FusedMultiHeadAttention(
+            WIDTH, WIDTH, CONTEXT, 0.0, HEADS, num_kv_heads=2, window=window,
+            rope_theta=100.0,
+        )  # fmt: skip
+        layer.load_state_dict(state)
+        caches.append(KeyValueCache())
+        block.self_attn = Swapped(layer.eval(), cache=caches[-1])
+    steps = [
+        model(part, use_cache=False).last_hidden_state
+        for part in ids.split([9, 1, 4, *[1] * (CONTEXT - 14)], dim=1)
+    ]
+    torch.testing.assert_close(torch.cat(steps, dim=1), expected, **CLOSE)
+    kept = {cache.num_bytes for cache in caches}
+    assert kept == {
+        2 * 2 * WIDTH // 2 * 4 * (CONTEXT if window is None else window - 1)
+    }
 
 
 @transformers
