@@ -78,6 +78,9 @@ def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
 def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
     """Leave on each rank only its share of the heads, in place.
 
+    Padding, ``memory``, windows, rotary positions and caches work as before, and each
+    rank's cache holds its own heads.
+
     Afterwards ``num_heads``, ``num_kv_heads`` and ``d_out`` count what this rank
     computes, and the parameters are ``DTensor``: each rank keeps its part, and
     ``parameter.full_tensor()`` collects the whole. Every rank must pass the same
@@ -127,8 +130,10 @@ def _replicated(mesh: DeviceMesh) -> Callable[..., tuple[Any, Any]]:
     # Queries, keys and values read the same tokens. Marked as replicated before they
     # branch, their gradients are added on each rank first, and summed over the ranks
     # once; each projection by itself would ask for a sum of its own.
+    # A padding mask, which meets the heads of this rank alone, stays a plain tensor.
     def mark(tokens: Any) -> Any:
-        if isinstance(tokens, torch.Tensor) and not isinstance(tokens, DTensor):
+        projected = isinstance(tokens, torch.Tensor) and tokens.is_floating_point()
+        if projected and not isinstance(tokens, DTensor):
             return DTensor.from_local(tokens, mesh, [Replicate()], run_check=False)
         return tokens
 

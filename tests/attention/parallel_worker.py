@@ -27,7 +27,15 @@ LAYERS = {
     "grouped": lambda: FusedMultiHeadAttention(
         D_IN, D_OUT, 16, 0.0, HEADS, qkv_bias=True, num_kv_heads=4
     ),
+    "windowed": lambda: FusedMultiHeadAttention(
+        D_IN, D_OUT, 16, 0.0, HEADS, num_kv_heads=4, window=3, rope_theta=100.0
+    ),
+    "encoder": lambda: FusedMultiHeadAttention(
+        D_IN, D_OUT, 16, 0.0, HEADS, qkv_bias=True, causal=False
+    ),
 }
+PADDING = torch.zeros(2, TOKENS, dtype=torch.bool)
+PADDING[0, :3] = PADDING[1, 7:] = True
 
 
 def whole(tensor):
@@ -73,12 +81,29 @@ def compare(make_layer, mesh):
     seen["size of gradients"] = min(after[n].grad.abs().max().item() for n in names)
     seen["size of step"] = min(difference(after[n], before[n]) for n in names)
     if isinstance(split, FusedMultiHeadAttention):
-        cache = KeyValueCache()
-        with torch.no_grad():
-            steps = [split(token, cache=cache) for token in x.split(1, dim=1)]
-            seen["cached"] = difference(torch.cat(steps, dim=1), alone(x))
-        seen["cached bytes"] = cache.num_bytes
+        seen |= called_in_other_ways(alone, split, x)
     return seen
+
+
+@torch.no_grad()
+def called_in_other_ways(alone, split, x):
+    """Measure the difference with padding, with a memory, with a cache, with both."""
+    padding = {"key_padding_mask": PADDING}
+    seen = {"padded": difference(split(x, **padding), alone(x, **padding))}
+    # What a mask of no effect would leave of the bound.
+    seen["size of padding"] = difference(alone(x, **padding), alone(x))
+    if not alone.causal:
+        memory = padding | {"memory": x.flip(1)}
+        other, same = split(x, **memory), alone(x, **memory)
+        return seen | {"memory": difference(other, same)}
+    for name, hidden in (("cached", None), ("cached and padded", PADDING)):
+        cache, steps = KeyValueCache(), []
+        for i, token in enumerate(x.split(1, dim=1)):
+            part = None if hidden is None else hidden[:, : i + 1]
+            steps.append(split(token, cache=cache, key_padding_mask=part))
+        whole = alone(x, key_padding_mask=hidden)
+        seen[name] = difference(torch.cat(steps, dim=1), whole)
+    return seen | {"cached bytes": cache.num_bytes}
 
 
 def collectives(make_layer, mesh, tokens):

@@ -53,7 +53,9 @@ def reports(request, tmp_path_factory):
     return [json.loads((folder / f"{i}.json").read_text()) for i in range(ranks)]
 
 
-@pytest.mark.parametrize("layer", ["listing", "fused", "grouped"])
+@pytest.mark.parametrize(
+    "layer", ["listing", "fused", "grouped", "windowed", "encoder"]
+)
 def test_split_heads_equal_one_process(reports, layer):
     for report in reports:
         seen = report[layer]
@@ -67,17 +69,31 @@ def test_split_heads_equal_one_process(reports, layer):
 def test_ranks_talk_once_forward_and_once_backward(reports):
     """Queries, keys and values share one sum of their input's gradient."""
     for report in reports:
-        assert len(report["collectives"]) == 9  # three layers, three lengths
+        assert len(report["collectives"]) == 15  # five layers, three lengths
         assert all(counts == [1, 1] for counts in report["collectives"])
 
 
-@pytest.mark.parametrize("layer", ["fused", "grouped"])
+# Tokens and key heads that a cache keeps after 10 tokens; of a window of 3, two tokens.
+CACHED = {"fused": (10, 8), "grouped": (10, 4), "windowed": (2, 4)}
+
+
+@pytest.mark.parametrize("layer", CACHED)
 def test_split_heads_decode_with_a_cache(reports, layer):
-    heads = {"fused": 8, "grouped": 4}[layer] // len(reports)
+    tokens, heads = CACHED[layer]
     for report in reports:
         assert report[layer]["cached"] < 1e-6
-        # Keys and values of 2 sequences, 10 tokens, heads 4 wide, 4 bytes a number.
-        assert report[layer]["cached bytes"] == 2 * 2 * 10 * heads * 4 * 4
+        # Keys and values of 2 sequences, heads 4 wide, 4 bytes a number.
+        share = heads // len(reports)
+        assert report[layer]["cached bytes"] == 2 * 2 * tokens * share * 4 * 4
+
+
+@pytest.mark.parametrize("layer", [*CACHED, "encoder"])
+def test_split_heads_see_no_padding(reports, layer):
+    for report in reports:
+        seen = report[layer]
+        ways = ["memory"] if layer == "encoder" else ["cached and padded"]
+        assert all(seen[way] < 1e-6 for way in ["padded", *ways]), seen
+        assert seen["size of padding"] > 1e-2
 
 
 @pytest.mark.parametrize(
