@@ -1,8 +1,9 @@
-"""What our classes with a causal mask have beyond ``nn.Module``: a mask that is right.
+"""What the listings' classes have beyond ``nn.Module``: they can start from nothing.
 
-The mask is a buffer, as in the chapter, so it is saved and loaded and follows the
-weights. Memory that nobody has filled would hide nothing, or the past. So a mask that
-a checkpoint lacks, or that comes empty from the meta device, is written anew.
+A layer from the meta device gets memory that nobody has filled. ``reset_parameters``
+fills what no ``nn.Linear`` fills: plain parameters, and the mask. The mask is a buffer,
+as in the chapter, so it is saved and loaded and follows the weights; one that a
+checkpoint lacks, or that comes empty from the meta device, is written anew.
 """
 
 from __future__ import annotations
@@ -44,3 +45,12 @@ class CausalModule(nn.Module):
             ones = torch.ones(self.mask.shape, dtype=weight.dtype, device=weight.device)
             state_dict[prefix + "mask"] = ones.triu(1)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class DrawnModule(nn.Module):
+    """An ``nn.Module`` whose own parameters come from ``torch.rand``."""
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters again, in the order in which they were made."""
+        for parameter in self.parameters(recurse=False):
+            nn.init.uniform_(parameter)  # over [0, 1), the numbers of torch.rand

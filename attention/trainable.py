@@ -6,10 +6,11 @@ import torch
 from torch import nn
 
 from attention import validate
+from attention.base import DrawnModule
 from attention.types import Call
 
 
-class SelfAttention_v1(nn.Module):
+class SelfAttention_v1(DrawnModule):
     """Scaled dot-product self-attention with plain parameters.
 
     Section 3.4.2; Vaswani et al. (2017), equation 1: softmax(Q Kᵀ / √d_k) V.

@@ -96,6 +96,33 @@ def meta_device(name):
     same(empty(x), layer(x), 0)
 
 
+@feature("meta device, to_empty, reset_parameters")
+def started_anew(name):
+    with torch.device("meta"):
+        layer = build(name, context_length=CONTEXT, bias=True)
+    layer.to_empty(device="cpu")
+    for parameter in layer.parameters():  # whatever the memory held
+        torch.nn.init.constant_(parameter, torch.nan)
+    for part in layer.modules():
+        if hasattr(part, "reset_parameters"):
+            part.reset_parameters()
+    _, x = layer_and_input(name)
+    assert layer(x).isfinite().all()
+    if name in CAUSAL:
+        same(layer(x[:, :3]), layer(x)[:, :3])
+
+
+@feature("quantize_dynamic, int8")
+def quantized(name):
+    from torch.ao.quantization import quantize_dynamic
+
+    layer, x = layer_and_input(name)
+    smaller = quantize_dynamic(layer, {torch.nn.Linear}, dtype=torch.qint8)
+    apart = (smaller(x) - layer(x)).abs().max() / layer(x).abs().max()
+    assert apart < 0.1
+    return "" if apart > 0 else "no"  # its parameters are those of no nn.Linear
+
+
 @feature("bfloat16, float16")
 def half_precisions(name):
     exact, x = layer_and_input(name)
@@ -233,6 +260,20 @@ def data_parallel(name):
 @feature("FSDP, fully_shard")
 def sharded(name):
     return in_two_processes()["fsdp"][name]
+
+
+@feature("distributed checkpoint (DCP), after fully_shard")
+def distributed_checkpoint(name):
+    return in_two_processes()["dcp"][name]
+
+
+# What takes seconds: a test of its own, in another tier.
+COSTLY = (
+    "ONNX",
+    "DistributedDataParallel",
+    "FSDP, fully_shard",
+    "distributed checkpoint (DCP), after fully_shard",
+)
 
 
 def missing(title):

@@ -37,11 +37,30 @@ def test_the_table_has_a_cell_for_every_feature_of_every_layer():
     )
 
 
-@pytest.mark.parametrize(
-    ("title", "name"), [c for c in SHOWN if c[0] in features.FEATURES]
-)
+def cells(costly):
+    known = [c for c in SHOWN if c[0] in features.FEATURES]
+    chosen = [c for c in known if (c[0] in features.COSTLY) == costly]
+    return pytest.mark.parametrize(("title", "name"), chosen)
+
+
+@cells(costly=False)
 def test_the_cell_says_what_comes_out(title, name):
+    hold(title, name)
+
+
+@cells(costly=True)
+def test_the_costly_cell_says_what_comes_out(title, name):
+    hold(title, name)
+
+
+def hold(title, name):
+    # Beside PyTorch alone, as with other versions of it, some packages are not there.
+    # The whole environment has them all: tests/book/test_api.py.
     absent = features.missing(title)
     if absent:
         pytest.skip(f"{title} was not tried: {' and '.join(absent)} not installed")
     assert features.cell(title, name) == SHOWN[title, name]
+
+
+def test_costly_features_are_features():
+    assert set(features.COSTLY) < set(features.FEATURES)

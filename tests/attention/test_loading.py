@@ -14,7 +14,7 @@ from attention import (
     convert,
 )
 from tests.attention import public
-from tests.attention.public import CAUSAL, build, tokens
+from tests.attention.public import CAUSAL, LAYERS, build, tokens
 
 pytestmark = pytest.mark.package
 
@@ -65,19 +65,97 @@ def test_loading_adds_nothing_to_the_checkpoint(name):
     assert list(state) == names
 
 
-@MASKED
-def test_an_empty_layer_that_starts_anew_hides_the_future(name):
-    for use in range(2):  # straight from the meta device, and from used memory
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("left", [None, float("nan"), 1e30, 0.0])
+def test_a_hundred_empty_layers_that_start_anew(name, left):
+    """From the meta device, in memory as it comes, or with something left in it."""
+    x, names = tokens(2, 6, 3), set()
+    for _ in range(100 if left is None else 2):
         layer = on_meta(name).to_empty(device="cpu")
-        if use:
-            for buffer in layer.buffers():
-                buffer.fill_(use)
+        for tensor in layer.state_dict().values() if left is not None else ():
+            tensor.fill_(left)
         for part in layer.modules():
             if hasattr(part, "reset_parameters"):
                 part.reset_parameters()
-        x = tokens(2, 6, 3)
-        assert layer(x).isfinite().all()
-        torch.testing.assert_close(layer(x[:, :3]), layer(x)[:, :3])
+        out = layer(x)
+        assert out.isfinite().all()
+        names.add(out.sum().item())
+        if name in CAUSAL:
+            torch.testing.assert_close(layer(x[:, :3]), out[:, :3])
+    assert len(names) > 1, "each is drawn by itself"
+
+
+@pytest.mark.parametrize("name", ["SelfAttention_v1", "FusedMultiHeadAttention"])
+def test_parameters_are_drawn_again_as_they_were_drawn(name):
+    torch.manual_seed(3)
+    layer = build(name, bias=True)
+    expected = [parameter.clone() for parameter in layer.parameters()]
+    layer.reset_parameters()
+    parameters = list(layer.parameters())
+    assert not any(map(torch.equal, parameters, expected))
+    torch.manual_seed(3)
+    layer.reset_parameters()
+    assert all(map(torch.equal, parameters, expected))
+
+
+@MASKED
+def test_a_mask_is_written_again_in_a_layer_at_work(name):
+    layer, x = build(name).double(), tokens(2, 6, 3)
+    expected = layer(x)
+    for part in public.parts_of(layer):
+        part.mask.zero_()
+        part.reset_parameters()
+    assert torch.equal(layer(x), expected)
+
+
+def test_factory_arguments_decide_where_and_in_which_type():
+    sizes = {"device": "meta", "dtype": torch.bfloat16}
+    layer = FusedMultiHeadAttention(6, 8, 9, 0.0, 4, True, 2, **sizes)
+    kinds = {(p.device.type, p.dtype) for p in layer.parameters()}
+    assert kinds == {("meta", torch.bfloat16)}
+    assert len(list(layer.parameters())) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "num_heads=4, context_length=9, causal=True"),
+        ({"causal": False}, "num_heads=4, context_length=9, causal=False"),
+        (
+            {"num_kv_heads": 2, "window": 3, "rope_theta": 1e4},
+            "num_heads=4, num_kv_heads=2, context_length=9, causal=True, window=3, "
+            "rope_theta=10000.0, rope_interleaved=False",
+        ),
+    ],
+)
+def test_a_printed_layer_shows_what_its_projections_do_not(options, told):
+    shown = str(FusedMultiHeadAttention(6, 8, 9, 0.5, 4, **options)).splitlines()
+    assert shown[1].strip() == told
+    assert "Dropout(p=0.5" in shown[-2]
+
+
+# Checkpoint APIs ---------------------------------------------------------------------
+
+
+@pytest.mark.skipif(torch.__version__ < "2.3", reason="older APIs have other names")
+@pytest.mark.parametrize("depth", ["layer", "model"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_pytorchs_checkpoint_api_takes_and_gives_every_layer(name, depth):
+    from torch.distributed.checkpoint import state_dict
+
+    made = [build(name, bias=True).double() for _ in range(2)]
+    x, expected = tokens(2, 6, 3), made[0](tokens(2, 6, 3))
+    one, two = (
+        nn.Sequential(nn.ModuleDict({"attention": m})["attention"])
+        if depth == "model"
+        else m
+        for m in made
+    )
+    state = state_dict.get_model_state_dict(one)
+    assert set(state) == set(one.state_dict())
+    assert not torch.equal(two(x), expected)
+    state_dict.set_model_state_dict(two, state)
+    assert torch.equal(two(x), expected)
 
 
 @MASKED
