@@ -23,8 +23,8 @@ def causal_mask(
             after a cache.
         t_k: the number of keys; ``None`` means as many as queries.
         device: where to make the mask; ``None`` means PyTorch's default.
-        window: the most keys that a query sees, its own and those just before it
-            (Beltagy et al., 2020); ``None`` hides nothing of the past.
+        window: the most keys that a query sees, its own and those just before it;
+            ``None`` hides nothing of the past.
 
     Returns:
         Booleans (t_q, t_k), True where a score is hidden.
