@@ -16,6 +16,8 @@ from attention.validate import Condition, require
 
 # Since 2.5 the kernel lets several query heads read one key head without a copy.
 SHARES_HEADS = torch.__version__ >= "2.5"
+# Fewer queries at a time cost more in calls than they save in scores.
+SMALLEST_CHUNK = 64
 
 ONE_SOURCE = Condition(
     ValueError,
@@ -285,8 +287,10 @@ class FusedMultiHeadAttention(nn.Module):
         if self.rope_theta is not None:
             places = torch.arange(past, past + x.shape[1], device=queries.device)
             angles = rotary_angles(places, self.head_dim, self.rope_theta)
-            queries = rotate(queries, angles, self.rope_interleaved)
-            keys = rotate(keys, angles, self.rope_interleaved)
+            # Both in one go: for a single token, the number of calls is what it costs.
+            turned = torch.cat([queries, keys], dim=1)
+            turned = rotate(turned, angles, self.rope_interleaved)
+            queries, keys = turned.split([self.num_heads, self.num_kv_heads], dim=1)
         if cache is not None:
             # (b, h_kv, t, d_head) -> (b, h_kv, t_k, d_head)
             keys, values = cache.append(
@@ -318,9 +322,9 @@ class FusedMultiHeadAttention(nn.Module):
             return self._kernel(queries, keys, values, causal, None, padding)
         # Under a mask the kernel computes what is hidden, too. In chunks, it is given
         # only the keys that some query of the chunk sees.
-        past, parts = t_k - t_q, []
-        for start in range(0, t_q, window):
-            stop = min(start + window, t_q)
+        past, chunk, parts = t_k - t_q, max(window, SMALLEST_CHUNK), []
+        for start in range(0, t_q, chunk):
+            stop = min(start + chunk, t_q)
             seen = slice(max(0, past + start + 1 - window), past + stop)
             hidden = None if padding is None else padding[:, seen]
             part = queries[:, :, start:stop], keys[:, :, seen], values[:, :, seen]

@@ -1,9 +1,11 @@
 """Rotary positions, windows and caches that forget, against plain arithmetic."""
 
+import copy
 import math
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from attention import FusedMultiHeadAttention, KeyValueCache
 from attention.functional import causal_mask, rotary_angles, rotate
@@ -17,6 +19,12 @@ THETAS = pytest.mark.parametrize("theta", [None, 100.0])
 KEY_HEADS = pytest.mark.parametrize("num_kv_heads", [1, 4])
 # Less, as many and more than T tokens; 1 sees itself alone.
 WINDOWS = pytest.mark.parametrize("window", [None, 1, 2, 5, T, 30])
+
+
+@pytest.fixture(params=[64, 1], ids=["one chunk", "many"])
+def chunks(request, monkeypatch):
+    """Few tokens would never be cut into chunks."""
+    monkeypatch.setattr("attention.fused.SMALLEST_CHUNK", request.param)
 
 
 def layer_with(seed=0, num_kv_heads=HEADS, context_length=T, **options):
@@ -128,7 +136,7 @@ def test_a_window_hides_the_future_and_the_far_past(t_q, t_k, window):
 @THETAS
 @WINDOWS
 @torch.no_grad()
-def test_the_layer_is_what_is_written_out(window, theta, num_kv_heads):
+def test_the_layer_is_what_is_written_out(window, theta, num_kv_heads, chunks):
     options = {"window": window, "rope_theta": theta, "num_kv_heads": num_kv_heads}
     layer, x = layer_with(**options), tokens(b=1)
     torch.testing.assert_close(layer(x), written_out(layer, x), **CLOSE)
@@ -155,7 +163,7 @@ def test_an_encoder_may_have_rotary_positions():
 @THETAS
 @WINDOWS
 @torch.no_grad()
-def test_decoding_equals_the_whole_layer(window, theta, num_kv_heads, sizes):
+def test_decoding_equals_the_whole_layer(window, theta, num_kv_heads, sizes, chunks):
     options = {"window": window, "rope_theta": theta, "num_kv_heads": num_kv_heads}
     layer, x = layer_with(**options), tokens()
     torch.testing.assert_close(in_steps(layer, x, sizes), layer(x), **CLOSE)
@@ -164,7 +172,9 @@ def test_decoding_equals_the_whole_layer(window, theta, num_kv_heads, sizes):
 @pytest.mark.parametrize("sizes", SPLITS.values(), ids=SPLITS)
 @pytest.mark.parametrize("window", [None, 5])
 @torch.no_grad()
-def test_padding_hides_the_same_keys_in_a_window_and_with_a_cache(window, sizes):
+def test_padding_hides_the_same_keys_in_a_window_and_with_a_cache(
+    window, sizes, chunks
+):
     layer, x = layer_with(window=window, rope_theta=100.0), tokens()
     padding = torch.zeros(2, T, dtype=torch.bool)
     padding[0, :4] = padding[1, 9:11] = True
@@ -174,18 +184,20 @@ def test_padding_hides_the_same_keys_in_a_window_and_with_a_cache(window, sizes)
     torch.testing.assert_close(result, expected, **CLOSE)
 
 
-def test_a_window_has_the_gradients_of_its_mask():
-    layer = layer_with(window=5).double()
-    x = tokens().double().requires_grad_()
+@pytest.mark.parametrize("window", [5, 100])
+def test_a_window_has_the_gradients_of_its_mask(window):
+    t = 150  # chunks of 64, then of 100
+    layer = layer_with(window=window, context_length=t).double()
+    x = tokens(t=t).double().requires_grad_()
     layer(x).square().sum().backward()
     found, x.grad = x.grad, None
-    full = layer_with(window=T).double()
-    q, k, v = (
-        full._split(w(x), HEADS) for w in (full.W_query, full.W_key, full.W_value)
-    )
-    scores = (q @ k.mT / D_HEAD**0.5).masked_fill(causal_mask(T, window=5), -torch.inf)
-    context = (scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2)
-    full.out_proj(context).square().sum().backward()
+    parts = (layer._split(w(x), HEADS) for w in (layer.W_query, layer.W_key))
+    queries, keys = parts
+    hidden = causal_mask(t, window=window)
+    weights = (queries @ keys.mT / D_HEAD**0.5).masked_fill(hidden, -torch.inf)
+    context = weights.softmax(dim=-1) @ layer._split(layer.W_value(x), HEADS)
+    joined = context.transpose(1, 2).flatten(2)
+    layer.out_proj(joined).square().sum().backward()
     torch.testing.assert_close(found, x.grad)
 
 
@@ -268,3 +280,51 @@ def test_an_empty_cache_has_no_sequences_to_reorder():
     cache = KeyValueCache()
     cache.reorder(torch.tensor([0, 0]))
     assert cache.length == 0
+
+
+# What PyTorch does with it ------------------------------------------------------------
+
+FULL = {"num_kv_heads": 2, "window": 5, "rope_theta": 100.0}
+
+
+def exported(layer, x):
+    return torch.export.export(layer, (x,)).module()(x)
+
+
+def compiled(layer, x):
+    torch.compiler.reset()
+    return torch.compile(layer, backend="aot_eager", fullgraph=True)(x)
+
+
+def vmapped(layer, x):
+    return torch.func.vmap(layer)(x[None])[0]
+
+
+def checkpointed(layer, x):
+    return checkpoint(layer, x, use_reentrant=False)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [exported, compiled, vmapped, checkpointed, copy.deepcopy],
+    ids=lambda way: way.__name__,
+)
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_a_layer_with_all_of_it_is_a_layer_like_others(way, monkeypatch):
+    monkeypatch.setattr("attention.fused.SMALLEST_CHUNK", 4)
+    layer, x = layer_with(**FULL).eval(), tokens()
+    result = way(layer)(x) if way is copy.deepcopy else way(layer, x)
+    torch.testing.assert_close(result, layer(x), **CLOSE)
+
+
+@torch.no_grad()
+def test_positions_stay_exact_in_half_precision():
+    # Near 2,000 bfloat16 is 8 apart: positions in it would turn neighbors alike.
+    layer = layer_with(rope_theta=100.0, context_length=2200)
+    x, cache, exact = tokens(b=1, t=2100), KeyValueCache(), KeyValueCache()
+    with torch.autocast("cpu", torch.bfloat16):
+        near = in_steps(layer, x, [2090, 10], cache)
+    expected = in_steps(layer, x, [2090, 10], exact)
+    apart = (near.float() - expected)[:, -10:].abs().max()
+    assert near.dtype == torch.bfloat16
+    assert apart < 0.05 * expected[:, -10:].abs().max()
