@@ -165,6 +165,17 @@ class KeyValueCache:
         Raises:
             ValueError: ``length`` is no whole number up to the tokens there, or the
                 layer has a window and what the next token would see is forgotten.
+
+        Example:
+            >>> import attention, torch
+            >>> layer = attention.FusedMultiHeadAttention(3, 4, 8, 0.0, num_heads=2)
+            >>> x, cache = torch.randn(1, 6, 3), attention.KeyValueCache()
+            >>> with torch.no_grad():
+            ...     guessed = layer(x, cache=cache)
+            ...     cache.crop(4)
+            ...     again = layer(x[:, 4:], cache=cache)
+            >>> torch.allclose(again, guessed[:, 4:], atol=1e-6)
+            True
         """
         whole = isinstance(length, int) and 0 <= length <= self.length
         require(whole, CROP, given=length, there=self.length)
@@ -186,6 +197,16 @@ class KeyValueCache:
         Raises:
             TypeError, ValueError: ``rows`` is no tensor of integers (b,).
             IndexError: from PyTorch, if there is no such sequence.
+
+        Example:
+            >>> import attention, torch
+            >>> layer = attention.FusedMultiHeadAttention(3, 4, 8, 0.0, num_heads=2)
+            >>> cache = attention.KeyValueCache()
+            >>> with torch.no_grad():
+            ...     _ = layer(torch.randn(2, 6, 3), cache=cache)
+            >>> cache.reorder(torch.tensor([1, 1, 0]))
+            >>> cache.batch_size
+            3
         """
         validate.instance("rows", rows, torch.Tensor, "Pass torch.tensor([0, 0, 1]).")
         whole = rows.dtype in (torch.int32, torch.int64) and rows.dim() == 1

@@ -112,7 +112,7 @@ def started_anew(name):
         same(layer(x[:, :3]), layer(x)[:, :3])
 
 
-@feature("quantize_dynamic, int8")
+@feature("quantize_dynamic")
 def quantized(name):
     from torch.ao.quantization import quantize_dynamic
 

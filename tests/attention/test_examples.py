@@ -18,6 +18,7 @@ OPEN = (
     "installation",
     "parallel",
 )  # modules whose functions are public
+METHODS = (attention.KeyValueCache.crop, attention.KeyValueCache.reorder)
 # One process of a group cannot show what several do: tests/attention/test_parallel.py
 # runs tests/attention/parallel_worker.py, which is the example.
 NEEDS_SEVERAL_PROCESSES = "attention.parallel"
@@ -31,6 +32,8 @@ def public_objects():
             if value.__module__ == module.__name__ and not public.startswith("_"):
                 yield pytest.param(value, id=f"{name}.{public}")
 
+    for method in METHODS:
+        yield pytest.param(method, id=method.__qualname__)
     for name in attncheck.__all__:
         if inspect.isfunction(getattr(attncheck, name)):
             yield pytest.param(getattr(attncheck, name), id=f"attncheck.{name}")

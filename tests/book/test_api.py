@@ -58,7 +58,8 @@ def value_of(name):
 NO_SIGNATURE = {TWICE, "attncheck.CheckFailed"}
 CALLABLE = [n for n in NAMES if callable(value_of(n)) and n not in NO_SIGNATURE]
 FORWARD = [f"{n}.forward" for n in NAMES if hasattr(value_of(n), "forward")]
-METHODS = [*FORWARD, "attention.KeyValueCache.append"]
+METHODS = [*FORWARD]
+METHODS += [f"attention.KeyValueCache.{name}" for name in ("append", "crop", "reorder")]
 
 
 @pytest.fixture(scope="module")
