@@ -14,6 +14,7 @@ from tests.book.test_predict import questions
 from theme.printed_values import text_of
 from theme.slides import __main__ as slides
 from theme.slides import formulas
+from theme.slides.page import task_title
 
 NAMES = slides.pages()
 ROUTES = list(slides.routes())
@@ -78,7 +79,7 @@ def test_titles_and_questions_are_those_of_the_page(deck, name):
     page = Page(name)
     text = "\n".join(page.prose)
     titles = {re.sub(r"[`*]", "", t) for t in re.findall(r"^#+ (.+)$", text, re.M)}
-    titles |= {f"Exercise: {e.title}" for e in EXERCISES.values() if e.link[0] == name}
+    titles |= {task_title(e) for e in EXERCISES.values() if e.link[0] == name}
     for slide in deck(name).find_all("section"):
         assert slide.find(["h1", "h2"]).get_text() in titles
     asked = [q.get_text() for q in deck(name).find_all(class_="question")]
@@ -172,7 +173,7 @@ def test_the_answer_to_each_question_is_in_its_notes(deck, name):
 def test_exercises_have_their_task_and_in_the_notes_a_solution(deck, name):
     sections = deck(name).find_all("section")
     for task in (e for e in EXERCISES.values() if e.link[0] == name):
-        found = [s for s in sections if f"Exercise: {task.title}" in s.get_text()]
+        found = [s for s in sections if task_title(task) in s.get_text()]
         assert found, task.name
         assert f'check_exercise("{task.name}"' in found[0].aside.get_text()
         told = plain("".join(s.find(class_="page").get_text() for s in found))

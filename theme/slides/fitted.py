@@ -154,20 +154,17 @@ def cut(text, taken=0, size=SMALLEST):
         taken: pixels that something above the first part needs.
         size: of its letters.
     """
-    lines, parts = text.split("\n"), []
-    while lines:
-        room = int((HEIGHT - taken - FRAME - 16) / (size * LINE))
-        end, used = 0, 0
-        while end < len(lines) and used + rows_of(lines[end], size) <= room:
-            used += rows_of(lines[end], size)
-            end += 1
-        end = max(end, 1)
-        if end < len(lines):
-            empty = [i for i in range(end // 2, end) if not lines[i].strip()]
-            end = empty[-1] if empty else end
-        parts.append("\n".join(lines[:end]).strip("\n"))
-        lines = lines[end:]
-        while lines and not lines[0].strip():
-            lines = lines[1:]
-        taken = 0
-    return parts
+    lines = text.split("\n")
+    room = int((HEIGHT - taken - FRAME - 16) / (size * LINE))
+    rows = [rows_of(line, size) for line in lines]
+    if sum(rows) <= room or len(lines) == 1:
+        return [text.strip("\n")]
+    most = max(n for n in range(1, len(lines)) if sum(rows[:n]) <= room or n == 1)
+    later = int((HEIGHT - FRAME - 16) / (size * LINE))
+    alike = min(most, -(-len(lines) // (1 + -(-(sum(rows) - room) // later))))
+    empty = [n for n in range(1, most + 1) if not lines[n].strip()]
+    end = min(empty, key=lambda n: abs(n - alike), default=alike)
+    if abs(end - alike) > alike / 2:
+        end = alike
+    rest = "\n".join(lines[end:]).lstrip("\n")
+    return ["\n".join(lines[:end]).strip("\n"), *cut(rest, 0, size)]

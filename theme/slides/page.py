@@ -34,8 +34,8 @@ class Slide:
     Attributes:
         title: its heading, in Markdown.
         body: what stands on it, in HTML.
-        kind: "title", "question", "code", "listing", "figure", "lab", "exercise" or
-            "summary".
+        kind: "title", "question", "code", "listing", "formula", "figure", "lab",
+            "exercise" or "summary".
         said: the words of the page that the speaker may say, in Markdown.
         answer: what the speaker should know before it is shown, in HTML.
         minutes: by the rule of :mod:`theme.minutes`.
@@ -119,6 +119,8 @@ class _Page:
         self._paragraphs(source[: ends[0]])
         for match, end in zip(HEADING.finditer(source), ends[1:], strict=True):
             self._answered()
+            if formulas := _displayed(self.waiting):  # no cell follows it
+                self._add(formulas, "formula")
             self.heading, self.section = match[2], anchor(match[2])
             self.headings += minutes.spoken(match[2])  # it is said as well
             text = source[match.end() : end].strip()
@@ -176,7 +178,7 @@ class _Page:
                 slide = self._add(
                     body, "exercise", minutes_=share, cell=task.slug, said=[]
                 )
-                slide.title, slide.answer = f"Exercise: {task.title}", _solution(task)
+                slide.title, slide.answer = task_title(task), _solution(task)
         told = [s for s in self.slides if s.kind != "exercise"]
         told[-1].minutes += minutes.spoken(paragraph)
 
@@ -344,6 +346,12 @@ def _task(task):
     level = f"{task.level}, {minutes.EXERCISE[task.level]} minutes"
     lead = f'<div class="task"><p class="level">{level}</p>{rendered(text)}</div>'
     return _pages(lead, taken, code, "", False)
+
+
+def task_title(task):
+    """Return the title of an exercise's slide."""
+    named = task.title.startswith("Exercise ")  # one of the chapter's own
+    return task.title if named else f"Exercise: {task.title}"
 
 
 def _solution(task):
