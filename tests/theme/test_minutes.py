@@ -39,7 +39,7 @@ def test_the_rule_is_written_as_it_is_computed():
     )
     easy, medium, hard = (minutes.EXERCISE[level] for level in LEVELS)
     said = (
-        f"easy exercise takes {easy} minutes, a medium one {medium}, a hard one {hard} "
+        f"easy exercise takes {easy} minutes, a medium one {medium}, a hard one {hard}<"
     )
     assert said in PAGE
 
