@@ -135,8 +135,8 @@ repository: $(SITE_READY) ## set the repository's address: URL=https://github.co
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
-slides: $(SITE_READY) ## write a deck of slides for each page, from its figures
-	@$(BIN)/python -m theme.slides
+slides: $(SITE_READY) ## write a deck of slides for each page (ROUTE=90min: one for a session)
+	@$(BIN)/python -m theme.slides $(if $(ROUTE),--route $(ROUTE))
 
 citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
 	@$(BIN)/python -m tools.citation

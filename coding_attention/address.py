@@ -44,12 +44,15 @@ def pages_site(owner, name):
 
 def fold(cell):
     """Fold a cell in Jupyter and in Colab, as its tags fold it on the site."""
-    tags = cell.metadata.get("tags", [])
-    if "hide-input" in tags:
-        cell.metadata["jupyter"] = {"source_hidden": True}
+    tags = set(cell.metadata.get("tags", []))
+    hidden = {}
+    if tags & {"hide-input", "hide-cell"}:
+        hidden["source_hidden"] = True
         cell.metadata["cellView"] = "form"
-    if "hide-output" in tags:
-        cell.metadata["jupyter"] = {"outputs_hidden": True}
+    if tags & {"hide-output", "hide-cell"}:
+        hidden["outputs_hidden"] = True
+    if hidden:
+        cell.metadata["jupyter"] = hidden
 
 
 def with_cell(notebook, url):

@@ -85,6 +85,25 @@ class Refer(SphinxPostTransform):
                 link += nodes.Text(numbers[name])
 
 
+class NameFolds(SphinxPostTransform):
+    """Say what opens: an answer, or a drawing that is one."""
+
+    default_priority = 198  # before MyST-NB folds
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for cell in self.document.findall(nodes.container):
+            if cell.get("hide_mode") == "all":
+                self._name(cell, "answer")
+        for _, cell, _ in figure_cells(self.document):
+            if cell.get("hide_mode") == "input+output":
+                self._name(cell, "figure")
+
+    def _name(self, cell, what):
+        for prompt in ("prompt_show", "prompt_hide"):
+            cell[prompt] = cell[prompt].replace("{type}", what)
+
+
 class CodeBelow(SphinxPostTransform):
     """Put the folded code of a figure below it."""
 
@@ -104,5 +123,6 @@ class CodeBelow(SphinxPostTransform):
 def setup(app):
     app.add_transform(Count)
     app.add_post_transform(Refer)
+    app.add_post_transform(NameFolds)
     app.add_post_transform(CodeBelow)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

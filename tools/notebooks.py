@@ -133,9 +133,10 @@ def _stored(page):
 
 def _code_of(notebook):
     # A cell that is told to fail or to be skipped runs otherwise, so its tags count.
-    # The two that only fold it do not.
+    # Those that only fold it do not.
+    folds = {"hide-input", "hide-output", "hide-cell"}
     return [
-        (c.source, set(c.metadata.get("tags", [])) - {"hide-input", "hide-output"})
+        (c.source, set(c.metadata.get("tags", [])) - folds)
         for c in notebook.cells
         if c.cell_type == "code"
     ]

@@ -105,9 +105,11 @@ def names_where(cells, wanted):
     return [cell["name"] for cell in cells if wanted(cell)]
 
 
-def tagged(page, tag):
+def tagged(page, *tags):
     return [
-        c.metadata.name for c in page.code_cells if tag in c.metadata.get("tags", [])
+        c.metadata.name
+        for c in page.code_cells
+        if {*tags} & {*c.metadata.get("tags", [])}
     ]
 
 
@@ -212,9 +214,9 @@ def to_the_end(seen):
 @feature("Folded cells, and answers to be predicted, are folded")
 def folded(seen):
     inputs = names_where(seen.opened, lambda cell: cell["folded"])
-    assert inputs == tagged(seen.page, "hide-input")
+    assert inputs == tagged(seen.page, "hide-input", "hide-cell")
     outputs = names_where(seen.opened, lambda cell: cell["closed"])
-    assert outputs == tagged(seen.page, "hide-output")
+    assert outputs == tagged(seen.page, "hide-output", "hide-cell")
 
 
 @feature("Figures are drawn")

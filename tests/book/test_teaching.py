@@ -235,17 +235,3 @@ def test_the_parameters_of_the_sheet():
         more = sum(p.numel() for p in layer.parameters()) - single
         assert more == eval("d_out**2 + d_out")
     assert "`3 * d_in * d_out` | the same | and `d_out**2 + d_out`" in SHEET
-
-
-HOURS = {"a quarter": 1, "half an hour": 2, "three quarters": 3, "an hour": 4,
-         "an hour and a quarter": 5}  # in quarters of an hour  # fmt: skip
-
-
-def test_the_index_promises_the_hours_of_the_plan():
-    plan = PAGE.split("## How long it takes")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| \[.*?\]\((0[1-6])_.*?\) \| (.*?) \| (.*?) \|", plan, re.M)
-    assert [number for number, _, _ in rows] == [f"0{i}" for i in range(1, 7)]
-    total = sum(HOURS[told] + HOURS[done] for _, told, done in rows) / 4
-    index = (BOOK / "index.md").read_text(encoding="utf-8")
-    assert "Six pages, about nine hours with the exercises" in index
-    assert abs(total - 9) < 0.5

@@ -1,4 +1,7 @@
-"""A reader who types only the cells that are not folded gets to the end of a page."""
+"""A reader who types only the cells that are not folded gets to the end of a page.
+
+Cells that answer a question are folded as a whole, and opened once it is answered.
+"""
 
 import builtins
 import symtable
@@ -9,7 +12,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from tests.book.pages import pages
 
-FOLDED = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+FOLDED = {"hide-input", "remove-input", "remove-cell"}
 GIVEN = {*dir(builtins), "display", "get_ipython", "__name__"}  # before the first cell
 
 

@@ -99,17 +99,24 @@ def test_changed_code_is_to_be_executed(changed, old, new):
     assert notebooks.needs_execution(changed(old, new))
 
 
-@pytest.mark.parametrize("tag", ["hide-input", "hide-output"])
-def test_tags_that_fold_a_cell_keep_the_outputs(changed, tag):
-    page = changed(":name: six\n", f":name: six\n:tags: [{tag}]\n")
+@pytest.mark.parametrize(
+    ("tags", "folded"),
+    [
+        ("hide-input", ["source_hidden"]),
+        ("hide-output", ["outputs_hidden"]),
+        ("hide-cell", ["source_hidden", "outputs_hidden"]),
+        ("hide-input, hide-output", ["source_hidden", "outputs_hidden"]),
+    ],
+)
+def test_tags_that_fold_a_cell_keep_the_outputs(changed, tags, folded):
+    page = changed(":name: six\n", f":name: six\n:tags: [{tags}]\n")
     assert notebooks.is_stale(page)
     assert not notebooks.needs_execution(page)
     before = outputs(page)
     notebooks.reword(page)
     assert outputs(page) == before
     cell = nbformat.read(page.with_suffix(".ipynb"), as_version=4).cells[-1]
-    folded = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}[tag]
-    assert cell.metadata.jupyter == {folded: True}
+    assert cell.metadata.jupyter == dict.fromkeys(folded, True)
 
 
 def test_a_page_whose_cells_ran_out_of_order_is_to_be_executed(changed):

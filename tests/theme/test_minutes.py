@@ -1,0 +1,84 @@
+"""The minutes of a page: one rule, for the index, for teachers and in the decks."""
+
+import re
+
+import nbformat
+import pytest
+
+from coding_attention.exercises.files import LEVELS, PAGES, word
+from tests.book.pages import BOOK, Page
+from theme import minutes
+from theme.slides import __main__ as slides
+from theme.slides import deck
+
+PAGE = (BOOK / "teaching.md").read_text(encoding="utf-8")
+
+
+def plan():
+    """The minutes of the page's table: {page: (told, done)}."""
+    section = PAGE.partition("## How long it takes")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| \[.*?\]\((\w+)\.ipynb\) \| (\d+) \| (\d+) ", section, re.M)
+    return {page: (int(told), int(done)) for page, told, done in rows}
+
+
+def test_the_minutes_of_the_table_are_those_of_the_rule():
+    numbered = [n for n in slides.pages() if n != "index"]
+    assert plan() == {
+        name: (minutes.rounded(minutes.told(Page(name).notebook)), minutes.done(name))
+        for name in numbered
+    }
+
+
+def test_the_rule_is_written_as_it_is_computed():
+    assert f"Words are told at {minutes.WORDS} a minute" in PAGE
+    assert f"takes {'a' if minutes.CELL == 1 else minutes.CELL} minute to show" in PAGE
+    more = (word(minutes.QUESTION), word(minutes.LAB))
+    assert (
+        "a question {} more for the class to answer, a lab {} more".format(*more)
+        in PAGE
+    )
+    easy, medium, hard = (minutes.EXERCISE[level] for level in LEVELS)
+    said = (
+        f"easy exercise takes {easy} minutes, a medium one {medium}, a hard one {hard}<"
+    )
+    assert said in PAGE
+
+
+def test_the_index_promises_the_hours_of_the_plan():
+    chapter = [times for name, times in plan().items() if name < "07"]
+    hours = round(sum(map(sum, chapter)) / 60)
+    index = (BOOK / "index.md").read_text(encoding="utf-8")
+    wanted = f"{word(len(chapter)).capitalize()} pages, about {word(hours)} hours"
+    assert f"{wanted} with the exercises" in index
+
+
+@pytest.mark.parametrize("name", slides.pages())
+def test_the_slides_of_a_deck_take_the_minutes_of_its_page(name):
+    made = slides.of_page(name)
+    assert deck.told(made) == pytest.approx(minutes.told(Page(name).notebook))
+    exercises = sum(s.minutes for s in made if s.kind == "exercise")
+    assert exercises == pytest.approx(minutes.done(name))
+
+
+def test_what_is_counted():
+    cell = nbformat.v4.new_code_cell
+    words = nbformat.v4.new_markdown_cell(
+        "# A title\n\nTwo [words](here.ipynb). <!-- = none of these -->\n\n"
+        "> **Predict.** Which one?"
+    )
+    cells = [
+        cell(metadata={"name": name}) for name in ("figure-one", "lab-one", "code")
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[words, *cells])
+    assert minutes.told(notebook) == pytest.approx(7 / 150 + 2 + 3 + 4)
+    assert [minutes.rounded(m) for m in (7, 8, 12.4)] == [5, 10, 10]
+
+
+def test_the_route_fits_its_time():
+    assert "90min" in slides.routes()
+    title, chosen = slides.of_route("90min")
+    spent = deck.told([slide for _, slide in chosen])
+    assert 75 <= spent <= 90, f"{title}: {spent:.0f} minutes by the rule"
+    assert {page for page, _ in chosen[1:]} == {
+        PAGES[n] for n in slides.pages() if n[:2] in ("02", "03", "04", "05")
+    }
