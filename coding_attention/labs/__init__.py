@@ -16,6 +16,7 @@ from coding_attention.labs.attention import AttentionLab
 from coding_attention.labs.bank import BankLab
 from coding_attention.labs.dropout import DropoutLab
 from coding_attention.labs.head_split import HeadSplitLab
+from coding_attention.labs.look import LookLab
 from coding_attention.labs.mask import MaskLab
 from coding_attention.labs.multi_head import MultiHeadLab
 from coding_attention.labs.scale import ScaleLab
@@ -26,6 +27,7 @@ __all__ = [
     "BankLab",
     "DropoutLab",
     "HeadSplitLab",
+    "LookLab",
     "MaskLab",
     "MultiHeadLab",
     "ScaleLab",

@@ -387,10 +387,13 @@ def number(x, digits=4):
     return f"{x:.{digits}f}" if isinstance(x, float) else escape(str(x))
 
 
-def heat_map(alternative, names, columns, values):
-    """Give the book's figure of a pattern of weights, with a text for it."""
+def heat_map(alternative, names, columns, values, letters=4):
+    """Give the book's figure of a pattern of weights, with a text for it.
+
+    ``letters`` is how many of a column's name there is room for.
+    """
     weights = torch.as_tensor(values).nan_to_num(0.0)
-    drawn = pattern(weights, _labels(names, 11), _labels(columns, 4))
+    drawn = pattern(weights, _labels(names, 11), _labels(columns, letters))
     (svg,) = show(drawn, caption=alternative, alt=alternative).svgs
     told = f'role="img" aria-label="{escape(alternative)}"'
     return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'

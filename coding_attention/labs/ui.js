@@ -283,10 +283,10 @@ export class Lab {
       "form",
       { submit: (event) => event.preventDefault() },
       make("p", { class: "al-title" }, title),
+      this.stages,
       this.controls,
       this.summary,
       this.task,
-      this.stages,
       this.readout,
       this.numbers
     );

@@ -372,8 +372,10 @@ ROWS = {
         ),
         live=(("select", "Head"), {"at": 2}),
     ),
-    # Of their own kind, with no grids: test_bank.py and test_tiny_gpt.py check them.
+    # Of their own kind, with no grids; test_bank.py, test_look.py and test_tiny_gpt.py
+    # check them.
     "BankLab": Row(labs.BankLab),
+    "LookLab": Row(labs.LookLab),
     "TinyGptLab": Row(tiny_gpt),
 }
 # Labs whose numbers stand in grids, which `harness.check` reads.

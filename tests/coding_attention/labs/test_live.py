@@ -50,6 +50,13 @@ OWN = {
         ({"name": re.compile("^flooded: ")}, "ArrowLeft", "[1.9, 0.0]"),
         {"name": re.compile(r"^river: .*0\.5.*0\.5")},
     ),
+    "LookLab": (
+        ["from coding_attention.labs import LookLab\nlab = LookLab()\nlab",
+         "print(lab.exchanged)",
+         "lab.exchanged = False"],
+        ({"name": "Exchange they for it"}, "Enter", "True"),
+        {"name": "Exchange they for it"},
+    ),
     "TinyGptLab": (
         ["from tests.coding_attention.labs.table import tiny_gpt\n"
          "lab = tiny_gpt()\nlab",

@@ -8,13 +8,17 @@ import json
 import anywidget
 import pytest
 
-from tests.coding_attention.labs import harness, test_bank, test_tiny_gpt
+from tests.coding_attention.labs import harness, test_bank, test_look, test_tiny_gpt
 from tests.coding_attention.labs.table import ROWS, class_of
 from tests.coding_attention.labs.test_ways import by_keys, moves
 from theme.labs import STATE_TYPE, VIEW
 from tools.measure.visit import visiting
 
-CHECKS = {"BankLab": test_bank.check, "TinyGptLab": test_tiny_gpt.check}
+CHECKS = {
+    "BankLab": test_bank.check,
+    "LookLab": test_look.check,
+    "TinyGptLab": test_tiny_gpt.check,
+}
 
 
 def stored_labs(site):

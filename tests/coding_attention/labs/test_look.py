@@ -1,0 +1,134 @@
+"""The look lab: a word exchanged or asked, a head chosen, against what is stored."""
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from traitlets import TraitError
+
+from coding_attention.labs import LookLab
+from coding_attention.labs.look import CHOSEN
+from coding_attention.models import real
+from tests.coding_attention.labs.harness import PHONE
+
+WORDS = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => [
+  e.querySelector('.lk-text').textContent,
+  e.getAttribute('aria-label').split(' ').at(-1),
+  parseFloat(e.style.getPropertyValue('--tone')), e.classList.contains('lk-asks')])"""
+LINES = """root => [...root.querySelectorAll('.lk-line')].map(
+  e => parseFloat(e.style.getPropertyValue('--weight')))"""
+
+
+def check(root, lab):
+    """Require words, weights, shades and lines on screen to be what is stored."""
+    words, weights = lab.compute()
+    shown = root.evaluate(WORDS)
+    assert [text for text, *_ in shown] == words
+    assert [told for _, told, *_ in shown] == [f"{w:.2f}" for w in weights.tolist()]
+    tones = torch.tensor([tone for *_, tone, _ in shown], dtype=torch.float64)
+    torch.testing.assert_close(tones, 100 * weights, atol=0.051, rtol=0)
+    assert [asks for *_, asks in shown].index(True) == lab.asked
+    others = [w for i, w in enumerate(weights.tolist()) if i != lab.asked and w >= 0.02]
+    assert root.evaluate(LINES) == pytest.approx(others, abs=6e-4)
+    said = root.locator(".al-summary").text_content()
+    if lab.averaged:
+        assert f"every word {1 / len(words):.2f}" in said
+    else:
+        most = int(weights.argmax())
+        assert (
+            said == f"{words[lab.asked]} looks at {words[most]} ({weights[most]:.2f})."
+        )
+
+
+# ---- Python ----
+
+
+def test_weights_are_those_that_are_stored():
+    lab = LookLab()
+    for i, scene in enumerate(lab.scenes):
+        for sentence, exchanged in zip(scene["words"], (False, True), strict=False):
+            text = " ".join(sentence[1:-1])
+            lab = LookLab(scene=i, exchanged=exchanged)
+            words, weights = real.looks(text, scene["head"])
+            assert lab.compute()[0] == words
+            torch.testing.assert_close(
+                lab.compute()[1].float(), weights[lab.asked], atol=1e-6, rtol=0
+            )
+
+
+def test_an_exchange_changes_one_word_and_the_asking_one():
+    for rows in CHOSEN.values():
+        for _, *sentences in rows:
+            if len(sentences) == 2:
+                pairs = zip(*(s.split() for s in sentences), strict=True)
+                assert sum(a != b for a, b in pairs) == 1
+    for scene in LookLab().scenes:
+        if len(scene["words"]) == 2:
+            first, second = (words[scene["ask"]] for words in scene["words"])
+            assert first != second
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"scene": 12}, "from 0 to 11"),
+        ({"asked": 10}, "from 0 to 9"),
+        ({"scenes": [{"head": "3.1", "ask": 0, "words": [["a", "b"]],
+                      "weights": [[[255]]]}]}, r"weights \(t, t\) for its 2 words"),
+    ],
+)  # fmt: skip
+def test_bad_values_get_a_message(state, words):
+    with pytest.raises(TraitError, match=words):
+        LookLab(**state)
+
+
+def test_static_figure_says_where_both_words_look():
+    soup = BeautifulSoup(LookLab().fallback(), "html.parser")
+    for word, target in (("they", "workers"), ("it", "piano")):
+        sentence = f"the workers watched the piano until {word} left"
+        words, weights = real.looks(sentence, "3.1")
+        row = weights[words.index(word)]
+        assert words[int(row.argmax())] == target
+        told = f"{word} looks at {target} ({row.max():.2f})"
+        assert told.lower() in soup.get_text().lower()
+        assert told in soup.svg["aria-label"]
+
+
+# ---- on screen ----
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("phone", [False, True])
+def test_one_word_exchanged_and_the_head_looks_elsewhere(lab_on_page, phone):
+    root, lab, one = lab_on_page("LookLab", **(PHONE if phone else {}))
+    check(root, lab)
+    assert not root.locator(".al-done").count()
+    button = root.get_by_role("button", name="Exchange they for it")
+    where = button.bounding_box()
+    button.click()
+    check(root, LookLab(exchanged=True))
+    assert root.locator(".al-done").count() == 1
+    after = root.get_by_role("button", name="Exchange it for they").bounding_box()
+    assert after == where, "the button is where it was"
+    assert one.errors == []
+
+
+@pytest.mark.browser
+def test_keys_ask_another_word_and_controls_choose(lab_on_page):
+    root, lab, one = lab_on_page("LookLab")
+    root.locator(".lk-asks").focus()
+    one.page.keyboard.press("ArrowLeft")
+    one.page.keyboard.press("ArrowLeft")
+    check(root, LookLab(asked=lab.asked - 2))
+    root.get_by_label("Plain mean").check()
+    check(root, LookLab(asked=lab.asked - 2, averaged=True))
+    root.get_by_label("Plain mean").uncheck()
+    heads = list(CHOSEN)
+    root.get_by_label("Head").select_option(index=2)
+    scene = sum(len(CHOSEN[head]) for head in heads[:2])
+    check(root, LookLab(scene=scene))
+    assert root.get_by_role("button", name="No word to exchange").is_disabled()
+    for step in (1, 2, 0):
+        root.get_by_role("button", name="Another sentence").click()
+        check(root, LookLab(scene=scene + step))
+    assert one.third_parties() == []
+    assert one.errors == []
