@@ -7,6 +7,10 @@ marked; a click on one opens the line at its value. The line is plain markup, so
 works without scripts; for keyboards and screen readers it is one stop a cell, since a
 button at each number would drown the numbers.
 
+Proofs are for those who ask. A page says once, below its title, how many of its
+published values are reproduced, and has a box there that shows the lines and marks;
+its choice holds on every page (scripts/published.js).
+
 It stands outside of the cell's output: what is in there, the page printed itself.
 """
 
@@ -126,6 +130,26 @@ def line(values, text, others, table, labs=None):
     )
 
 
+def summary(told):
+    """Write the line below the title: how many published values the page reproduces.
+
+    Args:
+        told: the verdict on each value that the page shows, by its id.
+
+    Returns:
+        HTML, with the box that shows the proofs.
+    """
+    drawn = sum(word == "no seed" for word in told.values())
+    equal = sum(word.startswith("equal") for word in told.values())
+    words = f"{equal} of {len(told)} published values reproduced"
+    if drawn:
+        words += f"; {drawn} {'was' if drawn == 1 else 'were'} printed without a seed"
+    return (
+        f'<p class="reproduced">{words}<label><input type="checkbox" id="show-proofs" '
+        'autocomplete="off"> Show the proofs</label></p>'
+    )
+
+
 def mark(box, values):
     """Mark the digits of published values in the outputs of a cell.
 
@@ -187,6 +211,7 @@ class LineBelow(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs):
+        verdicts = {}
         for name, values, cell in shown_cells(self.document):
             text = "\n".join(
                 block.astext()
@@ -199,6 +224,8 @@ class LineBelow(SphinxPostTransform):
             labs = {value: self._lab(value) for value in values}
             told = line(values, text, others, table, labs)
             cell += nodes.raw("", told, format="html")
+            verdicts |= {value: verdict(text, value)[0] for value in values}
+        self.document["verdicts"] = verdicts
 
     def _others(self, own, value):
         here = self.env.docname
@@ -229,7 +256,8 @@ def _mark_page(app, pagename, templatename, context, doctree):
         name = re.match(r'<div class="cell [^>]*id="([^"]*)"', box)
         if name and name[1] in shown:
             boxes[i] = mark(box, shown[name[1]])
-    context["body"] = "".join(boxes)
+    below = summary(doctree["verdicts"])
+    context["body"] = "".join(boxes).replace("</h1>", f"</h1>\n{below}", 1)
 
 
 def setup(app):

@@ -41,9 +41,8 @@ def test_theme_is_set_before_the_first_paint(browser, address):
 @pytest.mark.parametrize(
     ("scheme", "page", "way", "faces"),
     [
-        ("http", PAGE, 20, ["text", "maths"]),
-        ("http", "404.html", 20, ["text"]),
-        ("http", "search.html", 20, ["text"]),
+        ("http", PAGE, 20, ["maths"]),
+        ("http", "404.html", 20, []),
         ("http", PAGE, 300, []),
         ("file", PAGE, 20, []),
     ],
@@ -67,6 +66,28 @@ def test_a_quick_line_brings_the_faces_before_the_sheets(
             return
         asked = [url for url in visit.requests if url.endswith(".woff2")]
         assert asked == [f"{address}/_static/fonts/{face}.woff2" for face in faces]
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("page", ["index", "02_simple_self_attention"])
+def test_the_text_has_its_face_when_no_file_of_a_face_comes(
+    page, scripts, browser, address
+):
+    url = f"{address}/book/{page}.html"
+    with visiting(browser, url, java_script_enabled=scripts) as visit:
+        visit.page.route("**/*.woff2", lambda route: route.abort())
+        visit.page.goto(url)
+        # Asked of the browser, which knows the face that it painted with.
+        tools = visit.page.context.new_cdp_session(visit.page)
+        tools.send("DOM.enable"), tools.send("CSS.enable")
+        root = tools.send("DOM.getDocument")["root"]["nodeId"]
+        for part in ("h1", "article p:not([class])"):
+            node = tools.send("DOM.querySelector", {"nodeId": root, "selector": part})[
+                "nodeId"
+            ]
+            painted = tools.send("CSS.getPlatformFontsForNode", {"nodeId": node})
+            names = {f["familyName"] for f in painted["fonts"] if f["glyphCount"] > 9}
+            assert names <= {"attention-text"}, (part, painted)
 
 
 @pytest.mark.parametrize("late", [r"[\w-]+", "maths|code"])  # all faces, and two
@@ -173,6 +194,7 @@ def test_all_but_labs_works_without_scripts(browser, address):
         for gone in (".theme-switch-button", ".sidebar-toggle.btn", ".open-search"):
             for button in visit.page.locator(gone).all():
                 assert not button.is_visible(), gone
+        visit.page.locator(".bd-sidebar-primary summary", has_text="Reference").click()
         entry = visit.page.locator(".bd-sidebar-primary a", has_text="Notation")
         assert entry.is_visible()
         entry.click()
@@ -213,7 +235,7 @@ def test_contents_follow_and_bars_open(browser, address):
         assert visit.errors == []
     with visiting(browser, url, width=390) as visit:
         visit.load()
-        for which, bar in (("primary", "Literature"), ("secondary", "Summary")):
+        for which, bar in (("primary", "averaging route"), ("secondary", "Summary")):
             button = visit.page.locator(f".{which}-toggle")
             entry = visit.page.locator(f".bd-sidebar-{which} a", has_text=bar).last
             assert button.get_attribute("aria-expanded") == "false"

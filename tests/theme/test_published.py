@@ -81,11 +81,49 @@ def test_digits_are_marked_line_by_line():
     ) == 0  # fmt: skip
 
 
+@pytest.mark.parametrize("page", sorted({page for page, _, _ in SHOWING}))
+def test_a_page_says_once_how_many_values_it_reproduces(page, soup):
+    shown = {value for name, _, values in SHOWING if name == page for value in values}
+    kinds = [data.published(value)[0]["kind"] for value in shown]
+    equal = len(kinds) - kinds.count("example")
+    (told,) = soup(f"book/{page}").select(".reproduced")
+    text = told.get_text()
+    assert text.startswith(f"{equal} of {len(shown)} published values reproduced")
+    assert ("without a seed" in text) == (equal < len(shown))
+
+
+def test_a_differing_value_is_not_counted_as_reproduced():
+    told = published.summary({"a": "equal", "b": "not equal", "c": "no seed"})
+    assert "1 of 3 published values reproduced; 1 was printed without a seed" in told
+
+
+@pytest.mark.browser
+def test_proofs_are_shown_to_those_who_ask_and_on_the_next_page_too(browser, address):
+    with visiting(browser, f"{address}/{PAGE}") as visit:
+        visit.load()
+        page, line = visit.page, visit.page.locator("#weights-2 > .published")
+        number = page.locator("#weights-2 .published-number").first
+        style = "(e) => getComputedStyle(e).textDecorationLine"
+        assert not line.is_visible()
+        number.click()  # means nothing yet
+        assert not line.is_visible()
+        assert number.evaluate(style) == "none"
+        page.get_by_label("Show the proofs").check()
+        assert line.is_visible()
+        assert number.evaluate(style) == "underline"
+        page.goto(f"{address}/book/04_causal_attention.html")
+        assert page.locator(".published").first.is_visible()
+        page.get_by_label("Show the proofs").uncheck()
+        page.goto(f"{address}/{PAGE}")
+        assert not line.is_visible()
+
+
 @pytest.mark.browser
 def test_click_and_key_open_the_line(browser, address):
     with visiting(browser, f"{address}/{PAGE}", bypass_csp=True) as visit:
         visit.load()
         page = visit.page
+        page.get_by_label("Show the proofs").check()
         line = page.locator("#weights-2 > .published")
         page.locator("#weights-2 .published-number").click()
         assert line.get_attribute("open") is not None
@@ -109,6 +147,7 @@ def test_the_line_opens_without_scripts(browser, site):
     with visiting(browser, url, java_script_enabled=False) as visit:
         visit.page.goto(url)
         line = visit.page.locator("#weights-2 > .published")
+        visit.page.get_by_label("Show the proofs").check()
         assert not line.locator("li").is_visible()
         line.locator("summary").click()
         assert line.locator("li").is_visible()
@@ -181,6 +220,7 @@ def test_the_way_from_a_number_to_the_lab(browser, address):
         page = visit.page
         name = next(n for _, n, v in SHOWING if "causal_weights_zeroed" in v)
         digits = f"#{name} .published-number[data-value=causal_weights_zeroed]"
+        page.get_by_label("Show the proofs").check()
         page.locator(digits).first.click()
         page.locator(f"#{name} .published li.asked a", has_text="mask lab").click()
         page.wait_for_function(

@@ -83,8 +83,15 @@ def test_the_side_bar_numbers_pages_as_their_figures_are(soup):
     texts = [" ".join(item.get_text(" ").split()) for item in items]
     assert "3 Trainable self-attention 3.4" in texts
     assert "Questions about trainable self-attention" in texts
-    captions = [e.get_text() for e in soup("book/03_questions").select("p.caption")]
-    assert captions == ["The chapter", "Questions", "Beyond", "Practice", "Reference"]
+
+
+def test_the_side_bar_folds_what_is_not_the_chapter(soup):
+    bar = soup("book/03_questions").select_one("nav.bd-links")
+    assert [e.get_text() for e in bar.select("p.caption")] == ["The chapter"]
+    folded = {e.summary.get_text(): e.has_attr("open") for e in bar.select("details")}
+    others = dict.fromkeys(["Beyond", "Practice", "Reference"], False)
+    assert folded == {"Questions": True} | others
+    assert len(bar.select("li a")) == len(toc_entries())
 
 
 @pytest.mark.parametrize(

@@ -25,18 +25,27 @@ THEME_SCRIPT = (
     "root.dataset.mode=mode;"
     'root.dataset.theme=mode!=="auto"?mode:'
     'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
-    # A face that comes after the first paint moves what was painted, or is left to the
-    # next page (looks.css). On a quick line the faces are asked for now, and are there
-    # in time; on a slow one the words would wait for them, up to a second. From file://
-    # browsers refuse to preload them. That the first lines came within 200 ms of being
-    # asked for tells the two apart.
+    # Whether proofs are shown, before anything is painted (theme/published.py).
+    'try{if(localStorage.getItem("proofs"))root.dataset.proofs=""}catch{}'
+    # The text's face came with its sheet, as data, which browsers read only after the
+    # first paint: the lines would move. Handed over like this, it is there before. The
+    # rules of a sheet from file:// may not be read, so there it comes as it comes.
+    "try{for(const sheet of document.styleSheets)for(const rule of sheet.cssRules)"
+    "if(rule instanceof CSSFontFaceRule){"
+    'const data=/base64,([^")]+)/.exec(rule.style.getPropertyValue("src"));'
+    'if(data)document.fonts.add(new FontFace("attention-text",'
+    "Uint8Array.from(atob(data[1]),(c)=>c.charCodeAt(0)),"
+    "{weight:rule.style.fontWeight}))}}catch{}"
+    # The face of formulas comes late, or is left to the next page (looks.css). On a
+    # quick line it is asked for now, and is there in time; on a slow one the words
+    # would wait for it, up to a second. From file:// browsers refuse to preload. That
+    # the first lines came within 200 ms of being asked for tells the two apart.
     'const asked=performance.getEntriesByType("navigation")[0]?.requestStart;'
-    'if(location.protocol!=="file:"&&performance.now()-asked<200){'
-    'for(const name of root.dataset.faces.split(" ")){'
+    'if(root.dataset.faces&&location.protocol!=="file:"&&performance.now()-asked<200){'
     'const face=document.createElement("link");'
     'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
-    "face.href=`${root.dataset.content_root}_static/fonts/${name}.woff2`;"
-    "document.head.append(face)}}"
+    "face.href=`${root.dataset.content_root}_static/fonts/${root.dataset.faces}.woff2`;"
+    "document.head.append(face)}"
 )
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
@@ -86,8 +95,8 @@ def change(text, app, found=None):
     # Without scripts nothing else sets it, and all colors hang on it.
     if "data-theme=" not in head.partition("<head>")[0]:
         head = replace(head, "root", r"<html ", '<html data-theme="light" ')
-    faces = "text maths" if "<math" in body else "text"
-    head = replace(head, "root", r"<html ", f'<html data-faces="{faces}" ')
+    if "<math" in body:
+        head = replace(head, "root", r"<html ", '<html data-faces="maths" ')
     head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
                    lambda match: _link(match, body))  # fmt: skip
     head = with_joined_links(head)

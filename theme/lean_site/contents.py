@@ -1,5 +1,7 @@
 """The side bar: each page of the chapter with its number and the sections it covers.
 
+What is not the chapter folds, but for the part that the reader is in.
+
 The number is the one that its figures and listings have: page 3, Figure 3.2. The
 sections are those of the chapter that the page says it covers.
 """
@@ -15,6 +17,12 @@ COVERS = re.compile(r"covers sections? (3[.\d]*)(?: and (3[.\d]*))?")
 ENTRY = re.compile(
     r'(<li class="toctree-l1[^"]*"><a class="[^"]*" href="([^"]*)">)([^<]*)(</a>)'
 )
+GROUP = re.compile(
+    r'<p [^>]*class="caption"[^>]*><span class="caption-text">([^<]*)</span></p>\s*'
+    r'(<ul class="(?:current )?nav bd-sidenav">.*?</ul>)',
+    re.DOTALL,
+)
+CHAPTER = "The chapter"  # in _toc.yml
 
 
 def sections(text):
@@ -62,7 +70,14 @@ def change(text, app, context):
         )
         return f"{head}{before}<span>{title}</span>{after}{tail}"
 
-    return ENTRY.sub(entry, text)
+    def group(match):
+        caption, pages = match.groups()
+        if caption == CHAPTER:
+            return match[0]
+        is_open = " open" if 'class="toctree-l1 current' in pages else ""
+        return f"<details{is_open}><summary>{caption}</summary>{pages}</details>"
+
+    return GROUP.sub(group, ENTRY.sub(entry, text))
 
 
 def setup(app):

@@ -26,7 +26,7 @@ def policy(script=THEME_SCRIPT, **more):
         "style-src": "'self'",
         "style-src-attr": "'unsafe-inline'",
         "img-src": "'self' data:",
-        "font-src": "'self'",
+        "font-src": "'self' data:",  # the text's is in its sheet
         "connect-src": "'self'",
         "form-action": "'self'",
         "base-uri": "'none'",

@@ -12,6 +12,7 @@ VOID = {"br", "img", "input", "hr", "meta", "link", "wbr", "col", "source"}
 HIDDEN = {"details", "svg", "script", "style", "template", "nav", "button", "math"}
 HIDDEN_CLASSES = {
     "headerlink",
+    "reproduced",
     "cell-link",
     "dropdown",
     "toggle",

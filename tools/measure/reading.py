@@ -63,7 +63,10 @@ STOPS = """() => {
       {visibilityProperty: true}));
   const pale = (e) => e !== null
     && (getComputedStyle(e).opacity === "0" || pale(e.parentElement));
-  const unseen = stops.filter(pale);
+  const unseen = stops.filter((e) => {
+    if (pale(e)) e.focus(); // some show themselves to whom they stop
+    return pale(e);
+  });
   const of = (e) => stops.filter((s) => e.contains(s)).length;
   return {stops: stops.length, unseen: unseen.length,
     a_cell: Math.max(0, ...[...document.querySelectorAll("div.cell_input")].map(of))};

@@ -1,13 +1,30 @@
+// Whether the proofs are shown: the box below the title, or what was chosen on another
+// page. Kept on this device alone.
+(() => {
+  const root = document.documentElement;
+  const box = document.getElementById("show-proofs");
+  if (!box) return;
+  box.checked = "proofs" in root.dataset;
+  box.addEventListener("change", () => {
+    root.toggleAttribute("data-proofs", box.checked);
+    try {
+      if (box.checked) localStorage.setItem("proofs", "shown");
+      else localStorage.removeItem("proofs");
+    } catch {
+      // Storage is off: then it holds for this page.
+    }
+  });
 
-// A click on a published number opens the line that says who printed it.
-document.addEventListener("click", ({ target }) => {
-  const number = target.closest?.(".published-number");
-  if (!number || !getSelection().isCollapsed) return;
-  const line = number.closest(".cell").querySelector(":scope > .published");
-  line.open = true;
-  for (const entry of line.querySelectorAll("li")) {
-    entry.classList.toggle("asked", entry.dataset.value === number.dataset.value);
-  }
-  line.querySelector("summary").focus({ preventScroll: true });
-  line.scrollIntoView({ block: "nearest" });
-});
+  // A click on a published number opens the line that says who printed it.
+  document.addEventListener("click", ({ target }) => {
+    const number = box.checked && target.closest?.(".published-number");
+    if (!number || !getSelection().isCollapsed) return;
+    const line = number.closest(".cell").querySelector(":scope > .published");
+    line.open = true;
+    for (const entry of line.querySelectorAll("li")) {
+      entry.classList.toggle("asked", entry.dataset.value === number.dataset.value);
+    }
+    line.querySelector("summary").focus({ preventScroll: true });
+    line.scrollIntoView({ block: "nearest" });
+  });
+})();
