@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from coding_attention.labs import compose
-from tests.coding_attention.labs import test_live
 from tests.coding_attention.labs.harness import PHONE, check, drag, drawn, press
 from tests.coding_attention.labs.table import IN_GRIDS, ROWS, class_of
 from tools.measure.visit import visiting
@@ -21,11 +19,6 @@ LABS = list(ROWS)
 # A zoom of 200 % halves the pixels that a page has.
 ZOOMED = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}
 WIDE = {"viewport": {"width": 1280, "height": 900}}
-
-
-def test_every_lab_has_a_row_and_a_kernel():
-    """A new lab needs a row in table.py, with ``live`` or a row of test_live.OWN."""
-    assert set(ROWS) == set(test_live.CELLS) == set(compose.scripts())
 
 
 # What the checks read. `texts`: each visible text with its size on screen and its
