@@ -159,8 +159,9 @@ def moves(hand):
             changed[kind] = ask(root, f"return {STATE} !== root.before")
             back(root)
         changed.pop("summary", None)  # Numbers: they are not drawn
-        assert changed
-        assert all(changed.values()), changed
+        idle = [kind for kind, moved in changed.items() if not moved]
+        assert changed, "there is nothing to move"
+        assert not idle, f"nothing drawn or told follows these controls: {idle}"
 
     return check
 
@@ -263,7 +264,7 @@ def marks_stay(root, page):
            }).map(e => e.outerHTML)""",
     )
     assert lost == []
-    assert ask(root, "return drawn().length") > 0
+    assert ask(root, "return drawn().length"), "no svg and no table in lab.stages"
     contrasts(root, page)
 
 
