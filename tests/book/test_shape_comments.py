@@ -48,11 +48,16 @@ def places(block):
 
 
 def false(page, block):
-    """Say what a paragraph tells that does not hold on the page."""
+    """Say which words do not hold on the page, or would hold whatever they said."""
     for word, kind, expression in places(block):
         value = VALUES[kind][word[0].lower()]
-        if not eval(expression, ran(page)[0] | {kind: value}):
-            yield f"{page} says {word[0]!r} where {expression} is false: …{block[:90]}…"
+        other = value + 1 if kind == "n" else 0 if value else -1
+        for number, holds in ((value, True), (other, False)):
+            if bool(eval(expression, ran(page)[0] | {kind: number})) != holds:
+                yield (
+                    f"{page} says {word[0]!r}, but with {kind} = {number} "
+                    f"{expression} is {not holds}: …{block[:90]}…"
+                )
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -83,7 +88,11 @@ def test_first_token_or_last_row_has_its_proof(name):
 def test_a_wrong_place_or_count_is_noticed(said, wrong):
     assert list(false("06_averaging", said)) == []
     right = said.split("<")[0].split()[1]
-    assert len(list(false("06_averaging", said.replace(right, wrong)))) == 1
+    assert len(list(false("06_averaging", said.replace(right, wrong)))) == 2
+
+
+def test_a_proof_of_any_word_is_none():
+    assert len(list(false("06_averaging", "the last row<!-- at: True -->"))) == 1
 
 
 def test_shapes_and_results_on_one_sheet():

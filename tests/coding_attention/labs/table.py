@@ -383,7 +383,7 @@ IN_GRIDS = [name for name, row in ROWS.items() if row.numbers]
 
 
 def class_of(name):
-    """Give a lab's class, also of those that the package does not export."""
+    """Give a lab's class, also of those that the package does not export, or None."""
     script = Path(compose.scripts()[name])
     module = importlib.import_module(f"coding_attention.labs.{script.stem}")
-    return getattr(module, name)
+    return getattr(module, name, None)

@@ -1,6 +1,5 @@
 """The labs as Python objects: traits, errors, reprs, static figures, stored state."""
 
-import importlib
 import json
 import re
 from pathlib import Path
@@ -23,28 +22,18 @@ from coding_attention.figures import pattern, show
 from coding_attention.figures.palette import BOOK
 from coding_attention.labs import (
     AttentionLab,
-    BankLab,
     DropoutLab,
     HeadSplitLab,
-    LookLab,
     MaskLab,
     MultiHeadLab,
     ScaleLab,
     compose,
 )
 from coding_attention.labs.stored import STATE, VIEW, steady_ids
+from tests.coding_attention.labs import test_live
+from tests.coding_attention.labs.table import ROWS, class_of
 
 ROOT = Path(__file__).resolve().parents[3]
-LABS = [
-    AttentionLab,
-    BankLab,
-    DropoutLab,
-    HeadSplitLab,
-    LookLab,
-    MaskLab,
-    MultiHeadLab,
-    ScaleLab,
-]
 PRINTED = {
     entry["id"]: entry["values"]
     for entry in json.loads(
@@ -260,24 +249,26 @@ def test_state_is_read_set_and_observed():
 # ---- what a cell puts out ----
 
 
-@pytest.mark.parametrize("make", LABS)
-def test_output_is_the_same_in_every_run(make):
+@pytest.mark.parametrize("name", ROWS)
+def test_output_is_the_same_in_every_run(name):
+    make = ROWS[name].make
     first, second = (make()._repr_mimebundle_()[0] for _ in range(2))
     assert set(first) == {"text/plain", "text/html", VIEW}
     assert first["text/plain"] == second["text/plain"] == repr(make())
     assert first["text/html"] == second["text/html"]
-    assert first["text/plain"].startswith(f"{make.__name__}(")
+    assert first["text/plain"].startswith(f"{name}(")
     assert "0x" not in first["text/plain"] + first["text/html"]
 
 
-@pytest.mark.parametrize("make", LABS)
-def test_static_figure_stands_for_the_lab(make):
-    soup = BeautifulSoup(make().fallback(), "html.parser")
-    assert soup.select_one(".attn-static .al-title").text == make.title
+@pytest.mark.parametrize("name", ROWS)
+def test_static_figure_stands_for_the_lab(name):
+    lab = ROWS[name].make()
+    soup = BeautifulSoup(lab.fallback(), "html.parser")
+    assert soup.select_one(".attn-static .al-title").text == lab.title
     pictures = soup.select("svg")
     assert all(len(picture["aria-label"]) > 20 for picture in pictures)
     assert all(picture["role"] == "img" for picture in pictures)
-    assert pictures or make is HeadSplitLab
+    assert pictures or name == "HeadSplitLab", "draw it with base.heat_map"
     for table in soup.select("table"):
         assert table.select("th[scope=col]")
         assert table.select("tbody th[scope=row]")
@@ -331,17 +322,19 @@ def test_module_is_the_files_and_parses(script, node, tmp_path):
     assert not re.search(r"https?://(?!www\.w3\.org/)", text)
 
 
-@pytest.mark.parametrize("make", LABS)
-def test_a_lab_hands_over_its_module(make):
-    assert make()._esm == compose.module(make.script)
-
-
-def test_every_lab_has_its_script():
-    scripts = compose.scripts()
-    assert {make.__name__ for make in LABS} <= set(scripts)
-    for name, script in scripts.items():
-        module = importlib.import_module(f"coding_attention.labs.{Path(script).stem}")
-        assert getattr(module, name).script == script
+@pytest.mark.parametrize("name", compose.scripts())
+def test_every_lab_has_its_script_and_its_row(name):
+    script = compose.scripts()[name]
+    place = f"coding_attention/labs/{Path(script).with_suffix('.py')}"
+    lab = class_of(name)
+    assert lab is not None, f"{place} has no class {name}, the name that {script} gives"
+    assert lab.script == script, f'{name} in {place} needs script = "{script}"'
+    assert name in ROWS, f"give {name} a row in tests/coding_attention/labs/table.py"
+    assert ROWS[name].make()._esm == compose.module(script)
+    assert name in test_live.CELLS, (
+        f"say in the row of {name} what is moved in a live notebook, live=(control, "
+        "what the kernel sets), or give it a row in OWN of test_live.py"
+    )
 
 
 def test_steady_ids_make_two_runs_one_file():
