@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -274,6 +275,17 @@ def test_beams_go_on_from_the_sequences_that_they_choose(rows, window):
     result = in_steps(layer, more, [1] * (T - 14), cache)
     whole = torch.cat([x[rows, :14], more], dim=1)
     torch.testing.assert_close(result, layer(whole)[:, 14:], **CLOSE)
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.deepcopy])
+@torch.no_grad()
+def test_a_copy_of_a_cache_that_forgot_goes_on(way):
+    layer, x, cache = layer_with(window=5), tokens(), KeyValueCache()
+    layer(x[:, :14], cache=cache)
+    copied = pickle.loads(way(cache)) if way is pickle.dumps else way(cache)
+    assert (copied.length, copied.num_bytes) == (14, cache.num_bytes)
+    result = in_steps(layer, x[:, 14:], [1] * (T - 14), copied)
+    torch.testing.assert_close(result, layer(x)[:, 14:], **CLOSE)
 
 
 def test_an_empty_cache_has_no_sequences_to_reorder():
