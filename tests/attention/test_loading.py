@@ -99,6 +99,16 @@ def test_parameters_are_drawn_again_as_they_were_drawn(name):
 
 
 @MASKED
+def test_memory_from_the_meta_device_has_its_mask_whoever_fills_the_parameters(name):
+    layer, model = on_meta(name), build(name)
+    left = [torch.full_like(b, 7.0, device="cpu") for b in layer.buffers()]
+    del left  # what the allocator may hand out again
+    layer.to_empty(device="cpu")
+    masks = zip(layer.buffers(), model.buffers(), strict=True)
+    assert all(torch.equal(mask, right.double()) for mask, right in masks)
+
+
+@MASKED
 def test_a_mask_is_written_again_in_a_layer_at_work(name):
     layer, x = build(name).double(), tokens(2, 6, 3)
     expected = layer(x)
