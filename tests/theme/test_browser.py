@@ -202,9 +202,11 @@ def test_all_but_labs_works_without_scripts(browser, address):
         visit.page.goto(url)
         assert visit.page.locator("#lab-mask .attn-static").is_visible()
         folded = visit.page.locator("#averages-agree details")
-        assert not folded.locator("pre").is_visible()
+        for part in folded.locator("pre").all():
+            assert not part.is_visible()
         folded.locator("summary").click()
-        assert folded.locator("pre").is_visible()
+        for part in folded.locator("pre").all():
+            assert part.is_visible()
 
 
 # On a slow machine, every timer goes off before the next frame.
@@ -327,8 +329,13 @@ def test_cut_code_is_reached_by_keyboard(browser, address):
 def test_printed_page_is_light_and_whole(browser, address):
     with visiting(browser, f"{address}/{PAGE}", scheme="dark") as visit:
         visit.load()
+        answers = visit.page.locator("details.hide .cell_output")
+        seen = "(all) => all.filter((e) => e.checkVisibility()).length"
+        assert answers.evaluate_all(seen) == 0 < answers.count()
         visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         visit.page.emulate_media(media="print")
+        assert answers.evaluate_all(seen) == answers.count()
+        assert not visit.page.locator("details.hide > summary").first.is_visible()
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "light"
         cut = visit.page.eval_on_selector_all(
             "article pre",
@@ -347,6 +354,7 @@ def test_printed_page_is_light_and_whole(browser, address):
         assert stuck == 0
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert answers.evaluate_all(seen) == 0
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -35,6 +35,8 @@ def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
     first = reader.pages[0].extract_text()
     assert parts[0][0] in first
     assert "import torch" in first
+    # What a page folds until it is answered is on paper.
+    assert "0.84 from cats" in "".join(page.extract_text() for page in reader.pages)
     start = reader.get_destination_page_number(reader.outline[1])
     assert parts[1][0] in reader.pages[start].extract_text()
 

@@ -12,12 +12,15 @@ const tabStops = new ResizeObserver((entries) => {
 });
 document.querySelectorAll("pre, .cell_output > .output").forEach((box) => tabStops.observe(box));
 
-// Paper is white.
-let themeOnScreen = null;
+// Paper is white, and nobody can open an answer on it.
+let themeOnScreen = null, opened = [];
 addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details.hide:not([open])")].filter((fold) => fold.querySelector(".cell_output"));
+  opened.forEach((fold) => { fold.open = true; });
   themeOnScreen = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
 });
 addEventListener("afterprint", () => {
+  opened.forEach((fold) => { fold.open = false; });
   if (themeOnScreen) document.documentElement.dataset.theme = themeOnScreen;
 });
