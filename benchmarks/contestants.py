@@ -106,6 +106,34 @@ class Combined(nn.Module):
         return torch.softmax(scores, dim=-1) @ values
 
 
+class Minimal(nn.Module):
+    """What a reader would write: four linear layers around PyTorch's kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.W_query, self.W_key, self.W_value = (
+            nn.Linear(D, D, bias=False) for _ in range(3)
+        )
+        self.out_proj = nn.Linear(D, D)
+
+    def split(self, x):
+        """Give each head its features: (b, t, D) -> (b, h, t, d_head)."""
+        return x.view(*x.shape[:2], HEADS, D_HEAD).transpose(1, 2)
+
+    def forward(self, x, kept=None, past=0):
+        """Compute the layer; with ``kept``, keys and values (2, b, h, t, d_head)."""
+        queries = self.split(self.W_query(x))
+        keys, values = self.split(self.W_key(x)), self.split(self.W_value(x))
+        if kept is not None:
+            here = past + x.shape[1]
+            kept[0, :, :, past:here], kept[1, :, :, past:here] = keys, values
+            keys, values = kept[:, :, :, :here]
+        context = F.scaled_dot_product_attention(
+            queries, keys, values, is_causal=x.shape[1] > 1
+        )
+        return self.out_proj(context.transpose(1, 2).reshape(x.shape))
+
+
 class CombinedFlex(Combined):
     """The same with FlexAttention, for which the mask is a function. For GPUs."""
 
@@ -127,22 +155,30 @@ def sees(b, h, query, key):
 
 
 class TorchAttention(nn.Module):
-    """``nn.MultiheadAttention``, with its causal mask."""
+    """``nn.MultiheadAttention``, with its causal mask.
 
-    def __init__(self, context_length, need_weights):
+    PyTorch computes it in one of two ways. Without gradients it takes its *fast path*,
+    unless that is switched off.
+    """
+
+    def __init__(self, context_length, need_weights, fast_path=True):
         super().__init__()
         self.inner = nn.MultiheadAttention(D, HEADS, batch_first=True)
         mask = torch.ones(context_length, context_length, dtype=torch.bool).triu(1)
         self.register_buffer("mask", mask)
-        self.need_weights = need_weights
+        self.need_weights, self.fast_path = need_weights, fast_path
 
     def forward(self, x):  # noqa: D102
         mask, options = self.mask[: x.shape[1], : x.shape[1]], {}
         if not self.need_weights:
             options = {"is_causal": True}
-        return self.inner(
-            x, x, x, attn_mask=mask, need_weights=self.need_weights, **options
-        )[0]
+        torch.backends.mha.set_fastpath_enabled(self.fast_path)
+        try:
+            return self.inner(
+                x, x, x, attn_mask=mask, need_weights=self.need_weights, **options
+            )[0]
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
 
 
 def build(name, b, t, device="cpu"):
@@ -158,9 +194,13 @@ def build(name, b, t, device="cpu"):
     elif name in STEPS or name == "flex":
         layer = Combined(t, STEPS[name]) if name in STEPS else CombinedFlex(t, device)
         layer.load_state_dict(convert.from_ours(state, convert.combined()))
-    elif name in ("torch", "torch_weights"):
-        layer = TorchAttention(t, need_weights=name == "torch_weights")
+    elif name in ("torch", "torch_slow", "torch_weights"):
+        layer = TorchAttention(t, name == "torch_weights", name != "torch_slow")
         layer.inner.load_state_dict(convert.from_ours(state, convert.TORCH))
+    elif name == "minimal":
+        layer = Minimal()
+        state.pop("mask", None)
+        layer.load_state_dict(state)
     elif name == "wrapper":
         # The wrapper has no output projection; it gets one, to do the same work.
         wrapper = MultiHeadAttentionWrapper(D, D_HEAD, t, 0.0, HEADS)
@@ -173,4 +213,5 @@ def build(name, b, t, device="cpu"):
     return layer.to(device)
 
 
-NAMES = ("listing", *STEPS, "fused", "wrapper", "torch", "torch_weights")
+TORCH = ("torch", "torch_slow", "torch_weights")
+NAMES = ("listing", *STEPS, "fused", "minimal", "wrapper", *TORCH)
