@@ -46,7 +46,15 @@ def looking():
         "he sat on the bank of the river",
         "the bank approved the loan",
     ]
-    found = [*_of_layer()[:4], *people, *same, *brackets, *pronouns, *too_sentences(), *rest]
+    found = [
+        *_of_layer()[:4],
+        *people,
+        *same,
+        *brackets,
+        *pronouns,
+        *too_sentences(),
+        *rest,
+    ]
     return list(dict.fromkeys(found))[:40]
 
 

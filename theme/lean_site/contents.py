@@ -1,6 +1,6 @@
 """The side bar: each page of the chapter with its number and the sections it covers.
 
-The number is the one that its figures and listings have: page 3, Figure 3.2. The
+The number is the one that its figures and listings have: page 03, Figure 03b. The
 sections are those of the chapter that the page says it covers.
 """
 
