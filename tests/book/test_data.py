@@ -151,7 +151,7 @@ PROOF = {  # what the file has to say for its word
     "Jupyter Book": "title:", "one executable chapter": "The chapter",
     "jupyter-book": "jupyter-book", "torch": "torch", "nbval": "nbval",
     "ipywidgets/anywidget": "anywidget", "matplotlib": "matplotlib",
-    "MyST notebooks": "md:myst", "tested package": "torch", "nbval checks": "--nbval",
+    "MyST notebooks": "myst", "tested package": "torch", "nbval checks": "--nbval",
     "readers of the site": "pages", "Binder/Colab": "coding-attention",
     "importers": "import", "teachers": "lab", "CI": "make",
 }  # fmt: skip
