@@ -151,9 +151,10 @@ PROOF = {  # what the file has to say for its word
     "Jupyter Book": "title:", "one executable chapter": "The chapter",
     "jupyter-book": "jupyter-book", "torch": "torch", "nbval": "nbval",
     "ipywidgets/anywidget": "anywidget", "matplotlib": "matplotlib",
-    "MyST notebooks": "myst", "tested package": "torch", "nbval checks": "--nbval",
-    "readers of the site": "pages", "Binder/Colab": "coding-attention",
-    "importers": "import", "teachers": "lab", "CI": "make",
+    "MyST notebooks": "format_name: myst", "tested package": "torch",
+    "nbval checks": "--nbval", "readers of the site": "pages",
+    "Binder/Colab": "notebooks", "importers": "import", "teachers": "lab",
+    "CI": "make",
 }  # fmt: skip
 
 
