@@ -1,15 +1,16 @@
 """Sphinx extension: figures have numbers, and their code is a small link below them.
 
 A figure is the output of a cell whose name begins with ``figure-``. Its number is that
-of its page and its place on it, so that people can refer to it: Figure 3.2 is the
-second of page 03. Pages without a number have a letter. The number links to the figure,
-so that its address can be copied. A link whose text is "figure", such as
+of its page and a letter, so that people can refer to it: Figure 03b is the second of
+page 03. Pages without a number have a letter, and count: Figure A2. The number links
+to the figure, so that its address can be copied. A link whose text is "figure", such as
 ``[figure](#figure-one-query)``, reads as that figure's number on the site; in Jupyter,
 where nothing counts, the word is left.
 """
 
 import posixpath
 import re
+from string import ascii_lowercase
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -25,9 +26,9 @@ CAPTION = re.compile(r"<figcaption[^>]*>")
 
 
 def page_number(docname):
-    """Give what stands before the dot: 3 for 03_trainable, 3Q for 03_questions."""
+    """Give what a page counts by: 03 for 03_trainable, 03Q for 03_questions."""
     name = posixpath.basename(docname)
-    if match := re.match(r"0*(\d+)_(questions)?", name):
+    if match := re.match(r"(\d+)_(questions)?", name):
         return match[1] + ("Q" if match[2] else "")
     if name not in LETTERS:
         raise ExtensionError(
@@ -35,6 +36,16 @@ def page_number(docname):
             f"them by. Give it one in LETTERS of theme/figure_numbers.py."
         )
     return LETTERS[name]
+
+
+def label(docname, count):
+    """Name the n-th figure or listing of a page: 03b, or A2 where pages have letters.
+
+    A dot between them would name figures and listings of the published chapter, whose
+    numbers are 3.1, 3.2 and so on.
+    """
+    page = page_number(docname)
+    return f"{page}{ascii_lowercase[count - 1] if page[0].isdigit() else count}"
 
 
 def figure_cells(document):
@@ -53,12 +64,13 @@ class Count(SphinxTransform):
 
     def apply(self, **kwargs):
         numbers = self.env.metadata[self.env.docname]["figure_numbers"] = {}
+        count = 0
         for name, _, raws in figure_cells(self.document):
             for raw in raws:
-                count = len(numbers) + 1
-                label = f"Figure {page_number(self.env.docname)}.{count}"
-                numbers.setdefault(name, label)
-                link = f'<a href="#{name}">{label}</a>'
+                count += 1
+                named = f"Figure {label(self.env.docname, count)}"
+                numbers.setdefault(name, named)
+                link = f'<a href="#{name}">{named}</a>'
                 number = f'<span class="figure-number">{link}.</span> '
                 text = CAPTION.sub(lambda m, n=number: m[0] + n, raw.astext(), count=1)
                 raw.children = [nodes.Text(text)]

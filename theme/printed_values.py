@@ -6,6 +6,7 @@ the same by "shown" and "equal". Needs neither PyTorch nor a kernel.
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -22,6 +23,17 @@ def reference():
     """The published values, by id."""
     text = (DATA / "printed_values.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)}
+
+
+@cache
+def sources():
+    """Who printed what, and where: sources, places, concordance and card."""
+    return json.loads((DATA / "sources.json").read_text(encoding="utf-8"))
+
+
+def source_names():
+    """What each source is called in a sentence."""
+    return {key: source["name"] for key, source in sources()["sources"].items()}
 
 
 def errata():

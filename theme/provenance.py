@@ -1,8 +1,10 @@
-"""The tables of the page "Where every number comes from", built from the data.
+"""The tables of the page "Where everything comes from", built from the data.
 
-Two directives without options: `printed-values` lists every published value with its
-sources, the cells that show it and whether ours equals it; `errata-table` lists the
-errata. Nothing in the tables is typed in, so nothing in them can go stale.
+Directives without options: `sources` lists who is spoken of and where to find it,
+`printed-values` every published value with its evidence, the cells that show it and
+whether ours equals it, `concordance` what each source has and where it is here,
+`card` what the project said of itself, and `errata-table` the errata. Nothing in the
+tables is typed in, so nothing in them can go stale.
 """
 
 import re
@@ -42,7 +44,7 @@ def short(page):
 
 
 def cell_link(page, name):
-    """Link to the code cell of a page."""
+    """Link to a code cell, or a heading, of a page."""
     text = f"{short(page)}: {name}"
     return nodes.reference("", text, refuri=f"{page}.html#{name}", internal=True)
 
@@ -76,7 +78,7 @@ class PrintedValues(SphinxDirective):
             links = [cell_link(page, cell.metadata["name"]) for page, cell in cells]
             name = nodes.literal("", value_id, ids=[f"value-{nodes.make_id(value_id)}"])
             rows.append([
-                name, entry["section"], entry["how"], ", ".join(entry["printed_by"]),
+                name, entry["section"], entry["how"], _evidence(value_id),
                 _separated(links) or "none: " + entry.get("note", ""),
                 verdict(entry, [data.text_of(cell) for _, cell in cells]),
             ])  # fmt: skip
@@ -84,11 +86,81 @@ class PrintedValues(SphinxDirective):
             "value",
             "section",
             "how it comes about",
-            "printed by",
+            "source, cell, line",
             "cells",
             "ours",
         ]
-        return [table(header, (20, 10, 26, 15, 19, 10), rows, "values")]
+        return [table(header, (17, 9, 21, 26, 18, 9), rows, "values")]
+
+
+def _evidence(value_id):
+    parts = []
+    for source, place in data.sources()["places"][value_id].items():
+        parts += ["; ", _source(source)] if parts else [_source(source)]
+        if "cell" in place:
+            parts += [f", cell {place['cell']}: ", nodes.literal("", place["line"])]
+        if not place["printed"]:
+            typed = "cell" in place or source != "marimo-notebook"
+            parts.append(", typed in" if typed else ", what its code prints when run")
+    return parts
+
+
+def _source(key):
+    source = data.sources()["sources"][key]
+    if not source["address"]:
+        return source["name"]
+    return nodes.reference("", source["name"], refuri=source["address"])
+
+
+class Sources(SphinxDirective):
+    """Every source: what it is, and its address or why there is none."""
+
+    def run(self):
+        rows = []
+        for source in data.sources()["sources"].values():
+            where = source.get("because", "")
+            if source["address"]:
+                where = nodes.reference(
+                    "", source["address"].split("/")[-1], refuri=source["address"]
+                )
+                where = [where, f", read: {source['read']}"]
+            version = source.get("printed_with")
+            what = source["what"] + (
+                f"; it prints PyTorch {version}" if version else ""
+            )
+            rows.append([source["name"], what, where])
+        return [table(["source", "what it is", "where"], (18, 40, 42), rows, "sources")]
+
+
+class Concordance(SphinxDirective):
+    """Every section, figure, listing, exercise and note, with its place here."""
+
+    def run(self):
+        names, rows = data.source_names(), []
+        for row in data.sources()["concordance"]:
+            links = [_place(at) for at in row.get("at", [])]
+            here = _separated(links) or f"left out, because {row['left_out']}"
+            rows.append([names[row["source"]], row["kind"], row["item"], here])
+        header = ["source", "kind", "what it has", "where it is here"]
+        return [table(header, (14, 10, 38, 38), rows, "concordance")]
+
+
+def _place(at):
+    page, _, name = at.partition("#")
+    if name:
+        return cell_link(page, name)
+    return nodes.reference("", short(page), refuri=f"{page}.html", internal=True)
+
+
+class Card(SphinxDirective):
+    """Each word that the project said of itself, with the file that keeps it."""
+
+    def run(self):
+        rows = [
+            [row["of"], row["word"], [nodes.literal("", row["file"])]]
+            for row in data.sources()["card"]
+        ]
+        return [table(["of", "word", "kept by"], (20, 40, 40), rows, "card")]
 
 
 def _separated(links):
@@ -104,14 +176,25 @@ class ErrataTable(SphinxDirective):
     def run(self):
         self.env.note_dependency(str(data.DATA / "errata.json"))
         rows = [
-            [e["source"], e["says"], e["is"], cell_link(e["page"], e["cell"])]
+            [_said_by(e), e["says"], e["is"], cell_link(e["page"], e["cell"])]
             for e in data.errata()
         ]
         header = ["where", "what it says", "what is true", "shown by"]
         return [table(header, (20, 30, 30, 20), rows, "errata")]
 
 
+def _said_by(erratum):
+    source = data.sources()["sources"][erratum["source"]]
+    if "address" not in erratum:
+        return [_source(erratum["source"]), f": {erratum['where']}"]
+    link = nodes.reference("", source["name"], refuri=erratum["address"])
+    return [link, f": {erratum['where']}"]
+
+
 def setup(app):
+    app.add_directive("sources", Sources)
+    app.add_directive("concordance", Concordance)
+    app.add_directive("card", Card)
     app.add_directive("printed-values", PrintedValues)
     app.add_directive("errata-table", ErrataTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,13 +24,6 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from theme import lab_states
 from theme import printed_values as data
 
-SOURCES = {
-    "chapter": "the chapter",
-    "colab-notebook": "a Colab notebook",
-    "study-notes": "study notes",
-    "marimo-notebook": "a marimo notebook",
-    "averaging-notes": "notes on the averaging route",
-}
 TABLE = "book/provenance"  # has a row for each value
 MOST_DIGITS = 12
 PIECE = re.compile(r"(<[^>]*>|&[^;\s]+;)")
@@ -77,13 +70,18 @@ def _digits(entry):
     return f"{text} and {rest} more" if rest > 0 else text
 
 
+def _who(entry):
+    names = data.source_names()
+    if entry["printed_by"]:
+        return "Printed by " + _join([names[source] for source in entry["printed_by"]])
+    told = _join([names[source] for source in entry["code_of"]])
+    return f"Not printed: what the code of {told} prints when it is run"
+
+
 def _entry(value_id, text, others, table, lab):
     _, sentence = verdict(text, value_id)
     entries = data.published(value_id)
-    printed = "; or ".join(
-        f"{_join([SOURCES[s] for s in e['printed_by']])}: <code>{_digits(e)}</code>"
-        for e in entries
-    )
+    printed = "; or ".join(f"{_who(e)}: <code>{_digits(e)}</code>" for e in entries)
     also = ""
     if others:
         links = [f'<a href="{link}">{html.escape(name)}</a>' for name, link in others]
@@ -93,7 +91,7 @@ def _entry(value_id, text, others, table, lab):
         f'<li data-value="{value_id}"><p><code>{value_id}</code>: '
         f"{html.escape(entries[0]['how'].rstrip('.'))}. "
         f"<strong>{sentence}</strong>{also}</p>"
-        f"<p>Printed by {printed}. "
+        f"<p>{printed}. "
         f'<a href="{table}#{anchor}">In the table of all values</a>{_see(lab)}</p></li>'
     )
 

@@ -1,6 +1,6 @@
 """Sphinx extension: what a part of a page is for can be seen.
 
-    listing     framed and titled, "Listing 4.1 · CausalAttention"; the number is that
+    listing     framed and titled, "Listing 04a · CausalAttention"; the number is that
                 of its page and its place there, the name that of its class
     check       a cell that only compares what is there already is quiet
     predict …   a quote that opens with a bold word, such as Predict, has its own look
@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from theme.figure_numbers import page_number
+from theme.figure_numbers import label
 
 COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
 ROLES = {"predict", "exercise", "question", "try", "answer"}
@@ -87,8 +87,8 @@ class Titles(SphinxPostTransform):
             name = cell["cell_metadata"]["name"]
             if "listing" in cell["cell_metadata"].get("tags", []):
                 listings += 1
-                label = f"Listing {page_number(self.env.docname)}.{listings}"
-                cell.insert(0, _html(_title(name, label, named(_source(cell)))))
+                title = f"Listing {label(self.env.docname, listings)}"
+                cell.insert(0, _html(_title(name, title, named(_source(cell)))))
             elif not name.startswith("figure-"):
                 cell.insert(0, _html(_permalink(name)))
 
@@ -102,9 +102,9 @@ def _named_cells(document):
     ]
 
 
-def _title(name, label, defined):
+def _title(name, title, defined):
     what = f" · <code>{defined}</code>" if defined else ""
-    return f'<p class="listing-title"><a href="#{name}">{label}{what}</a></p>'
+    return f'<p class="listing-title"><a href="#{name}">{title}{what}</a></p>'
 
 
 def _permalink(name):

@@ -18,6 +18,7 @@ from experiments.real import measure, sentences
 from experiments.real.model import PACKAGE, SHA256, VERSION, MiniLM, fetch
 
 LOOKING = ("0.2", "1.6", "2.9", "3.1", "4.5")
+MASKED = "3.1 masked"  # what head 3.1 would read if all layers below it had a mask
 SEVERAL = "my brother bought a car and he loves it"
 TOLERANCE = {"heads": 0, "layer": 0, "states": 4e-3, "looks": 1}
 
@@ -39,24 +40,35 @@ def looking():
     brackets = [s for s, *_ in sentences.labeled("brackets")[:6]]
     pronouns = [s for s, *_ in sentences.labeled("pronouns")[:6]]
     people = [s for both in sentences.shown_pairs()[:5] for s, *_ in both]
-    too = [s for both in sentences.too_pairs()[:1] for s, *_ in both]
     rest = [
         "the drummer woke the neighbors until they complained",
         "the drummer woke the neighbors until he stopped",
         "he sat on the bank of the river",
         "the bank approved the loan",
     ]
-    found = [*_of_layer()[:4], *people, *same, *brackets, *pronouns, *too, *rest]
+    found = [
+        *_of_layer()[:4],
+        *people,
+        *same,
+        *brackets,
+        *pronouns,
+        *too_sentences(),
+        *rest,
+    ]
     return list(dict.fromkeys(found))[:40]
+
+
+def too_sentences():
+    """Give the two sentences that differ only behind "it": too tired, too wide."""
+    return [sentence for sentence, *_ in sentences.too_pairs()[0]]
 
 
 def read_by():
     """Give the sentences whose states are stored, by head or layer."""
     people = [s for both in sentences.shown_pairs() for s, *_ in both]
-    too = [s for both in sentences.too_pairs()[:1] for s, *_ in both]
     return {
         "0.2": ["your journey starts with one step", *people[:2]],
-        "3.1": [*people, SEVERAL, *too],
+        "3.1": [*people, SEVERAL, *too_sentences()],
         "1": _of_layer(),
     }
 
@@ -105,7 +117,7 @@ def facts(model):
             "cut": measure.cuts(model, real.LAYER, every[:80:2]),
         },
         "pairs": sentences.shown_pairs(),
-        "states": read_by(),
+        "states": read_by() | {MASKED: too_sentences()},
         "tokens": tokens,
         "looks": {s: _words(model, s)[0] for s in looking()},
     }
@@ -175,6 +187,9 @@ def tensors(model):
             x = model.run(sentence)[2][int(name[0])]
             states[f"{name}.{i}"] = x.half()
             states[f"{name}.{i}.out"] = answer(model, name, x).half()
+    for i, sentence in enumerate(too_sentences()):
+        x = model.run(sentence, masked=True)[2][3]
+        states[f"{MASKED}.{i}"] = x.half()
     heads = {
         f"{layer}.{head}.{part}": tensor.half()
         for layer, head in ((0, 2), (3, 1))

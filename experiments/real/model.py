@@ -80,12 +80,13 @@ class MiniLM:
         return F.layer_norm(x, (WIDTH,), weight, bias, 1e-12)
 
     @torch.no_grad()
-    def run(self, sentence, cut=None):
+    def run(self, sentence, cut=None, masked=False):
         """Run one sentence.
 
         Args:
             sentence: lowercase words.
             cut: (layer, head) of a head whose output is set to zero.
+            masked: hide the future in every layer, which the model was not trained for.
 
         Returns:
             The tokens, the attention weights (layers, h, t, t), and the states before
@@ -101,7 +102,7 @@ class MiniLM:
         for layer in range(LAYERS):
             name = f"encoder.layer.{layer}"
             attention = f"{name}.attention"
-            weights, z = self.heads(f"{attention}.self", x)
+            weights, z = self.heads(f"{attention}.self", x, masked)
             if cut is not None and cut[0] == layer:
                 z[cut[1]] = 0
             z = self.linear(
@@ -117,13 +118,17 @@ class MiniLM:
             states.append(x)
         return tokens, torch.stack(seen), torch.stack(states)
 
-    def heads(self, name, x):
+    def heads(self, name, x, masked=False):
         """Give the weights (h, t, t) and results (h, t, d_head) of all heads."""
         q, k, v = (
             self.linear(f"{name}.{part}", x).view(len(x), HEADS, -1).transpose(0, 1)
             for part in ("query", "key", "value")
         )
-        weights = (q @ k.transpose(1, 2) / q.shape[-1] ** 0.5).softmax(dim=-1)
+        scores = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5  # (h, t, t)
+        if masked:
+            future = torch.ones(len(x), len(x)).triu(diagonal=1).bool()
+            scores = scores.masked_fill(future, -torch.inf)
+        weights = scores.softmax(dim=-1)
         return weights, weights @ v
 
     def meaning(self, sentence, cut=None):

@@ -4,17 +4,27 @@ import hashlib
 import json
 import re
 
-from tests.book.pages import BOOK
-from theme.printed_values import DATA, reference
+import pytest
+
+from tests.book.pages import BOOK, ROOT
+from tests.book.test_links import anchors
+from theme.printed_values import (
+    DATA,
+    cells_that_show,
+    errata,
+    flatten,
+    numbers,
+    published,
+    reference,
+    source_names,
+    sources,
+)
 
 ENTRIES = reference()
 KINDS = {"input", "output", "approximate", "example", "erratum"}
 # Printed without a seed, so no computation gives them again. Their digits are held by
 # a second entry: this sum changes with any of them.
 EXAMPLES_SHA256 = "27eb791dfc4bb741b9151c82101d80605f8ad6b3ee685add95108882ca7532b7"
-
-# The same for who printed a value, and where: no computation shows it either.
-SOURCES_SHA256 = "a1c21a71bdad4d5481a4d52728b3dbb575a6cec71169e0a104ce9598839fa1c0"
 
 
 def test_ids_are_unique_and_entries_whole():
@@ -33,14 +43,129 @@ def test_examples_are_as_published():
     assert hashlib.sha256(text.encode()).hexdigest() == EXAMPLES_SHA256
 
 
-def test_sources_are_as_found_and_explained():
-    found = {i: [e["section"], e["printed_by"]] for i, e in ENTRIES.items()}
-    text = json.dumps(found, sort_keys=True)
-    assert hashlib.sha256(text.encode()).hexdigest() == SOURCES_SHA256
-    page = (BOOK / "provenance.md").read_text(encoding="utf-8")
-    terms = set(re.findall(r"^(.+)\n: ", page, re.M))
-    explained = {name for term in terms for name in term.split(", ")}
-    assert {name for e in ENTRIES.values() for name in e["printed_by"]} == explained
+def test_each_value_is_said_to_be_printed_by_whom_the_evidence_names():
+    """Two records: the values name who printed them, and the places say where."""
+    places, names = sources()["places"], source_names()
+    assert places.keys() == ENTRIES.keys()
+    for value, entry in ENTRIES.items():
+        said = {*entry["printed_by"], *entry.get("code_of", [])}
+        for source in said ^ places[value].keys():
+            assert source in names, (
+                f"{value}: {source!r} is none of {', '.join(names)}."
+            )
+            assert source in places[value], (
+                f"printed_values.json says that {source} printed {value}, and "
+                f"sources.json has no place for it there. It has: {[*places[value]]}."
+            )
+            pytest.fail(
+                f"sources.json has a place for {value} in {source}, and "
+                f"printed_values.json does not name it. It names: {sorted(said)}."
+            )
+
+
+@pytest.mark.parametrize("value", ENTRIES)
+def test_the_line_as_printed_has_the_digits_of_its_value(value):
+    for source, place in sources()["places"][value].items():
+        code_of = source in ENTRIES[value].get("code_of", [])
+        typed = ENTRIES[value]["kind"] == "input" and "cell" in place
+        assert place["printed"] != (code_of or typed), f"{value}: printed, or not?"
+        if sources()["sources"][source]["address"]:
+            line = numbers(place["line"].partition("#")[0])
+            digits = flatten(ENTRIES[value]["values"])
+            size = min(len(line), len(digits))
+            starts = range(len(line) - size + 1)
+            assert any(line[i : i + size] == digits[:size] for i in starts) or (
+                line[-1:] == digits[-1:]
+            ), f"{value}: {source} is said to have printed {place['line']!r}."
+
+
+def test_a_source_has_a_fixed_address_or_the_word_why_there_is_none():
+    for key, source in sources()["sources"].items():
+        if source["address"]:
+            assert re.search(r"/blob/[0-9a-f]{40}/", source["address"]), key
+        else:
+            assert source["because"].startswith("Not public: "), key
+    for erratum in errata():
+        assert erratum["source"] in sources()["sources"], erratum["id"]
+        at = erratum.get("address")
+        assert at is None or re.search(r"/blob/[0-9a-f]{40}/", at), erratum["id"]
+
+
+def test_a_source_without_outputs_printed_nothing():
+    assert not any("marimo-notebook" in e["printed_by"] for e in ENTRIES.values())
+
+
+def anchors_of(page):
+    path = BOOK / f"{page}.ipynb"
+    return anchors(path if path.exists() else path.with_suffix(".md"))
+
+
+def _listed(source, kind):
+    rows = sources()["concordance"]
+    return [r["item"] for r in rows if (r["source"], r["kind"]) == (source, kind)]
+
+
+def test_every_section_figure_listing_and_exercise_of_the_chapter_is_mapped():
+    sections = [i.split()[0] for i in _listed("chapter", "section")]
+    small = {"3.3": 2, "3.4": 2, "3.5": 3, "3.6": 2}
+    wanted = [f"3.{n}" for n in range(1, 7)]
+    wanted += [f"{s}.{n + 1}" for s, count in small.items() for n in range(count)]
+    assert sorted(sections) == sorted([*wanted, "Summary"])
+    for kind, count in {"figure": 26, "listing": 5, "exercise": 3}.items():
+        named = [item.partition(":")[0] for item in _listed("chapter", kind)]
+        assert named == [f"{kind.title()} 3.{n + 1}" for n in range(count)]
+
+
+def test_every_item_has_a_place_that_exists_or_a_reason():
+    for row in sources()["concordance"]:
+        assert bool(row.get("at")) != bool(row.get("left_out")), row["item"]
+        for at in row.get("at", []):
+            page, _, anchor = at.partition("#")
+            assert (BOOK / f"{page}.md").exists(), at
+            assert not anchor or anchor in anchors_of(page), f"{row['item']}: {at}"
+
+
+def test_every_source_of_values_is_in_the_concordance():
+    """And each cell that shows its values stands on a page that the concordance has."""
+    for source in {s for e in ENTRIES.values() for s in e["printed_by"]}:
+        rows = [r for r in sources()["concordance"] if r["source"] == source]
+        reached = {at.partition("#")[0] for r in rows for at in r.get("at", [])}
+        for page, _, value in cells_that_show():
+            entry = published(value)
+            if all(source in e["printed_by"] for e in entry) and page[2:3] == "_":
+                near = {page, page.replace("_questions", "")}
+                shown = [p for p, _, v in cells_that_show() if v == value]
+                assert near & reached or reached & {*shown}, f"{source}: {value}"
+
+
+CARD = {
+    "kind": ["Jupyter Book", "one executable chapter"],
+    "packages": ["jupyter-book", "torch", "ipywidgets/anywidget", "nbval",
+                 "matplotlib"],
+    "top level": ["book/", "attention/", "_config.yml", "_toc.yml", "tests/",
+                  "README.md"],
+    "shape": ["MyST notebooks", "tested package", "nbval checks"],
+    "used by": ["readers of the site", "Binder/Colab", "importers", "teachers", "CI"],
+}  # fmt: skip
+PROOF = {  # what the file has to say for its word
+    "Jupyter Book": "title:", "one executable chapter": "The chapter",
+    "jupyter-book": "jupyter-book", "torch": "torch", "nbval": "nbval",
+    "ipywidgets/anywidget": "anywidget", "matplotlib": "matplotlib",
+    "MyST notebooks": "format_name: myst", "tested package": "torch",
+    "nbval checks": "--nbval", "readers of the site": "pages",
+    "Binder/Colab": "notebooks", "importers": "import", "teachers": "lab",
+    "CI": "make",
+}  # fmt: skip
+
+
+def test_every_word_of_the_card_has_a_file_that_keeps_it():
+    rows = sources()["card"]
+    for of, words in CARD.items():
+        assert [row["word"] for row in rows if row["of"] == of] == words
+    for row in rows:
+        path = ROOT / row["file"]
+        assert path.is_file(), row
+        assert PROOF.get(row["word"], "") in path.read_text("utf-8"), row
 
 
 def test_inputs_are_as_published():

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from attention import CausalAttention, SelfAttention_v2
+from coding_attention.models import real
 from tests.book.pages import Page
 from tests.book.run_cells import run_cells
 from theme.printed_values import numbers, reference, text_of
@@ -32,19 +33,6 @@ def layer_of(t, d_in, d_out, seed, **options):
 
 
 @seeds
-@pytest.mark.parametrize("t", [1, 2, 6, 31])
-def test_three_ways_give_the_mean_of_the_past(t, seed):
-    torch.manual_seed(seed)
-    x = torch.randn(t, 5).double()
-    by_loop = torch.stack([x[: i + 1].mean(dim=0) for i in range(t)])
-    triangle = torch.ones(t, t).tril().double()
-    by_product = triangle / triangle.sum(dim=-1, keepdim=True) @ x
-    zeros = torch.zeros(t, t).double().masked_fill(triangle == 0, -torch.inf)
-    torch.testing.assert_close(by_product, by_loop)
-    torch.testing.assert_close(torch.softmax(zeros, dim=-1) @ x, by_loop)
-
-
-@seeds
 @sizes
 @torch.no_grad()
 def test_one_pass_gives_every_beginning_what_it_gets_alone(t, d_in, d_out, seed):
@@ -55,7 +43,7 @@ def test_one_pass_gives_every_beginning_what_it_gets_alone(t, d_in, d_out, seed)
         torch.testing.assert_close(layer(x[:, :i])[:, -1], together[:, i - 1])
 
 
-MODEL = ("inputs", "sentences", "tiny-model", "train")
+MODEL = ("questions-in-a-sentence", "sentences", "tiny-model", "train")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +116,43 @@ def test_changing_a_token_leaves_all_before_it_as_they_were(t, d_in, d_out, seed
         before, after = layer(x), layer(changed)
         assert torch.equal(before[:, :i], after[:, :i])
         assert not torch.equal(before[:, i:], after[:, i:])
+
+
+@seeds
+@pytest.mark.parametrize("unmasked", [None, 0, 1, 2])
+@torch.no_grad()
+def test_with_a_mask_in_every_layer_nothing_later_changes_a_token(unmasked, seed):
+    """And without it in one layer of three, something does: the control."""
+    layers = [layer_of(9, 4, 4, seed + i) for i in range(3)]
+    if unmasked is not None:
+        layers[unmasked].mask.zero_()
+    x = torch.randn(1, 9, 4).double()
+    other = x.clone()
+    other[:, 6:] = torch.randn(1, 3, 4).double()
+    for layer in layers:
+        x, other = x + layer(x), other + layer(other)
+    assert torch.equal(x[:, :6], other[:, :6]) == (unmasked is None)
+    assert not torch.equal(x[:, 6:], other[:, 6:])
+
+
+@torch.no_grad()
+def test_only_a_mask_in_every_layer_keeps_the_last_word_from_it():
+    with contextlib.redirect_stdout(io.StringIO()):
+        space = run_cells("04_causal_attention", "questions-in-a-sentence",
+                          "decided-later")  # fmt: skip
+    look, too = space["look_of_it"], ("tired", "wide")
+    for below, diagonal in (("3.1", 99), ("3.1", 1)):
+        tired, wide = (look(below, word, diagonal)["animal"] for word in too)
+        assert tired > wide + 0.25
+    tired, wide = (look("3.1 masked", word, 1) for word in too)
+    assert tired == wide
+    # The words that decide do differ, and so do all behind them.
+    (names, one), (_, other) = (
+        real.states("3.1 masked", space["sentence"].format(word)) for word in too
+    )
+    same = (one == other).all(dim=-1).tolist()
+    decides = names.index("tired")
+    assert same == [True] * decides + [False] * (len(names) - decides)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])

@@ -1,7 +1,4 @@
-"""General sentences of the averaging route, on random cases.
-
-That its three means agree is held for the page "Causal attention".
-"""
+"""General sentences of the averaging route, on random cases."""
 
 import pytest
 import torch
@@ -10,6 +7,19 @@ from torch import nn
 from attention import CausalAttention
 
 SIZES = [(1, 4, 2), (8, 32, 16), (13, 5, 9)]  # t, d_in, d_head
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("t", [1, 2, 6, 31])
+def test_three_ways_give_the_mean_of_the_past(t, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(t, 5).double()
+    by_loop = torch.stack([x[: i + 1].mean(dim=0) for i in range(t)])
+    triangle = torch.ones(t, t).tril().double()
+    by_product = triangle / triangle.sum(dim=-1, keepdim=True) @ x
+    zeros = torch.zeros(t, t).double().masked_fill(triangle == 0, -torch.inf)
+    torch.testing.assert_close(by_product, by_loop)
+    torch.testing.assert_close(torch.softmax(zeros, dim=-1) @ x, by_loop)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,4 @@
-"""The page "Where every number comes from" and the errata, as readers get them."""
+"""The page "Where everything comes from" and the errata, as readers get them."""
 
 import re
 
@@ -7,12 +7,23 @@ import torch
 
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.book.pages import Page
-from theme.printed_values import errata, flatten, numbers, reference, text_of
+from theme.printed_values import (
+    errata,
+    flatten,
+    numbers,
+    reference,
+    source_names,
+    sources,
+    text_of,
+)
 
 
 @pytest.fixture(scope="module")
 def tables(soup):
-    return soup("book/provenance").select("table.provenance")
+    """The tables of the page by what they list."""
+    found = soup("book/provenance").select("table.provenance")
+    kinds = ("sources", "concordance", "values", "errata", "card")
+    return {kind: table for table in found for kind in kinds if kind in table["class"]}
 
 
 def rows(table):
@@ -20,7 +31,7 @@ def rows(table):
 
 
 def test_every_value_has_a_row_that_says_equal(tables):
-    found = {row[0].get_text(): row for row in rows(tables[0])}
+    found = {row[0].get_text(): row for row in rows(tables["values"])}
     assert list(found) == list(reference())
     for value_id, entry in reference().items():
         said = found[value_id][5].get_text()
@@ -28,18 +39,43 @@ def test_every_value_has_a_row_that_says_equal(tables):
             entry["kind"], {"equal", "equal to one of the two"}
         )
         assert said in right, f"{value_id}: {said}"
-        assert all(source in found[value_id][3].text for source in entry["printed_by"])
+        told = found[value_id][3]
+        for source, place in sources()["places"][value_id].items():
+            assert source_names()[source] in told.text
+            assert place.get("line", "") in told.text
+            address = sources()["sources"][source]["address"]
+            assert not address or told.find("a", href=address)
+        assert ("when run" in told.text) == bool(entry.get("code_of"))
         if entry["kind"] != "example":
             assert found[value_id][4].find("a"), f"{value_id} links no cell"
 
 
 def test_every_erratum_has_a_row_with_its_cell(tables):
-    for row, erratum in zip(rows(tables[1]), errata(), strict=True):
+    for row, erratum in zip(rows(tables["errata"]), errata(), strict=True):
+        who = f"{source_names()[erratum['source']]}: {erratum['where']}"
         assert [cell.get_text() for cell in row[:3]] == [
-            erratum["source"], erratum["says"], erratum["is"]
+            who, erratum["says"], erratum["is"]
         ]  # fmt: skip
+        link = row[0].find("a")
+        assert (link and link["href"]) == (
+            erratum.get("address") or sources()["sources"][erratum["source"]]["address"]
+        )
         link = row[3].find("a")["href"]
         assert link == f"{erratum['page']}.html#{erratum['cell']}"
+
+
+def test_every_item_of_the_concordance_leads_to_its_place(tables, soup):
+    for row, item in zip(
+        rows(tables["concordance"]), sources()["concordance"], strict=True
+    ):
+        assert row[2].get_text() == item["item"]
+        links = [a["href"] for a in row[3].find_all("a")]
+        assert len(links) == len(item.get("at", []))
+        for link in links:
+            page, _, anchor = link.partition("#")
+            there = soup(f"book/{page.removesuffix('.html')}")
+            assert not anchor or there.find(id=anchor), link
+        assert item.get("left_out", "") in row[3].get_text()
 
 
 def test_every_erratum_is_computed_by_its_cell():
@@ -68,8 +104,19 @@ def test_outputs_contradict_what_the_errata_say():
     assert numbers(cells["sum-from-zero"])[:2] == ["3", "4"]
     assert "there is no such number" in cells["sum-from-zero"]
     assert cells["smallest-gpt2"].startswith("124,439,808 ")
-    assert "dropped: 21 of 36" in cells["half-of-them"]
-    assert "Plain: parameters 0" in cells["plain-tensors"]
+    assert "Colab    dropped: 21 of 36" in cells["half-of-them"]
+    assert "chapter  dropped: 15 of 36" in cells["half-of-them"]
+    assert "parameters of its own: 0" in cells["plain-tensors"]
+    assert "reaches the first layer: True" in cells["plain-tensors"]
+    assert numbers(cells["omega-2-1"])[2::3] == ["0.9544", "1.495"]
+    assert numbers(cells["dropout-before-the-mask"])[:2] == ["0.5", "0.0"]
+    assert numbers(cells["names-that-mislead"]) == ["2", "1"]
+    assert "every sequence: True" in cells["one-matrix-for-all"]
+    after, before = numbers(cells["mask-after-softmax"])[:6], ["1.0000"] * 6
+    assert after != before == numbers(cells["mask-after-softmax"])[6:]
+    assert "SelfAttention_v1: same parameters False" in cells["v1-for-v2"]
+    assert "SelfAttention_v2: same parameters True" in cells["v1-for-v2"]
+    assert numbers(cells["one-row-or-six"]) == ["6", "6", "6"]
     assert "above the diagonal: [0, 1, 2, 3, 4]" in cells["inverted-mask"]
     assert "opposite:            [5]" in cells["inverted-mask"]
     assert "d_in=3, d_out=4: no view" in cells["joined-by-input-width"]
@@ -86,9 +133,10 @@ def test_numbers_that_are_called_right_are_computed():
 
 def test_the_mask_in_question_is_the_published_one():
     source = {c.metadata["name"]: c.source for c in Page("errata").code_cells}
-    typed = re.search(r'published = "([02 ]+)"', source["half-of-them"])[1]
-    rows = reference()["dropout_ones@b"]["values"]
-    assert typed.split() == ["".join(x.rstrip(".") for x in row) for row in rows]
+    for name, which in (("Colab", "b"), ("chapter", "a")):
+        typed = re.search(rf'"{name}": "([02 ]+)"', source["half-of-them"])[1]
+        rows = reference()[f"dropout_ones@{which}"]["values"]
+        assert typed.split() == ["".join(x.rstrip(".") for x in row) for row in rows]
 
 
 def test_the_smallest_gpt2_is_counted_right():

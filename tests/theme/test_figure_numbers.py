@@ -1,19 +1,32 @@
 """Figures on the built site: numbered, with their code as a link below."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
-from theme.figure_numbers import page_number
+from theme.figure_numbers import label, page_number
 
 
 @pytest.mark.parametrize(
     ("page", "number"),
-    [("book/03_trainable", "3"), ("book/03_questions", "3Q"), ("book/index", "A"),
+    [("book/03_trainable", "03"), ("book/03_questions", "03Q"), ("book/index", "A"),
      ("book/11_more", "11")],
 )  # fmt: skip
 def test_a_page_counts_by_its_number_or_its_letter(page, number):
     assert page_number(page) == number
+
+
+@pytest.mark.parametrize(
+    ("page", "count", "name"),
+    [("book/03_trainable", 2, "03b"), ("book/03_questions", 1, "03Qa"),
+     ("book/index", 2, "A2")],
+)  # fmt: skip
+def test_no_figure_or_listing_is_named_like_a_published_one(page, count, name):
+    """The chapter's are 3.1 to 3.26."""
+    assert label(page, count) == name
+    assert not re.match(r"\d\.\d", label(page, count))
 
 
 def test_a_page_without_either_is_refused():
@@ -34,10 +47,7 @@ def test_figures_are_counted_in_the_order_of_their_page(site):
     labels = []
     for page, found in figures(site):
         here = [figure.select_one(".figure-number").get_text() for figure in found]
-        start = page_number(page)
-        assert here == [
-            f"Figure {start}.{i}. ".strip() for i in range(1, len(here) + 1)
-        ]
+        assert here == [f"Figure {label(page, i + 1)}." for i in range(len(here))]
         labels += here
         for figure in found:
             link = figure.select_one(".figure-number a")["href"]

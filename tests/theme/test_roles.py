@@ -50,7 +50,7 @@ def test_listings_are_titled_and_counted(soup):
             names = ast.parse(cell.select_one("div.cell_input pre").get_text()).body
             assert title.select_one("code").get_text() == names[0].name
             titles.append(title.get_text())
-    assert "Listing 4.1 · CausalAttention" in titles
+    assert "Listing 04a · CausalAttention" in titles
     numbers = [title.partition(" ·")[0] for title in titles]
     assert len(set(numbers)) == len(numbers) >= 7
 

@@ -2,7 +2,7 @@
 
 What is not the chapter folds, but for the part that the reader is in.
 
-The number is the one that its figures and listings have: page 3, Figure 3.2. The
+The number is the one that its figures and listings have: page 03, Figure 03b. The
 sections are those of the chapter that the page says it covers.
 """
 
