@@ -36,11 +36,12 @@ INSTALL = """\
         %pip uninstall --quiet --yes attention
     %pip install --quiet "{requirement}"
     invalidate_caches()
-    if not is_the_books(found := find_spec("attention")):
-        hides = (found and found.origin) or "Something called attention"
+    if not (found := find_spec("attention")):
+        raise ImportError("The book's package was not installed: pip says why above.")
+    if not is_the_books(found):
         raise ImportError(
-            f"{{hides}} hides the book's package attention. Rename it or remove it, "
-            "restart the kernel, and run this page again."
+            f"{{found.origin}} hides the book's package attention. Rename it or remove "
+            "it, restart the kernel, and run this page again."
         )
 """
 NOWHERE = """\

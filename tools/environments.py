@@ -94,7 +94,8 @@ class Environment:
         commit = subprocess.check_output(
             ["git", "rev-parse", "HEAD"], cwd=self.copy, text=True
         ).strip()
-        address.with_cell(notebook, f"file://{self.copy}", commit)
+        # Older pips want a host in an address.
+        address.with_cell(notebook, f"file://localhost{self.copy}", commit)
         os.environ["JUPYTER_PATH"] = str(self.folder / "jupyter")
         before, codes = time.monotonic(), 0
         with tempfile.TemporaryDirectory() as empty:
