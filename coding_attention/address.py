@@ -46,8 +46,8 @@ INSTALL = """\
 """
 NOWHERE = """\
     raise ImportError(
-        'This page needs the book\'s package: run pip install ".[pages]" in a copy of '
-        "the book's repository, and then this page again."
+        "This page needs the book's package: in a copy of the book's repository, run "
+        "pip install '.[pages]', and then run this page again."
     )
 """
 

@@ -78,10 +78,12 @@ class Environment:
         run("bash", "binder/postBuild", cwd=self.copy, env=self.variables)
 
     def pip(self, *arguments):
+        """Install something there."""
         command = [self.python, "-m", "pip", "install", "--quiet", *arguments]
         run(*command, cwd=self.copy, env=self.variables)
 
     def megabytes(self):
+        """Give the size of what is installed."""
         told = run("du", "-sm", self.folder / "env", stdout=subprocess.PIPE, text=True)
         return int(told.stdout.split()[0])
 

@@ -45,7 +45,7 @@ BADGES = (
 TOLD = {
     "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
     "CITATION.cff": (CITED, r"^abstract: "),
-    "README.md": (BADGES, r"(?<=\n\n)"),
+    "README.md": (BADGES, r"^\*\*\[Read the book\]"),
 }
 
 

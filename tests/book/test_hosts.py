@@ -1,4 +1,4 @@
-"""Every page in JupyterLab and in Notebook, in a browser: README's table of hosts.
+"""Every page in JupyterLab and in Notebook, in a browser: the table of docs/running.md.
 
 Cells are run, labs
 moved and links followed; what is seen must be what the notebook asks for.
@@ -191,7 +191,7 @@ class Seen:
 
 
 HOSTS = list(live.HOSTS)
-# What README's table says "yes" to, in its order.
+# What the table in docs/running.md says "yes" to, in its order.
 FEATURES = {}
 
 
@@ -297,8 +297,8 @@ def test_a_visit_ends_once_its_kernel_has(browser, address, host):
         wait_for_a_lab()
 
 
-def test_readme_says_what_is_tried_here():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_table_says_what_is_tried_here():
+    text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     lines = re.search(r"^\| \| JupyterLab .*\n(?:\|.*\n)+", text, re.M)[0].splitlines()
     head, _, *rows = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
     assert [title.split()[0] for title in head[1:3]] == list(live.HOSTS)

@@ -65,7 +65,7 @@ def test_a_notebook_first_installs_the_package_or_says_what_to_do():
         assert f"git+{url}" in code[0].source
         assert "import torch" in code[1].source
     without = "".join(practice.notebooks().values())
-    assert without.count("run pip install") == len(practice.notebooks())
+    assert without.count("pip install '.[pages]'") == len(practice.notebooks())
     assert "%pip" not in without
 
 
