@@ -140,7 +140,7 @@ def test_binder_installs_the_package_with_every_version_pinned():
     extra = re.fullmatch(r"-e \.\[(\w+)\]", lines[-1])[1]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = " ".join(project["project"]["optional-dependencies"][extra])
-    assert "figures,labs" in wanted
+    assert "coding-attention[pages]" in wanted
     assert "jupyterlab" in wanted
     assert os.access(folder / "postBuild", os.X_OK)
 
