@@ -13,6 +13,7 @@ It is executed only if its code differs: a change of words keeps the outputs.
 
 import argparse
 import html
+import os
 import re
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from coding_attention import address
+from coding_attention import address, stored
 from coding_attention.exercises import pages as exercise_pages
 from coding_attention.exercises import site
 
@@ -119,14 +120,14 @@ def cells_of(notebook):
 
 def is_stale(page):
     """Tell whether the executed half is missing, differs, or was not run in order."""
-    stored = _stored(page)
-    return stored is None or cells_of(stored) != cells_of(read_source(page))
+    pair = _stored(page)
+    return pair is None or cells_of(pair) != cells_of(read_source(page))
 
 
 def needs_execution(page):
     """Tell whether the code of the page differs from the code that was run."""
-    stored = _stored(page)
-    return stored is None or _code_of(stored) != _code_of(read_source(page))
+    pair = _stored(page)
+    return pair is None or _code_of(pair) != _code_of(read_source(page))
 
 
 def _stored(page):
@@ -180,8 +181,10 @@ def execute(page):
             kernel_name="python3",
             record_timing=False,
             resources={"metadata": {"path": folder}},
-        ).execute()
+        ).execute(env=os.environ | {stored.STORING: "1"})
     _merge_streams(notebook)
+    for cell in notebook.cells:
+        stored.store(cell.get("outputs", []))
     widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)
     if widgets:

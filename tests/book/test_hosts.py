@@ -13,6 +13,7 @@ import sys
 import nbformat
 import pytest
 
+from coding_attention.stored import HTML, html_of
 from tests import live
 from tests.book.pages import BOOK, ROOT, pages
 from tests.book.test_links import LINK
@@ -119,14 +120,14 @@ def stored(page, what):
         cell.metadata.name: sum(
             what(mime, text)
             for output in cell.outputs
-            for mime, text in output.get("data", {}).items()
+            for mime, text in {**output.get("data", {}), HTML: html_of(output)}.items()
         )
         for cell in page.code_cells
     }
 
 
 def drawings(mime, text):
-    return text.count("<svg") if mime == "text/html" else 0
+    return text.count("<svg") if mime == HTML else 0
 
 
 def widgets(mime, text):
