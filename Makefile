@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-rest test-all test-processors mutants measure repository pdf slides citation experiments real-heads bench clean
+.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-rest test-all test-processors mutants measure repository pdf slides citation environments experiments real-heads bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -141,6 +141,9 @@ slides: $(SITE_READY) ## write a deck of slides for each page (ROUTE=90min: one 
 
 citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
 	@$(BIN)/python -m tools.citation
+
+environments: $(READY) ## run every page where readers do: Binder's recipe, Colab, with PyTorch alone (KINDS=…)
+	$(BIN)/python -m tools.environments $(KINDS)
 
 experiments: $(READY) ## train the small models of two pages again
 	$(BIN)/python -m experiments

@@ -8,6 +8,7 @@ of its own, so that the measuring can build the book without it.
 # those that add files and what stands around a page.
 PARTS = (
     "fast",
+    "stored",
     "cell_anchors",
     "proofs",
     "provenance",

@@ -25,6 +25,12 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 # Code and styles come from the site's files; the rest describes ipywidgets' own parts.
 LEFT_OUT = ("_esm", "_css", "layout", "tooltip", "tabbable")
 
+# For a slider of ipywidgets, which asks Python for everything that it changes.
+NO_KERNEL = (
+    '<p class="needs-kernel">This control needs a kernel, and a site has none: open '
+    "the page in Jupyter to use it. Shown here is the result for its first value.</p>"
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -53,7 +59,7 @@ def lab_states(stored):
 
     Returns:
         The same with, for each lab, its class name and its traits, and the ids of
-        widgets that are neither labs nor parts of one.
+        widgets that are neither labs nor ipywidgets' own.
     """
     known = _compose().scripts()
     labs, foreign = {}, []
@@ -66,7 +72,7 @@ def lab_states(stored):
                 if not key.startswith("_") and key not in LEFT_OUT
             }
             labs[model_id] = {"lab": name, "state": traits}
-        elif model.get("model_name") != "LayoutModel":
+        elif not model.get("model_module", "").startswith("@jupyter-widgets/"):
             foreign.append(model_id)
     return {**stored, "state": labs}, foreign
 
@@ -120,13 +126,15 @@ class KeepStaticFigure(SphinxPostTransform):
     default_priority = 3  # before MyST-NB selects one type of each output, at 4
 
     def run(self, **kwargs):
-        """Move the HTML of each output that is also a widget."""
+        """Move the HTML of each output that is also a widget, or say what it needs."""
         for bundle in self.document.findall(nodes.container):
             if bundle.get("nb_element") != "mime_bundle":
                 continue
             parts = {part.get("mime_type"): part for part in bundle.children}
             if VIEW in parts and "text/html" in parts:
                 parts[VIEW].extend(parts["text/html"].children)
+            elif VIEW in parts:
+                parts[VIEW].children = [nodes.raw("", NO_KERNEL, format="html")]
 
 
 def setup(app):

@@ -11,10 +11,11 @@ PyTorch is not imported.
 
 import html
 import json
+import os
 import re
 from pathlib import Path
 
-from coding_attention.address import SOURCE
+from coding_attention import address
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.notebook import alone
 
@@ -131,7 +132,7 @@ def notebooks(url=""):
     Args:
         url: the repository, from which a first cell installs the package.
     """
-    install = SOURCE.format(url=url).rstrip() if url else ""
+    install = address.source(url, os.environ.get("BOOK_COMMIT") or address.BRANCH)
     return {f"{e.slug}.ipynb": alone(e, install) for e in EXERCISES.values()}
 
 

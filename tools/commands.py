@@ -1,4 +1,4 @@
-"""Run the commands of README and CONTRIBUTING as they are written there.
+"""Run the commands of README, docs/running.md and CONTRIBUTING as they are written.
 
     python -m tools.commands           every block, in the order in which they stand
     python -m tools.commands --list    the blocks, and what is said of those not run
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = ("README.md", "CONTRIBUTING.md")
+TEXTS = ("README.md", "docs/running.md", "CONTRIBUTING.md")
 BLOCK = re.compile(
     r"^```(?:console|bash|sh)\n(.*?)^```\n(?:\s*<!-- not run: (.*?) -->)?", re.S | re.M
 )

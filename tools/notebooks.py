@@ -13,6 +13,7 @@ It is executed only if its code differs: a change of words keeps the outputs.
 
 import argparse
 import html
+import os
 import re
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from coding_attention.address import fold
+from coding_attention import address, stored
 from coding_attention.exercises import pages as exercise_pages
 from coding_attention.exercises import site
 
@@ -49,9 +50,17 @@ def read_source(page):
     counts = {}
     for cell in notebook.cells:
         cell.id = _cell_id(cell, counts)
-        fold(cell)
+        address.fold(cell)
     _add_anchors(notebook.cells, page)
-    return notebook
+    return address.with_cell(notebook, _repository(page))
+
+
+def _repository(page):
+    # The address in _config.yml, beside the folder of the page; nothing while unset.
+    config = page.parent.parent / "_config.yml"
+    text = config.read_text(encoding="utf-8") if config.exists() else ""
+    found = re.search(r'^repository:\n(?:[ #].*\n)*?  url: "(.*)"', text, re.M)
+    return found[1] if found else ""
 
 
 # A link to a lab may go on with a state: #name?trait=value.
@@ -111,14 +120,14 @@ def cells_of(notebook):
 
 def is_stale(page):
     """Tell whether the executed half is missing, differs, or was not run in order."""
-    stored = _stored(page)
-    return stored is None or cells_of(stored) != cells_of(read_source(page))
+    pair = _stored(page)
+    return pair is None or cells_of(pair) != cells_of(read_source(page))
 
 
 def needs_execution(page):
     """Tell whether the code of the page differs from the code that was run."""
-    stored = _stored(page)
-    return stored is None or _code_of(stored) != _code_of(read_source(page))
+    pair = _stored(page)
+    return pair is None or _code_of(pair) != _code_of(read_source(page))
 
 
 def _stored(page):
@@ -133,12 +142,12 @@ def _stored(page):
 
 def _code_of(notebook):
     # A cell that is told to fail or to be skipped runs otherwise, so its tags count.
-    # Those that only fold it do not.
+    # Those that only fold it do not; the install cell does nothing where we are.
     folds = {"hide-input", "hide-output", "hide-cell"}
     return [
         (c.source, set(c.metadata.get("tags", [])) - folds)
         for c in notebook.cells
-        if c.cell_type == "code"
+        if c.cell_type == "code" and not address.is_install(c)
     ]
 
 
@@ -146,11 +155,14 @@ def reword(page):
     """Write the executed half anew with the outputs that it has."""
     notebook, stored = read_source(page), _stored(page)
     notebook.metadata = stored.metadata
-    run = (cell for cell in stored.cells if cell.cell_type == "code")
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            old = next(run)
-            cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    ran = {c.id: c for c in stored.cells if c.cell_type == "code"}
+    code = (c for c in notebook.cells if c.cell_type == "code")
+    for count, cell in enumerate(code, start=1):
+        cell.execution_count = count
+        cell.outputs = ran[cell.id].outputs if cell.id in ran else []
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
     nbformat.write(notebook, page.with_suffix(".ipynb"))
 
 
@@ -169,8 +181,10 @@ def execute(page):
             kernel_name="python3",
             record_timing=False,
             resources={"metadata": {"path": folder}},
-        ).execute()
+        ).execute(env=os.environ | {stored.STORING: "1"})
     _merge_streams(notebook)
+    for cell in notebook.cells:
+        stored.store(cell.get("outputs", []))
     widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)
     if widgets:

@@ -5,9 +5,9 @@
     python -m tools.repository --unset
 
 Writes `repository.url` and `html.baseurl` in _config.yml: launch buttons, canonical
-links and the site map follow. Every page with cells gets a first cell that installs
-the package where it is missing, as on Colab; unset, the cell goes. Both halves of a
-page are changed, and nothing is executed: where the package is, the cell does nothing.
+links and the site map follow, and so does the first cell of every page, which installs
+the package where it is missing, as on Colab. Nothing is executed: where the package is,
+the cell does nothing.
 What is found elsewhere follows, too: pyproject.toml (the index shows its addresses),
 CITATION.cff with the entry for BibTeX, and README's badges.
 """
@@ -17,24 +17,11 @@ import re
 import sys
 from pathlib import Path
 
-import nbformat
-
-from coding_attention.address import (
-    CELL_NAME,
-    SOURCE,
-    TAGS,
-    pages_site,
-    parse_url,
-    with_cell,
-)
+from coding_attention.address import pages_site, parse_url
 from tools import citation
-from tools.notebooks import paired_pages
+from tools.notebooks import paired_pages, reword
 
 ROOT = Path(__file__).resolve().parent.parent
-CELL = (
-    f"```{{{{code-cell}}}} ipython3\n:name: {CELL_NAME}\n:tags: [{', '.join(TAGS)}]\n\n"
-    f"{SOURCE}```\n\n"
-)
 URLS = """[project.urls]
 Homepage = "{site}"
 Repository = "{url}"
@@ -58,10 +45,8 @@ BADGES = (
 TOLD = {
     "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
     "CITATION.cff": (CITED, r"^abstract: "),
-    "README.md": (BADGES, r"(?<=\n\n)"),
+    "README.md": (BADGES, r"^\*\*\[Read the book\]"),
 }
-# The cell as it stands in a page, for any address.
-STANDING = re.compile(re.escape(CELL.format(url="URL")).replace("URL", '[^"]*'))
 
 
 def set_key(config, section, key, value):
@@ -75,25 +60,6 @@ def set_key(config, section, key, value):
             f"_config.yml has {count} keys {section}.{key}, but must have one."
         )
     return changed
-
-
-def with_install_cell(page, url):
-    """Put the install cell before a page's first cell, or take it out.
-
-    Args:
-        page: the text of a page's Markdown half.
-        url: the repository; empty takes the cell out.
-
-    Returns:
-        The changed text.
-    """
-    page = STANDING.sub("", page)
-    if not url:
-        return page
-    head, fence, rest = page.partition("```{code-cell}")
-    if not fence:
-        raise ValueError("The page has no code cell to put the install cell before.")
-    return head + CELL.format(url=url) + fence + rest
 
 
 def told(text, name, url, site):
@@ -135,19 +101,11 @@ def apply(root, url, site):
         text = citation.written(page.read_text(encoding="utf-8"), root)
         changed += _write(page, text)
     for page in paired_pages(root / "book"):
-        text = with_install_cell(page.read_text(encoding="utf-8"), url)
-        if _write(page, text):
-            changed += [page, *_pair(page, url)]
+        pair = page.with_suffix(".ipynb")
+        before = pair.read_bytes()
+        reword(page)
+        changed += [pair] * (pair.read_bytes() != before)
     return changed
-
-
-def _pair(page, url):
-    pair = page.with_suffix(".ipynb")
-    if not pair.exists():
-        return []
-    notebook = nbformat.read(pair, as_version=4)
-    nbformat.write(with_cell(notebook, url), pair)
-    return [pair]
 
 
 def _write(path, text):

@@ -60,17 +60,15 @@ def _outside_the_book(text):
     return PAGE_LINK.sub(r"\1", PROOF.sub("", text)).strip()
 
 
-def alone(exercise, install=""):
+def alone(exercise, install):
     """Return the text of a notebook that holds one exercise.
 
     Args:
         exercise: which.
-        install: the code of a cell that installs the package, where one can.
+        install: the code of the cell that installs the package.
     """
-    where = "" if install else "Open this notebook where the book is installed."
-    task, *others = cells_of(exercise, under=where)
-    first = [("code", install)] if install else []
-    return written([task, *first, ("code", SETUP), *others])
+    task, *others = cells_of(exercise)
+    return written([task, ("code", install), ("code", SETUP), *others])
 
 
 def written(cells):

@@ -2,7 +2,7 @@
 
 Every function returns Axes, so a figure can be changed and tested like any other;
 `show` puts finished Axes into a notebook with a caption and a text alternative.
-Needs the extra ``figures``: ``pip install "coding-attention[figures]"``.
+Needs the extra ``pages``: ``pip install "coding-attention[pages]"``.
 """
 
 from coding_attention.figures.averaging import product, running_mean, spread

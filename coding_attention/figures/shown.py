@@ -7,11 +7,14 @@ those of the site; a test measures them there.
 
 import html
 import io
+import os
 import re
 import xml.etree.ElementTree as ET
 
 from coding_attention.figures.base import styled
 from coding_attention.figures.palette import for_any_page
+from coding_attention.figures.picture import picture
+from coding_attention.stored import STORING
 
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -24,9 +27,10 @@ MOST = 1.7  # pixels a point: text of 8.5 points gets 14 pixels
 class Shown:
     """Figures with a caption and a text alternative, for any notebook front end."""
 
-    def __init__(self, svgs, width, caption, alt):
-        """Keep the finished SVG texts, what room they take, and their descriptions."""
-        self.svgs, self.width, self.caption, self.alt = svgs, width, caption, alt
+    def __init__(self, drawings, svgs, width, caption, alt):
+        """Keep the drawings, their SVG, what room they take, and what they show."""
+        self.drawings, self.svgs, self.width = drawings, svgs, width
+        self.caption, self.alt = caption, alt
 
     def __repr__(self):
         return f"Figure: {self.caption}\nShown: {self.alt}"
@@ -41,6 +45,13 @@ class Shown:
             f'<figcaption style="flex: 1 1 13em; text-align: left">'
             f"{html.escape(self.caption)}</figcaption></figure>"
         )
+
+    def _repr_png_(self):
+        # Only a page that is stored needs it (coding_attention/stored.py).
+        if not os.environ.get(STORING):
+            return None
+        data, width, height = picture(self.drawings, self.caption)
+        return data, {"width": width, "height": height}
 
 
 def show(*axes, caption=None, alt=None):
@@ -68,7 +79,7 @@ def show(*axes, caption=None, alt=None):
                 f"{name} is empty. Say in a sentence what the figure shows."
             )
     roots = [_svg(ax.figure) for ax in axes]
-    return Shown(*_laid_out(roots), caption, alt)
+    return Shown([ax.figure for ax in axes], *_laid_out(roots), caption, alt)
 
 
 def _laid_out(roots):

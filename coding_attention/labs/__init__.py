@@ -1,7 +1,7 @@
 """Interactive figures: move a value and see what follows, with a kernel or without.
 
 Each lab is one cell, such as ``AttentionLab()``. It needs anywidget, which
-``pip install "coding-attention[labs]"`` brings.
+``pip install "coding-attention[pages]"`` brings.
 """
 
 try:

@@ -6,6 +6,7 @@ So the same cell works with a kernel and, from the stored state, without one.
 
 import functools
 import inspect
+import os
 from html import escape
 
 import anywidget
@@ -15,10 +16,13 @@ import traitlets
 from attention.trainable import SelfAttention_v2
 from coding_attention import example
 from coding_attention.figures import pattern, show
+from coding_attention.figures.picture import picture
 from coding_attention.labs import compose
+from coding_attention.stored import STORING
 
 MAX_TOKENS = 12
 MAX_FEATURES = 16
+_heat_maps = []  # those of the static figure that is being made
 HIDDEN = 'aria-hidden="true"'  # a figure's drawing: what is around it has the words
 
 
@@ -193,7 +197,13 @@ class Lab(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         data["text/plain"] = repr(self)
+        _heat_maps.clear()
         data["text/html"] = self.fallback()
+        if os.environ.get(STORING) and _heat_maps:
+            drawings = [one for shown in _heat_maps for one in shown.drawings]
+            told = ". ".join([self.title, *(shown.caption for shown in _heat_maps)])
+            data["image/png"], width, height = picture(drawings, told)
+            metadata["image/png"] = {"width": width, "height": height}
         return data, metadata
 
 
@@ -394,7 +404,9 @@ def heat_map(alternative, names, columns, values, letters=4):
     """
     weights = torch.as_tensor(values).nan_to_num(0.0)
     drawn = pattern(weights, _labels(names, 11), _labels(columns, letters))
-    (svg,) = show(drawn, caption=alternative, alt=alternative).svgs
+    shown = show(drawn, caption=alternative, alt=alternative)
+    _heat_maps.append(shown)
+    (svg,) = shown.svgs
     told = f'role="img" aria-label="{escape(alternative)}"'
     return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'
 

@@ -1,5 +1,7 @@
 """What is built for the index: the wheel and the source distribution, file by file."""
 
+import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -9,8 +11,17 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def hatch_build():
+    spec = importlib.util.spec_from_file_location("hook", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -70,5 +81,19 @@ def test_the_index_shows_what_it_is(built):
     assert "attention" in metadata["Keywords"].split(",")
     classifiers = metadata.get_all("Classifier")
     pythons = [c.split()[-1] for c in classifiers if "Python :: 3." in c]
-    assert pythons == ["3.11", "3.12", "3.13"]  # those that somebody runs
-    assert metadata.get_payload().startswith("# Coding attention")
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert pythons == jobs["test"]["strategy"]["matrix"]["python"]
+    readme = metadata.get_payload()
+    assert readme.startswith("# Coding attention")
+    # Nothing leads to a file that the index does not have, address or not.
+    assert [to for to in LINK.findall(readme) if not to.startswith(("http", "#"))] == []
+
+
+def test_the_index_links_to_the_repository_once_it_has_an_address():
+    url = "https://github.com/some-org/some-name"
+    text = (ROOT / "README.md").read_text("utf-8")
+    ours = {to for to in LINK.findall(text) if not to.startswith(("http", "#"))}
+    linked = LINK.findall(hatch_build().on_the_index(text, url))
+    assert {to.partition("/main/")[2] for to in linked if url in to} == ours
+    assert f"{url}/raw/main/theme/static/social-card.png" in linked
+    assert f"{url}/blob/main/docs/running.md#at-full-speed" in linked

@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 from sphinx_external_toc.parsing import parse_toc_yaml
 
+from coding_attention.stored import html_of
 from theme.printed_values import text_of
 from tools import notebooks as tool
 
@@ -62,8 +63,7 @@ def pages():
 
 def all_output(cell):
     """Everything that a code cell has stored, its figures' SVG included."""
-    rich = [o.data.get("text/html", "") for o in cell.outputs if "data" in o]
-    return "\n".join([text_of(cell), *rich])
+    return "\n".join([text_of(cell), *map(html_of, cell.outputs)])
 
 
 def is_figure(cell):

@@ -105,9 +105,9 @@ def test_a_reader_has_what_the_page_imports(page):
     here = {name for name in tops if local_file(name) or (ROOT / name).is_dir()}
     foreign = tops - here - sys.stdlib_module_names
     assert "torch" in foreign
-    there = installed_with("notebooks")
+    there = installed_with("pages")
     for name in foreign:
-        assert is_brought_by(name, there), f"{name} is not installed with [notebooks]"
+        assert is_brought_by(name, there), f"{name} is not installed with [pages]"
 
 
 def test_a_module_is_brought_by_its_namesake_or_by_another():

@@ -44,7 +44,7 @@ def copy_of_book(tmp_path_factory):
 
 
 def shorten(root):
-    """Leave of each page its title and one cell: enough for what stands around it.
+    """Leave of each page its title and two cells: enough for what stands around it.
 
     A section with a table stays: the build stops when no page has what it repairs.
     """
@@ -57,8 +57,9 @@ def shorten(root):
         pair = path.with_suffix(".ipynb")
         if pair.exists():
             notebook = nbformat.read(pair, as_version=4)
-            code = next(c for c in notebook.cells if c.cell_type == "code")
-            notebook.cells = [nbformat.v4.new_markdown_cell(title), code]
+            # The one that installs the package, and the first that the site shows.
+            code = [c for c in notebook.cells if c.cell_type == "code"][:2]
+            notebook.cells = [nbformat.v4.new_markdown_cell(title), *code]
             notebook.metadata.pop("widgets", None)
             nbformat.write(notebook, pair)
 

@@ -2,12 +2,15 @@
 
 import re
 import shutil
+import sys
 import tomllib
+from importlib import util
 
 import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from IPython.core.inputtransformer2 import TransformerManager
 
 from coding_attention import address
 from tests.book.pages import BOOK, ROOT, pages, toc_entries
@@ -31,7 +34,9 @@ def set_site(copy_of_book):
 def fork_site(set_site, copy_of_book, tmp_path_factory):
     """The same files, published by the workflow of a fork."""
     output = tmp_path_factory.mktemp("fork")
-    return build(copy_of_book, output, BOOK_REPOSITORY=FORK, BOOK_SITE="")
+    return build(
+        copy_of_book, output, BOOK_REPOSITORY=FORK, BOOK_SITE="", BOOK_COMMIT="1a2b"
+    )
 
 
 def links(site, entry):
@@ -106,7 +111,7 @@ def test_a_fork_leads_to_itself_with_no_edit(fork_site, set_site):
         )
         notebook = nbformat.read((page.parent / download).resolve(), as_version=4)
         code = [c.source for c in notebook.cells if c.cell_type == "code"]
-        assert f'"git+{FORK}"' in code[0]
+        assert f"git+{FORK}@1a2b" in code[0]
         assert "some-org" not in page.read_text("utf-8") + "".join(code)
         soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
         assert soup.find("link", rel="canonical")["href"] == f"{base}/book/{name}.html"
@@ -125,6 +130,7 @@ def test_the_publishing_workflow_names_where_it_runs():
     assert named["BOOK_REPOSITORY"] == (
         "${{ github.server_url }}/${{ github.repository }}"
     )
+    assert named["BOOK_COMMIT"] == "${{ github.sha }}"
     assert named["BOOK_SITE"] == "${{ vars.BOOK_SITE }}"
 
 
@@ -148,36 +154,32 @@ def test_colab_is_offered_only_where_the_notebook_installs_the_package():
 
 
 def test_setting_an_address_executes_nothing(tmp_path):
-    """Both halves of a page get the cell, so the page is not stale; and lose it."""
+    """The cell that installs the package follows, and no other."""
     shutil.copytree(BOOK, tmp_path / "book")
     shutil.copy(ROOT / "_config.yml", tmp_path)
     page = tmp_path / "book" / "02_simple_self_attention.md"
-    halves = (page, page.with_suffix(".ipynb"))
     repository.apply(tmp_path, "", "")
-    before = [half.read_text("utf-8") for half in halves]
-    stale = notebooks.is_stale(page)
+    before = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
     changed = repository.apply(tmp_path, URL, "https://some-org.github.io/some-name")
-    assert {p.name for p in changed} == {"_config.yml"} | {
-        f"{name}.{ending}" for name in KERNEL for ending in ("md", "ipynb")
-    }
-    assert not notebooks.needs_execution(page)
-    assert notebooks.is_stale(page) == stale  # no more than its words were before
-    stored = nbformat.read(halves[1], as_version=4)
-    cells = [c for c in stored.cells if c.cell_type == "code"]
-    assert cells[0].id == address.CELL_NAME
-    assert f'"git+{URL}"' in cells[0].source
-    assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
-    assert any(c.outputs for c in cells)
+    assert {p.name for p in changed} == {"_config.yml", *(f"{n}.ipynb" for n in KERNEL)}
+    assert not notebooks.is_stale(page)
+    stored = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
+    code = [c for c in stored.cells if c.cell_type == "code"]
+    assert address.is_install(code[0])
+    assert f"git+{URL}@main" in code[0].source
+    assert len(stored.cells) == len(before.cells)
+    for cell, was in zip(stored.cells, before.cells, strict=True):
+        assert cell == was or cell is code[0]
     repository.apply(tmp_path, "", "")
-    assert [half.read_text("utf-8") for half in halves] == before
+    assert nbformat.read(page.with_suffix(".ipynb"), as_version=4) == before
 
 
 def test_repository_and_pages_are_in_step(soup):
     """In this repository as it stands: launch and install line together, or neither."""
     url = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
+    for page in pages():
+        assert page.code_cells[0].source == address.source(url), "run: make repository"
     for name in KERNEL:
-        text = (BOOK / f"{name}.md").read_text("utf-8")
-        assert text == repository.with_install_cell(text, url), f"run the tool: {name}"
         hosts = [link for link in buttons(soup(f"book/{name}")) if "://" in link]
         assert len(hosts) == (2 if url else 0), hosts
 
@@ -207,8 +209,8 @@ def test_what_is_found_elsewhere_says_the_address(tmp_path):
     assert yaml.safe_load(cited)["repository-code"] == URL
     assert yaml.safe_load(cited)["url"] == "https://book.example"
     assert "url     = {https://book.example}" in teaching
-    title, _, badges, *_ = readme.splitlines()
-    assert title == "# Coding attention"
+    (badges,) = [line for line in readme.splitlines() if line.startswith("[![CI]")]
+    assert readme.startswith("# Coding attention\n")
     assert f"[![CI]({URL}/actions/workflows/ci.yml/badge.svg)]" in badges
     assert "/v2/gh/some-org/some-name/main?urlpath=lab/tree/book/index.ipynb" in badges
     assert badges.endswith("[Read the book](https://book.example)")
@@ -224,32 +226,79 @@ def test_the_files_are_in_step_with_the_configuration(name):
     assert repository.told(text, name, url, site) == text, "run: make repository"
 
 
-def test_install_cell_comes_changes_and_goes():
-    page = "# Title\n\nWords.\n\n```{code-cell} ipython3\n:name: a\n\n1 + 1\n```\n"
-    first = repository.with_install_cell(page, URL)
-    assert first.index("install-the-package") < first.index(":name: a")
-    assert f'"git+{URL}"' in first
-    other = repository.with_install_cell(first, "https://github.com/a/b")
-    assert other.count("%pip") == 1
-    assert "some-org" not in other
-    assert repository.with_install_cell(other, "") == page
+def ran(code, monkeypatch, folder, missing=()):
+    """What an install cell does in a folder: the lines of %pip, and its error."""
+    calls, find = [], util.find_spec
+    monkeypatch.setattr(
+        util, "find_spec", lambda name: None if name in missing else find(name)
+    )
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+
+    class Shell:
+        def run_line_magic(self, name, line):
+            calls.append(f"{name} {line}")
+
+    python = TransformerManager().transform_cell(code)
+    try:
+        exec(python, {"get_ipython": Shell})
+    except ImportError as error:
+        calls.append(str(error))
+    return calls
 
 
-def test_install_cell_leaves_an_installed_package_alone():
-    from unittest.mock import patch
+def test_install_cell_leaves_an_installed_package_alone(monkeypatch, tmp_path):
+    assert ran(address.source(URL), monkeypatch, tmp_path) == []
+    assert ran(address.source(""), monkeypatch, tmp_path) == []
 
-    cell = repository.CELL.split("\n\n", 1)[1].removesuffix("```\n\n")
-    code = cell.format(url=URL).replace("%pip install", "install(source) #")
-    calls = []
-    exec(code, {"install": calls.append})
-    assert calls == []
-    with patch("importlib.util.find_spec", return_value=None):
-        exec(code, {"install": calls.append})
-    assert calls == [f"git+{URL}"]
-    # Another package of that name is not ours.
-    with patch("importlib.util.find_spec", lambda name: name == "attention"):
-        exec(code, {"install": calls.append})
-    assert calls == [f"git+{URL}"] * 2
+
+@pytest.mark.parametrize("missing", ["attncheck", "safetensors", "ipywidgets"])
+def test_install_cell_installs_what_is_missing(missing, monkeypatch, tmp_path):
+    (call,) = ran(address.source(URL, "1a2b"), monkeypatch, tmp_path, {missing})
+    assert call == f'pip install --quiet "coding-attention[pages] @ git+{URL}@1a2b"'
+    (said,) = ran(address.source(""), monkeypatch, tmp_path, {missing})
+    assert "in a copy of the book's repository, run pip install '.[pages]'" in said
+
+
+def test_install_cell_takes_a_release_once_there_is_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(address, "RELEASED", "0.1.0")
+    for url in ("", URL):
+        (call,) = ran(address.source(url), monkeypatch, tmp_path, {"attncheck"})
+        assert call == 'pip install --quiet "coding-attention[pages]==0.1.0"'
+
+
+OTHERS = {
+    "a file of the reader's": ("attention.py", []),
+    "the index's": (
+        "attention/__init__.py", ["pip uninstall --quiet --yes attention"]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("whose", OTHERS)
+def test_install_cell_knows_another_attention_without_importing_it(
+    whose, monkeypatch, tmp_path
+):
+    name, first = OTHERS[whose]
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("raise SystemExit('imported')")
+    if first:
+        (tmp_path / "attention-5.0.0.dist-info").mkdir()
+        info = tmp_path / "attention-5.0.0.dist-info" / "METADATA"
+        info.write_text("Metadata-Version: 2.1\nName: attention\nVersion: 5.0.0\n")
+    monkeypatch.delitem(sys.modules, "attention", raising=False)
+    *before, install, said = ran(address.source(URL), monkeypatch, tmp_path)
+    assert before == first
+    assert install.startswith("pip install")
+    # Here, that changed nothing.
+    assert said.startswith(f"{tmp_path / name} hides the book's package")
+
+
+def test_install_cell_looks_for_all_that_the_pages_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = re.search('needed = "(.*)"', address.SOURCE)[1].split()
+    extra = [r.partition(">")[0] for r in project["optional-dependencies"]["pages"]]
+    assert needed == ["attncheck", "coding_attention", *extra]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 from coding_attention.exercises import EXERCISES
+from coding_attention.stored import html_of
 from tests.book.pages import Page, is_figure, toc_entries
 from tests.book.test_predict import questions
 from theme.printed_values import text_of
@@ -67,7 +68,7 @@ def test_a_deck_has_each_figure_of_its_page_with_words(deck, name):
             drawings += drawn.find_all("svg")
     figures = list(cells(name, "figure-"))
     for cell in figures:
-        page = BeautifulSoup(cell.outputs[0]["data"]["text/html"], "html.parser")
+        page = BeautifulSoup(html_of(cell.outputs[0]), "html.parser")
         drawn = page.find(role="img")
         key = (drawn["aria-label"], page.figcaption.get_text())
         assert len(shown[key]) == len(drawn.find_all("svg"))
@@ -164,7 +165,7 @@ def test_the_answer_to_each_question_is_in_its_notes(deck, name):
         for cell in answers:
             said = text_of(cell)
             if is_figure(cell):
-                page = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
+                page = BeautifulSoup(html_of(cell.outputs[0]), "html.parser")
                 said = page.figcaption.get_text()
             assert plain(said) in note, cell.metadata.name
 

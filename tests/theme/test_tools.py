@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.book.pages import ROOT, toc_entries
-from tools import links, pdf, social_card
+from tools import commands, links, pdf, social_card
 from tools.measure import plain
 from tools.measure.server import serving
 
@@ -97,9 +97,7 @@ def test_workflow_runs_what_exists(path):
 
 
 def test_ci_runs_readmes_commands_and_nothing_else():
-    texts = [
-        (ROOT / name).read_text("utf-8") for name in ("README.md", "CONTRIBUTING.md")
-    ]
+    texts = [(ROOT / name).read_text("utf-8") for name in commands.TEXTS]
     path = ROOT / ".github" / "workflows" / "ci.yml"
     assert "README's commands, nothing else" in path.read_text(encoding="utf-8")
     jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
@@ -144,7 +142,7 @@ def test_binder_installs_the_package_with_every_version_pinned():
     extra = re.fullmatch(r"-e \.\[(\w+)\]", lines[-1])[1]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = " ".join(project["project"]["optional-dependencies"][extra])
-    assert "figures,labs" in wanted
+    assert "coding-attention[pages]" in wanted
     assert "jupyterlab" in wanted
     assert os.access(folder / "postBuild", os.X_OK)
 

@@ -6,17 +6,15 @@ policy forbids (every browser has both), and its download menu of one entry.
 The address stands in _config.yml (`make repository URL=…` sets it). The workflow that
 publishes names the repository it runs in by BOOK_REPOSITORY and, where its site has a
 domain of its own, BOOK_SITE. These go before, so the site of a fork leads to the fork.
+BOOK_COMMIT is what its downloads install: the package that they were published with.
 """
 
 import os
-import re
 from pathlib import Path
 
 import nbformat
 
 from coding_attention import address
-
-INSTALLS_FROM = re.compile(r"git\+https://github\.com/[\w.-]+/[\w.-]+")
 
 
 def buttons(header, is_notebook, installs=True):
@@ -77,7 +75,7 @@ def _choose(app, pagename, templatename, context, doctree):
 
 
 def _installs(notebook):
-    return f'"{address.CELL_NAME}"' in notebook.read_text(encoding="utf-8")
+    return "%pip install" in notebook.read_text(encoding="utf-8")
 
 
 def addresses(environment):
@@ -98,20 +96,15 @@ def _set_address(app, config):
         options["launch_buttons"] = {}
 
 
-def _install_from_here(app, name, source):
-    # The install cell as a page shows it, where a workflow names another repository.
-    if found := addresses(os.environ):
-        source[0] = INSTALLS_FROM.sub(f"git+{found[0]}", source[0])
-
-
 def _install_in_downloads(app, error):
-    # What someone downloads comes from nowhere: it must say what it needs.
+    # What someone downloads comes from nowhere: it installs what it was built with.
     url = app.config.html_theme_options.get("repository_url")
-    if error or not url or app.builder.format != "html":
+    if error or app.builder.format != "html":
         return
+    ref = os.environ.get("BOOK_COMMIT") or address.BRANCH
     for path in sorted((Path(app.outdir) / "_sources").rglob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        nbformat.write(address.with_cell(notebook, url), path)
+        nbformat.write(address.with_cell(notebook, url, ref), path)
 
 
 def setup(app):
@@ -120,5 +113,4 @@ def setup(app):
     app.connect("config-inited", _set_address, priority=900)
     # The theme collects its buttons at priorities up to 502.
     app.connect("html-page-context", _choose, priority=900)
-    app.connect("source-read", _install_from_here)
     app.connect("build-finished", _install_in_downloads)

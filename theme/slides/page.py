@@ -10,6 +10,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.files import anchor
 from coding_attention.exercises.notebook import CELL as TASK_CELL
+from coding_attention.stored import html_of
 from theme import minutes
 from theme.lean_site.maths import to_mathml
 from theme.printed_values import text_of
@@ -241,8 +242,7 @@ class _Page:
                 self.answering.answer += f"<p>{caption}</p>"
 
     def _lab(self, cell, name):
-        data = [output.get("data", {}) for output in cell.outputs]
-        (made,) = [d["text/html"] for d in data if "text/html" in d]
+        (made,) = filter(None, map(html_of, cell.outputs))
         words = _plain(re.findall(r"<p\b[^>]*>(.*?)</p>", made, re.S)[1])
         link = f'<a href="{SITE}{self.name}.html#{name}">Open the lab</a>'
         drawings = fitted.drawings_of(made)
@@ -333,7 +333,7 @@ def _bare(point):
 
 def _figures(cell):
     for output in cell.outputs:
-        found = FIGURE.search(output.get("data", {}).get("text/html", ""))
+        found = FIGURE.search(html_of(output))
         if found:
             yield found.groups()
 

@@ -13,6 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from coding_attention.figures import shown
+from coding_attention.stored import html_of
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
 PHONE = 358  # the column of text in CSS pixels on a screen of 390
@@ -23,7 +24,7 @@ def stored():
     for path in sorted(BOOK.glob("*.ipynb")):
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             for output in cell.get("outputs", ()):
-                text = "".join(output.get("data", {}).get("text/html", ""))
+                text = html_of(output)
                 if "attention-figure" in text:
                     yield f"{path.stem}:{cell['metadata'].get('name')}", text
 
