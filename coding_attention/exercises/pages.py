@@ -17,7 +17,7 @@ OPEN_ENDED = """## Open-ended
 
 Three layers to write as you like: no code to begin with, and many ways to do it. The \
 [checker](checker.ipynb) of the package tries your class out and grades it. All three \
-go with the page [Where the time goes](07_where_the_time_goes.ipynb)."""
+go with the page [Attention as models have it](10_attention_in_models.ipynb)."""
 # The parts of the page about solutions, by the page that their exercises go with.
 ON = {
     "01_why_attention": "On looking back",
@@ -29,6 +29,7 @@ ON = {
     "07_where_the_time_goes": "On the cost",
     "08_past_one_device": "On several devices",
     "09_watch_heads_learn": "On watching heads",
+    "10_attention_in_models": "On attention in models",
     "open-ended": "Open-ended\n\nThere are many other ways. These are short ones.",
 }
 LINKS = re.compile(r"^> \*\*Exercises?\.\*\*.*\n", re.MULTILINE)

@@ -12,6 +12,7 @@ from coding_attention.figures.base import (
     VERMILION,
     new_axes,
     styled,
+    told,
 )
 from coding_attention.figures.speed import plain
 
@@ -19,13 +20,14 @@ GROUPS = ((BLUE, "o"), (VERMILION, "s"), (ORANGE, "^"))
 
 
 @styled
-def roofline(peak, bandwidth, groups):
+def roofline(peak, bandwidth, groups, title=""):
     """Draw the most that can be reached against the FLOPs done for each byte.
 
     Args:
         peak: GFLOPs a second of the fastest arithmetic.
         bandwidth: gigabytes a second from memory.
         groups: dict of name -> dict of step -> FLOPs a byte, at most three groups.
+        title: name of the machine.
 
     Returns:
         Axes with the roof as a line and every step as a mark on it: on the slope it
@@ -69,4 +71,18 @@ def roofline(peak, bandwidth, groups):
         loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=SMALL, frameon=False,
         labelcolor=INK, ncols=len(groups), borderaxespad=0.1,
     )  # fmt: skip
-    return ax
+    ax.set_title(title, fontsize=SMALL, color=INK, pad=20)
+    return told(ax, "", _words(groups, ridge, title))
+
+
+def _words(groups, ridge, title):
+    steps = [step for group in groups.values() for step in group.items()]
+    sides = [
+        ", ".join(f"{name} at {x:.1f}" for name, x in steps if (x < ridge) == below)
+        for below in (True, False)
+    ]
+    return (
+        f"{title}: a line on axes whose steps multiply, which rises and is flat from "
+        f"{ridge:.1f} FLOPs a byte on. On the rising part: {sides[0] or 'nothing'}. "
+        f"On the flat part: {sides[1] or 'nothing'}."
+    )

@@ -22,7 +22,7 @@ from coding_attention.figures.base import (
 # A process has the color of the first head that it computes.
 RANKS = HEADS
 # 1,000 and not 10³: an exponent would be too small to read.
-plain = FuncFormatter(lambda value, _: f"{value:,g}")
+plain = FuncFormatter(lambda value, _: f"{value:,.12g}")
 
 
 @styled

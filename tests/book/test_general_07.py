@@ -1,11 +1,14 @@
 """What the page on time says in general, over other sizes and numbers."""
 
 import io
+import re
 from contextlib import redirect_stdout
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention import FusedMultiHeadAttention, KeyValueCache, MultiHeadAttention
@@ -44,10 +47,93 @@ def test_projections_grow_with_t_and_the_others_with_its_square(t):
     assert set(growth.values()) == {4}
 
 
+MACHINES = names_of("two-ridges", peak=90, bandwidth=25)["machines"]
+
+
+@pytest.mark.parametrize("t", [1, 64, 1024, 10**5])
+def test_scores_wait_for_memory_on_the_gpu_at_any_length(t):
+    """Prefill in bfloat16: fewer FLOPs a byte than a head is wide."""
+    page = names_of("flops-by-step", h=12, d_head=64, d=768)
+    page |= names_of("bytes-by-step", h=12, d=768)
+    fast, wide, size = MACHINES["GPU"]
+    assert round(fast / wide) == 295
+    for name in ("scores", "weighted sum", "mask", "softmax"):
+        intensity = page["flops"](t)[name] / page["moved"](t, size)[name]
+        assert intensity < 64 < fast / wide
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_batch_shares_parameters_and_not_caches(size):
+    """Counted once more: a step of b texts on the smallest layer there is."""
+    page = names_of("decode-intensity", h=12, d_head=64, machines=MACHINES)
+    page |= names_of("decode-with-a-batch", **page)
+    for b in (1, 3, 100):
+        layer, x = nn.Linear(5, 7, bias=False), torch.randn(b, 1, 5)
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            layer(x)
+        intensity = counter.get_total_flops() / (size * layer.weight.numel())
+        assert page["parameters_intensity"](b, size) == intensity
+
+
+class Operations(TorchDispatchMode):
+    """Notes the names of the operations that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.add(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("fast_path", "gradients", "need_weights", "kernel"),
+    [
+        (True, False, False, "native_multi_head"),
+        (False, False, False, "scaled_dot_product"),
+        (True, True, False, "scaled_dot_product"),
+        (False, False, True, "softmax"),
+    ],
+)
+def test_which_way_pytorch_s_own_layer_takes(
+    fast_path, gradients, need_weights, kernel
+):
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x, mask = torch.randn(1, 5, 8), torch.ones(5, 5, dtype=torch.bool).triu(1)
+    torch.backends.mha.set_fastpath_enabled(fast_path)
+    try:
+        with torch.set_grad_enabled(gradients), Operations() as operations:
+            layer(x, x, x, attn_mask=mask, is_causal=not need_weights,
+                  need_weights=need_weights)  # fmt: skip
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    ways = ("native_multi_head", "scaled_dot_product", "softmax")
+    taken = [way for way in ways if any(way in name for name in operations.names)]
+    assert taken == [kernel]
+
+
+def test_faster_is_said_only_of_intervals_below_one():
+    source = CELLS["steps-measured"].partition("\n\n\n")[0]
+    page = {}
+    exec(source, page)
+    assert page["verdict"](0.90, 0.99) == "faster"
+    assert page["verdict"](0.90, 0.9951) == "no gain seen"  # printed as 1.00
+    assert page["verdict"](0.99, 1.2) == page["verdict"](1.0, 1.2) == "no gain seen"
+    assert page["verdict"](1.01, 1.2) == "slower"
+
+
+def test_pytorch_says_which_kernels_take_grouped_heads():
+    told = " ".join(
+        re.sub(r"[`_]", " ", F.scaled_dot_product_attention.__doc__).split()
+    )
+    assert "works only for Flash attention and math kernel on CUDA tensor" in told
+
+
 @pytest.mark.parametrize("key_heads", [1, 2, 3, 4, 6, 12])
 @pytest.mark.parametrize("t", [1, 100, 10**6])
 def test_one_more_token_does_few_flops_a_byte_at_any_length(t, key_heads):
-    page = names_of("decode-intensity", h=12, d_head=64)
+    page = names_of("decode-intensity", h=12, d_head=64, machines=MACHINES)
     few = page["decode_intensity"](t, key_heads)
     assert few == pytest.approx(page["decode_intensity"](1, 12) * 12 / key_heads)
     assert few < 7  # a machine that waits for memory there waits at every length

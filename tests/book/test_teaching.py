@@ -103,7 +103,7 @@ def test_the_commands_of_the_page_are_understood():
 
 def test_every_page_of_the_chapter_has_its_time_and_every_lab_its_question():
     times = PAGE.partition("## How long")[2].partition("\n## ")[0]
-    numbered = [e for e in toc_entries() if re.search(r"/0\d_(?!questions)", e)]
+    numbered = [e for e in toc_entries() if re.search(r"/\d\d_(?!questions)", e)]
     for entry in numbered:
         assert f"({entry.removeprefix('book/')}.ipynb)" in times
     pages = {e.removeprefix("book/") for e in toc_entries()}

@@ -27,7 +27,7 @@ from theme.slides.page import Slide, slides_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KIT = Path(__file__).with_name("kit")
-PAGE = re.compile(r"book/(index|0\d_(?!questions)\w+)")
+PAGE = re.compile(r"book/(index|\d\d_(?!questions)\w+)")
 LINK = re.compile(r"\]\((\w+)\.ipynb#([\w-]+)\)")
 
 
