@@ -92,7 +92,9 @@ class FusedMultiHeadAttention(nn.Module):
 
     Section 3.6.2; Vaswani et al. (2017), section 3.2.2. Scores, mask, softmax and
     the weighted sum run in one kernel, ``scaled_dot_product_attention``, which works
-    on tiles and never stores the t × t scores (FlashAttention: Dao et al., 2022).
+    on tiles and stores no t × t scores (FlashAttention: Dao et al., 2022). On CUDA,
+    PyTorch has no such kernel for grouped heads in float32 or under a mask, and stores
+    the scores after all.
 
     With fewer key and value heads than query heads, several queries share one key
     (grouped-query attention: Ainslie et al., 2023; with one: multi-query attention,
