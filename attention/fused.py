@@ -292,7 +292,8 @@ class FusedMultiHeadAttention(nn.Module):
             # Both in one go: for a single token, the number of calls is what it costs.
             turned = torch.cat([queries, keys], dim=1)
             turned = rotate(turned, angles, self.rope_interleaved)
-            queries, keys = turned.split([self.num_heads, self.num_kv_heads], dim=1)
+            h = self.num_heads
+            queries, keys = turned[:, :h], turned[:, h:]
         if cache is not None:
             # (b, h_kv, t, d_head) -> (b, h_kv, t_k, d_head)
             keys, values = cache.append(
