@@ -38,7 +38,7 @@ def untransposed(v2, v1):
 # What each row of the table says that students do.
 DONE = [
     ("compare features", "shapes", ((2, 3, 3), (2, 6, 3))),
-    ("along the queries", "which-dim", 2),
+    ("along the queries", "which-dim", 1),
     ("largest score of the whole tensor", "safe-softmax",
      lambda s: (s - s.max()).exp() / (s - s.max()).exp().sum(-1, keepdim=True)),
     ("divide by the width", "scale", 16),
