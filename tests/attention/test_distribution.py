@@ -11,7 +11,6 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -81,8 +80,8 @@ def test_the_index_shows_what_it_is(built):
     assert "attention" in metadata["Keywords"].split(",")
     classifiers = metadata.get_all("Classifier")
     pythons = [c.split()[-1] for c in classifiers if "Python :: 3." in c]
-    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
-    assert pythons == jobs["test"]["strategy"]["matrix"]["python"]
+    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    assert pythons == re.findall(r'"([\d.]+)"', re.search(r"python: \[(.*)\]", ci)[1])
     readme = metadata.get_payload()
     assert readme.startswith("# Coding attention")
     # Nothing leads to a file that the index does not have, address or not.
