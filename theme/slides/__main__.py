@@ -22,6 +22,7 @@ import nbformat
 import yaml
 from sphinx_external_toc.parsing import parse_toc_yaml
 
+from theme import labs
 from theme.slides import deck
 from theme.slides.page import Slide, slides_of
 
@@ -99,6 +100,8 @@ def _copy_kit(target):
     (target / "kit").mkdir(parents=True, exist_ok=True)
     for file in KIT.iterdir():
         shutil.copy(file, target / "kit")
+    sheets = [text for name, text in labs.assets().items() if name.endswith(".css")]
+    _file(target / "kit" / "labs.css", "\n".join(sheets))
 
 
 def _file(path, text):

@@ -13,6 +13,7 @@ DECK = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="stylesheet" href="kit/reveal.css">
+<link rel="stylesheet" href="kit/labs.css">
 <link rel="stylesheet" href="kit/slides.css">
 </head>
 <body>

@@ -243,13 +243,18 @@ class _Page:
     def _lab(self, cell, name):
         data = [output.get("data", {}) for output in cell.outputs]
         (made,) = [d["text/html"] for d in data if "text/html" in d]
-        words = _plain(re.findall(r"<p\b[^>]*>(.*?)</p>", made, re.S)[1])
+        # The picture's own words; else those of the lab, below its title.
+        own = re.search(r'<svg[^>]*aria-label="([^"]*)"', made)
+        words = own[1] if own else re.findall(r"<p\b[^>]*>(.*?)</p>", made, re.S)[1]
+        words = _plain(words)
         link = f'<a href="{SITE}{self.name}.html#{name}">Open the lab</a>'
         drawings = fitted.drawings_of(made)
         if drawings:  # the first picture stands for the lab
             picture, beside = fitted.figures(drawings, html.escape(words), "")[0]
         else:
             picture, beside = re.search(r"<table>.*?</table>", made, re.S)[0], False
+        kind = re.search(r'class="(attn-static[^"]*)"', made)[1]
+        picture = picture.replace('<div role="img"', f'<div class="{kind}" role="img"')
         body = f'{picture}<p class="sentence">{html.escape(words)} {link}</p>'
         self._several([body], "lab", cell, name)[0].beside = beside
 
