@@ -30,6 +30,11 @@ def rows(table):
     return [row.find_all("td") for row in table.find("tbody").find_all("tr")]
 
 
+def typed(text):
+    """What the site sets with curved quotes and fixed spaces, as it was typed."""
+    return text.translate(str.maketrans("“”’\xa0", '""\' '))
+
+
 def test_every_value_has_a_row_that_says_equal(tables):
     found = {row[0].get_text(): row for row in rows(tables["values"])}
     assert list(found) == list(reference())
@@ -42,7 +47,7 @@ def test_every_value_has_a_row_that_says_equal(tables):
         told = found[value_id][3]
         for source, place in sources()["places"][value_id].items():
             assert source_names()[source] in told.text
-            assert place.get("line", "") in told.text
+            assert place.get("line", "") in typed(told.text)
             address = sources()["sources"][source]["address"]
             assert not address or told.find("a", href=address)
         assert ("when run" in told.text) == bool(entry.get("code_of"))
@@ -53,7 +58,7 @@ def test_every_value_has_a_row_that_says_equal(tables):
 def test_every_erratum_has_a_row_with_its_cell(tables):
     for row, erratum in zip(rows(tables["errata"]), errata(), strict=True):
         who = f"{source_names()[erratum['source']]}: {erratum['where']}"
-        assert [cell.get_text() for cell in row[:3]] == [
+        assert [typed(cell.get_text()) for cell in row[:3]] == [
             who, erratum["says"], erratum["is"]
         ]  # fmt: skip
         link = row[0].find("a")
@@ -68,7 +73,7 @@ def test_every_item_of_the_concordance_leads_to_its_place(tables, soup):
     for row, item in zip(
         rows(tables["concordance"]), sources()["concordance"], strict=True
     ):
-        assert row[2].get_text() == item["item"]
+        assert typed(row[2].get_text()) == item["item"]
         links = [a["href"] for a in row[3].find_all("a")]
         assert len(links) == len(item.get("at", []))
         for link in links:
@@ -110,7 +115,7 @@ def test_outputs_contradict_what_the_errata_say():
     assert "reaches the first layer: True" in cells["plain-tensors"]
     assert numbers(cells["omega-2-1"])[2::3] == ["0.9544", "1.495"]
     assert numbers(cells["dropout-before-the-mask"])[:2] == ["0.5", "0.0"]
-    assert numbers(cells["names-that-mislead"]) == ["2", "1"]
+    assert numbers(cells["names-that-mislead"])[1:] == ["2", "1"]
     assert "every sequence: True" in cells["one-matrix-for-all"]
     after, before = numbers(cells["mask-after-softmax"])[:6], ["1.0000"] * 6
     assert after != before == numbers(cells["mask-after-softmax"])[6:]

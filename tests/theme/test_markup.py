@@ -155,7 +155,7 @@ def test_sheets_of_all_pages_are_two_files(site, soups):
         ]
         assert (names[0], names[-1]) == ("theme.css", "book.css"), page
         # What stands between belongs to some pages alone.
-        assert len(names) <= 5, page
+        assert len(names) <= 6, page
         assert all((static / name).is_file() for name in names), page
     assert not [*(static / "styles").glob("*.css"), *static.glob("mystnb*.css")]
     for sheet in static.glob("*.css"):
