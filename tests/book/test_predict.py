@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from coding_attention import address
 from tests.book.pages import is_figure, pages
 
 PREDICT = re.compile(r"^> \*\*Predict\.\*\* (.+)$", re.M)
@@ -25,7 +26,8 @@ def questions(cells):
             for answer in cells[place + 1 :]:
                 if answer.cell_type != "code":
                     break
-                answers.append(answer)
+                if answer.metadata.get("name") != address.CELL_NAME:
+                    answers.append(answer)
             behind = ANCHOR.sub("", cell.source[match.end() :]).strip()
             yield match[1], behind, answers
 
