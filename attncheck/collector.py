@@ -2,7 +2,7 @@
 
 from attncheck.build import UnusableError, first_line
 from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
-from attncheck.report import Finding, Result
+from attncheck.report import Finding, Result, chosen
 from attncheck.subject import Failure
 
 
@@ -92,6 +92,12 @@ class Collector:
     def not_run(self, tests, why):
         """Note the tests that were left out."""
         self.results += [Result(test, "not run", why) for test in tests]
+
+    def hand_over(self, report, select=(), ignore=()):
+        """Put what was gathered into a report, as far as it is asked for."""
+        report.findings = [f for f in self.findings() if chosen(f, select, ignore)]
+        report.results = self.results
+        report.not_compared = self.not_compared
 
     def findings(self):
         """Return the findings, root causes first.

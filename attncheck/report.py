@@ -6,10 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from attncheck.collector import Collector
 
 WIDTH = 88
 LABEL = 12  # columns for the name of a row
@@ -131,18 +127,6 @@ class Report:
     not_compared: str = ""
     strict: bool = False
 
-    def take(
-        self,
-        collector: "Collector",
-        select: Sequence[str] = (),
-        ignore: Sequence[str] = (),
-    ) -> None:
-        """Take over what was gathered, as far as it is asked for."""
-        wanted = [f for f in collector.findings() if chosen(f, select, ignore)]
-        self.findings = wanted
-        self.results = collector.results
-        self.not_compared = collector.not_compared
-
     def failing(self) -> list[Finding]:
         """Return the findings that fail: errors, with ``strict`` warnings too."""
         severities = ("error", "warning") if self.strict else ("error",)
@@ -247,7 +231,9 @@ class Report:
         return f'<div class="attention-check">{"".join(parts)}</div>'
 
 
-def chosen(finding, select, ignore):
+def chosen(
+    finding: Finding, select: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> bool:
     """Whether a finding is asked for, by the start of its code or by its name."""
 
     def among(given):

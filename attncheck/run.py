@@ -129,7 +129,7 @@ def check(
             worker.close()
         _tell_settings(changes(), collector)
     if report.usable:
-        report.take(collector, select, ignore)
+        collector.hand_over(report, select, ignore)
     return report
 
 

@@ -75,7 +75,7 @@ def run(given, tests, arguments, causal=True, time_limit=10.0, strict=False):
         finally:
             worker.close()
     if report.usable:
-        report.take(collector)
+        collector.hand_over(report)
     return report
 
 

@@ -5,7 +5,8 @@ from bs4 import BeautifulSoup
 
 import attention
 from attncheck.mistakes import PLANTED
-from attncheck.report import CheckFailed, Finding, Report, Result
+from attncheck.report import PAGES, CheckFailed, Finding, Report, Result
+from tests.book.pages import BOOK
 
 
 @pytest.fixture
@@ -26,6 +27,12 @@ def finding(**changes):
         "page": "04_causal_attention",
     }
     return Finding(**(words | changes))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_have_the_titles_that_they_have_in_the_book(page):
+    text = (BOOK / f"{page}.md").read_text(encoding="utf-8")
+    assert f"\n# {PAGES[page]}\n" in text
 
 
 def test_text_names_the_mistake_the_line_and_the_page(report):
