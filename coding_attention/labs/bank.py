@@ -108,6 +108,10 @@ class BankLab(base.Lab):
                 f'becomes <span class="bk-z">{_point(z)}</span></p>'
                 f'<div class="bk-words">{bars}</div></div>'
             )
+            # For hosts that show no drawing but a picture.
+            told = f"{self.word} in sentence {i + 1} becomes {_point(z)}"
+            words = sentence.split()
+            base.heat_map(told, [self.word], words, weights.unsqueeze(0), letters=11)
         ends = [_point(z) for _, z in self.compute()]
         first, second = self.axes
         picture = (

@@ -23,8 +23,7 @@ def drawn(page):
     """The outputs of a page that have a drawing, labs among them."""
     for cell in page.code_cells:
         for output in cell.outputs:
-            # The static figure of that lab is drawn without matplotlib.
-            if "<svg" in html_of(output) and cell.metadata.name != "lab-bank":
+            if "<svg" in html_of(output):
                 yield cell.metadata.name, output
 
 
