@@ -97,7 +97,7 @@ test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEW
 	$(PYTEST) --tier test book tests
 endif
 
-test-pages: ## the other pages by nbval, and the general claims that train
+test-pages: ## the other pages by nbval, the claims that train, drawings seen closely
 test-site: ## the built site, in a browser
 test-labs: ## every lab, in every way that readers come
 test-checker: ## the checker and the grader in use: classes that hang or lie, reports
@@ -136,7 +136,7 @@ repository: $(SITE_READY) ## set the repository's address: URL=https://github.co
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
-slides: $(SITE_READY) ## write a deck of slides for each page (ROUTE=90min: one for a session)
+slides: $(SITE_READY) ## write decks of slides, for the first page and 01 to 10 (ROUTE=90min: one for a session)
 	@$(BIN)/python -m theme.slides $(if $(ROUTE),--route $(ROUTE))
 
 citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff

@@ -1,4 +1,7 @@
-"""What every run of pytest gets here, with or without tests/: one thread, the tiers."""
+"""What every run of pytest gets here, with or without tests/.
+
+One thread, the tiers, the count of what a run costs, figures compared by their HTML.
+"""
 
 import os
 

@@ -1,10 +1,11 @@
 """Attention, from dot products to multiple heads: the classes behind the chapter.
 
-Each class is the listing that a page of the book writes out, with the same
-names, arguments, parameter names and order of random draws as in sections 3.3
-to 3.6 of Raschka, *Build a Large Language Model (From Scratch)* (Manning, 2024).
-So its seeds print its values, its checkpoints load, and its later chapters run
-on this package.
+Each listing of the book is a function or a class here, with the same names,
+arguments, parameter names and order of random draws as in sections 3.3 to 3.6 of
+Raschka, *Build a Large Language Model (From Scratch)* (Manning, 2024). So its
+seeds print its values, its checkpoints load, and its later chapters run on this
+package. Three more names are no listings: ``FusedMultiHeadAttention`` is the last
+layer at full speed, ``KeyValueCache`` its memory, and ``check`` tests any class.
 
 One legend of shapes holds for every docstring, comment, page and figure:
 

@@ -1,7 +1,7 @@
-"""Attention itself: the weights, and the weighted sum of values.
+"""Attention itself: masks, weights, the weighted sum of values, rotary positions.
 
-The classes of sections 3.3 to 3.6 write these lines out, because that is what they
-teach. Figures, labs and models call them here. What a mask hides is True, as in
+The classes of sections 3.3 to 3.6 write out what they need of this, because that is
+what they teach. Figures, labs and models call it here. What a mask hides is True, as in
 ``nn.MultiheadAttention`` and the opposite of ``scaled_dot_product_attention``.
 """
 

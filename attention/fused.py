@@ -1,4 +1,7 @@
-"""Section 3.6 at full speed: fused attention, a key-value cache, grouped heads."""
+"""Section 3.6 at full speed: PyTorch's fused kernel, and what today's models add.
+
+That is a key-value cache, grouped heads, rotary positions and a sliding window.
+"""
 
 from __future__ import annotations
 

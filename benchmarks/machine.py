@@ -1,4 +1,4 @@
-"""Describe the machine that the numbers come from."""
+"""Describe the machine that the numbers come from, and measure what it can reach."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""What masks cost, what a cache saves, and what a batch shares."""
+"""Masks, grouped heads, a cache, a batch: what each costs or saves."""
 
 import torch
 from contestants import D_HEAD, HEADS, SEED, D, build

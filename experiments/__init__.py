@@ -1,1 +1,1 @@
-"""Small experiments whose stored results the pages of the book show."""
+"""Experiments whose stored results the pages of the book show."""

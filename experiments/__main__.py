@@ -1,7 +1,9 @@
-"""Run all experiments, one after the other: ``python -m experiments``.
+"""Train the book's small models, one after the other: ``python -m experiments``.
 
 With names, only those: ``python -m experiments induction text``. Each trains the models
-of one module of ``coding_attention.models`` and stores what the pages show.
+of one module of ``coding_attention.models`` and stores what the pages show. The field
+study and the trained model have commands of their own: ``experiments.field`` and
+``experiments.real``.
 """
 
 import dataclasses

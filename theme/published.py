@@ -1,8 +1,8 @@
 """Sphinx extension: a printed number that was published says so, where it stands.
 
 A cell whose metadata names published values (`shows`) gets a line below its output that
-opens: what the value is, who printed it, which digits, whether ours equal them, and
-which other cells show it, and the lab that can be set to it. The digits themselves are
+opens: what the value is, who printed it, which digits, whether ours equal them, which
+other cells show it, and the lab that can be set to it. The digits themselves are
 marked; a click on one opens the line at its value. The line is plain markup, so it
 works without scripts; for keyboards and screen readers it is one stop a cell, since a
 button at each number would drown the numbers.
@@ -11,7 +11,7 @@ Proofs are for those who ask. A page says once, below its title, how many of its
 published values are reproduced, and has a box there that shows the lines and marks;
 its choice holds on every page (scripts/published.js).
 
-It stands outside of the cell's output: what is in there, the page printed itself.
+The line stands outside of the cell's output: what is in there, the page printed itself.
 """
 
 import html

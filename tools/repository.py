@@ -5,9 +5,9 @@
     python -m tools.repository --unset
 
 Writes `repository.url` and `html.baseurl` in _config.yml: launch buttons, canonical
-links and the site map follow, and so does the first cell of every page, which installs
-the package where it is missing, as on Colab. Nothing is executed: where the package is,
-the cell does nothing.
+links and the site map follow, and so does the first code cell of every page, which
+installs the package where it is missing, as on Colab. Nothing is executed: where the
+package is, the cell does nothing.
 What is found elsewhere follows, too: pyproject.toml (the index shows its addresses),
 CITATION.cff with the entry for BibTeX, and README's badges.
 """

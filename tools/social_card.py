@@ -1,6 +1,6 @@
 """Draw the card that link previews show: theme/static/social-card.svg and its PNG.
 
-The picture is the book's first example: from *bank*, a line to each word of its
+The picture is the bank lab's on the first page: from *bank*, a line to each word of its
 sentence, as thick as what it takes from that word. The weights are computed here, by
 the formula of page 2. The text is set in the site's own face.
 """

@@ -1,4 +1,4 @@
-"""Tests of training mode: what changes there, and where dropout acts."""
+"""Tests of training mode and dropout, and a note on the order of tokens."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Figures of section 3.5: what a token may see, masks, and dropout."""
+"""Figures of section 3.5: from scores to masked weights, a cropped mask, dropout."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Figures of the landing page: one look, the map of the mechanisms."""
+"""One look, of page 02, and the map of the mechanisms, of the landing page."""
 
 from matplotlib.patches import Rectangle
 

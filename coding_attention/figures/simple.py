@@ -1,4 +1,4 @@
-"""Figures of section 3.3: scores, weights and the weighted sum."""
+"""Vectors as arrows, as in section 3.3, and numbers as bars."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Figures of section 3.4: projections, one query, and why scores are divided."""
+"""Figures of section 3.4: one query, and why scores are divided."""
 
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator

@@ -1,1 +1,4 @@
-"""Planted bugs and correct variants: what the checker is shown and tested with."""
+"""The cases of "Find the bug", and correct variants that the checker must pass.
+
+The planted bugs themselves stand in the records of ``attncheck/mistakes/``.
+"""

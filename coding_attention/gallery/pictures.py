@@ -1,6 +1,6 @@
 """What a planted bug shows to someone who looks: weights, reach, a loss.
 
-Nothing here is drawn by hand. A class of the gallery gets fixed weights and a fixed
+Nothing here is drawn by hand. A planted class gets fixed weights and a fixed
 input, and its own attention weights are read while it runs.
 """
 

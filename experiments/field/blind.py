@@ -3,7 +3,7 @@
 ``python -m experiments.field.blind FOLDER RESULTS.json`` with FOLDER a set: sources
 and a ``manifest.json`` that says how to build and call each class and what it does
 (causal, rotary positions, a window …), and, for afterwards, what is wrong in it. What
-is wrong is not read here; :mod:`experiments.field.score` compares.
+is wrong is not read here: whoever wrote the set compares it with the results.
 
 Each class is checked twice: as it is, and with what it does declared. The sources are
 other people's and no part of this repository: what is stored are names and verdicts.

@@ -1,4 +1,4 @@
-"""The two functions of attention, against PyTorch's kernel and against small sums."""
+"""Weights, weighted sum and causal mask, against PyTorch's kernel and small sums."""
 
 import math
 

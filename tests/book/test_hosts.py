@@ -1,7 +1,7 @@
 """Every page in JupyterLab and in Notebook, in a browser: the table of docs/running.md.
 
-Cells are run, labs
-moved and links followed; what is seen must be what the notebook asks for.
+Cells are run, labs moved and links followed; what is seen must be what the notebook
+asks for.
 """
 
 import os

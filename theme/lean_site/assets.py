@@ -4,8 +4,8 @@ Replaces: Font Awesome and Thebe (loaded on every page, never used); the theme's
 scripts with Bootstrap's and those of the copy buttons, of which the pages use a tenth
 (scripts/frame.js and scripts/copy.js do that); style sheets and scripts of extensions
 on pages that do not use them; scripts that hold up the first paint; inline scripts,
-which a strict policy forbids. One inline script stays: it sets the color theme before
-anything is painted.
+which a strict policy forbids. One inline script stays, for what must be settled before
+anything is painted: the color theme, whether proofs are shown, the faces.
 """
 
 import json

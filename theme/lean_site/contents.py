@@ -1,6 +1,6 @@
-"""The side bar: each page of the chapter with its number and the sections it covers.
+"""The side bar: numbered pages with their number, and the sections that they cover.
 
-What is not the chapter folds, but for the part that the reader is in.
+Every part but the chapter folds, and the one that the reader is in is open.
 
 The number is the one that its figures and listings have: page 03, Figure 03b. The
 sections are those of the chapter that the page says it covers.

@@ -1,5 +1,7 @@
 """The buttons above a page: Binder, Colab and download where there is a notebook.
 
+Where BOOK_PDF names the PDF, each page has a button for it, too.
+
 Replaces the theme's full-screen and print buttons, which run inline code that the
 policy forbids (every browser has both), and its download menu of one entry.
 

@@ -5,7 +5,8 @@ page holds. A selector goes when it asks for a class whose name occurs nowhere i
 pages or in the scripts. That keeps too much rather than too little: any word counts.
 Then go the variables that nothing asks for, most of both themes' colors. What every
 page asks for is joined into two files: nothing is painted before the last sheet has
-come, and on a slow line each one is a way there and back.
+come, and on a slow line each one is a way there and back. The face of the text comes
+within the second, as data.
 """
 
 import base64

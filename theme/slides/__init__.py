@@ -1,1 +1,1 @@
-"""A deck of slides for each page: ``python -m theme.slides``."""
+"""Decks of slides for the first page and 01 to 10: ``python -m theme.slides``."""

@@ -1,6 +1,6 @@
 """Write decks of slides, from the pages' own cells, into _build/slides.
 
-    python -m theme.slides                one deck for each page of the chapter
+    python -m theme.slides                the first page's, and those of 01 to 10
     python -m theme.slides 04             only pages whose names contain 04
     python -m theme.slides --route 90min  one deck, with its run sheet, for a session
     python -m theme.slides --out DIR      elsewhere

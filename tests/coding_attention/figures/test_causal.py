@@ -1,4 +1,4 @@
-"""Figures of section 3.5: sight, steps, dropout and masks."""
+"""Figures of section 3.5: steps, dropout and the cropped mask."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Figures of the landing page: the look and the map."""
+"""The look of page 02, and the map of the landing page."""
 
 import pytest
 import torch

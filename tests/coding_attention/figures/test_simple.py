@@ -1,4 +1,4 @@
-"""Figures of section 3.3: the sum, the arrows and the bars equal their tensors."""
+"""Arrows and bars equal their tensors."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Figures of section 3.4: shapes, one query, growth and histograms."""
+"""Figures of section 3.4: one query, and growth with the width."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Fixtures of the labs' tests: Node."""
+"""Fixtures of the labs' tests: Node, a small site with all labs, visits to it."""
 
 import re
 import shutil
