@@ -66,7 +66,7 @@ def roofline(peak, bandwidth, groups, title=""):
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(plain)
     ax.set_xlabel("FLOPs for each byte moved", fontsize=SMALL)
-    ax.set_ylabel("GFLOPs a second, at most", fontsize=SMALL)
+    ax.set_ylabel("GFLOPs a second", fontsize=SMALL)
     ax.legend(
         loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=SMALL, frameon=False,
         labelcolor=INK, ncols=len(groups), borderaxespad=0.1,

@@ -26,7 +26,7 @@ export default {
 
     const lines = svg("svg", { class: "lk-lines", "aria-hidden": "true" });
     // A word's place stays when the sentence changes, and so does the focus.
-    const chips = make("div", { class: "lk-words", role: "group", "aria-label": "Words of the sentence" });
+    const chips = make("div", { class: "lk-words", role: "group", "aria-label": "Words of the sentence, each with its weight" });
     const ask = (j) => {
       lab.set({ asked: j });
       chips.children[j].focus();
@@ -93,7 +93,10 @@ export default {
     let flipped = false;
     return lab.start(() => {
       const [asked, weights, texts] = [lab.get("asked"), row(), words()];
-      Array.from(chips.children).forEach((chip, j) => (chip.hidden = j >= texts.length));
+      Array.from(chips.children).forEach((chip, j) => {
+        chip.hidden = j >= texts.length;
+        if (chip.hidden) chip.setAttribute("aria-label", "no word");
+      });
       const most = argmax(weights);
       const differs = scene().words[1]?.findIndex((word, j) => word !== scene().words[0][j]) ?? -1;
       texts.forEach((text, j) => {
@@ -104,9 +107,9 @@ export default {
         chip.tabIndex = j === asked ? 0 : -1;
         chip.style.setProperty("--tone", `${(100 * weights[j]).toFixed(1)}%`);
         write(chip.firstChild, text);
-        write(chip.lastChild, weights[j] < 0.05 ? "" : weights[j].toFixed(2));
+        write(chip.lastChild, weights[j] < 0.05 ? "" : ` ${weights[j].toFixed(2)}`);
         chip.setAttribute("aria-pressed", String(j === asked));
-        chip.setAttribute("aria-label", `${text}, weight ${weights[j].toFixed(2)}`);
+        chip.setAttribute("aria-label", `${text} ${weights[j].toFixed(2)}`);
       });
       exchange.disabled = differs < 0;
       const [now, other] = [texts[differs], scene().words[1 - which()]?.[differs]];

@@ -187,7 +187,7 @@ def test_all_but_labs_works_without_scripts(browser, address):
     color = "(e) => getComputedStyle(e).color"
     with visiting(browser, url, width=390, java_script_enabled=False) as visit:
         visit.page.goto(url)
-        code = visit.page.locator("#inputs pre").first
+        code = visit.page.locator("pre:visible", has=visit.page.locator(".kn")).first
         keyword, plain = code.locator(".kn").first, code.locator(".n").first
         assert keyword.evaluate(color) != plain.evaluate(color)
         # What would do nothing is not there; the lists of a phone's menu are.

@@ -218,6 +218,7 @@ def test_the_way_from_a_number_to_the_lab(browser, address):
         name = next(n for _, n, v in SHOWING if "causal_weights_zeroed" in v)
         digits = f"#{name} .published-number[data-value=causal_weights_zeroed]"
         page.get_by_label("Show the proofs").check()
+        page.locator(f"#{name} details:not(.published) > summary").first.click()
         page.locator(digits).first.click()
         page.locator(f"#{name} .published li.asked a", has_text="mask lab").click()
         page.wait_for_function(

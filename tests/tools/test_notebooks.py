@@ -78,7 +78,7 @@ def test_changed_words_keep_the_outputs(changed):
     assert notebooks.is_stale(page)
     assert not notebooks.needs_execution(page)
     before = outputs(page)
-    assert before[0][1][0].text == "2\n"
+    assert before[1][1][0].text == "2\n"  # behind the cell that installs
     notebooks.reword(page)
     assert not notebooks.is_stale(page)
     assert outputs(page) == before
@@ -165,4 +165,4 @@ def test_a_page_runs_alone(tmp_path):
     page.write_text(PAGE.replace("print(1 + 1)", "import os; print(os.listdir())"))
     (tmp_path / "beside.txt").write_text("not for the page")
     notebooks.execute(page)
-    assert outputs(page)[0][1][0]["text"] == "[]\n"
+    assert outputs(page)[1][1][0]["text"] == "[]\n"

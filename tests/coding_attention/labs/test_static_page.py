@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 
 from coding_attention.labs import ScaleLab, compose
 from tests.coding_attention.labs.conftest import build, page_of
+from tests.coding_attention.labs.table import ROWS
 
 ROOT = Path(__file__).resolve().parents[3]
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -54,7 +55,7 @@ def test_site_serves_the_packages_files(lab_site):
 
 
 def test_only_pages_with_labs_load_them(lab_site):
-    for name, count in (("all", 9), ("three", 3), ("big", 1), ("plain", 0)):
+    for name, count in (("all", len(ROWS)), ("three", 3), ("big", 1), ("plain", 0)):
         page = soup(lab_site, name)
         sheets = [s for s in page.select("link[href]") if "labs.css" in s["href"]]
         assert bool(scripts_of(page)) == len(sheets) == (1 if count else 0)
@@ -122,9 +123,9 @@ def test_a_token_cannot_end_the_script(lab_site):
 
 
 def test_other_widgets_are_named_in_a_warning(extension):
-    stored = {"state": {"x": {"model_name": "IntSliderModel", "state": {}}}}
+    stored = {"state": {"x": {"model_module": "somebody-elses", "state": {}}}}
     assert extension["lab_states"](stored) == ({"state": {}}, ["x"])
-    layout = {"state": {"y": {"model_name": "LayoutModel", "state": {}}}}
+    layout = {"state": {"y": {"model_module": "@jupyter-widgets/base", "state": {}}}}
     assert extension["lab_states"](layout)[1] == []
 
 

@@ -92,7 +92,7 @@
     });
     const weight = (id) => {
       const piece = pieces[id];
-      const kind = { page: 1.2, section: 1, listing: 1.1, name: 0.7 }[piece[KIND]] || 0.45;
+      const kind = { page: 1.2, section: 1, listing: 0.95, name: 0.7 }[piece[KIND]] || 0.45;
       return pages[piece[PAGE]][2] * kind;
     };
     // A section is also found by the code of its cells, if less well than by its words.
