@@ -120,6 +120,9 @@ def _serving(module, folder, env):
     finally:
         server.terminate()  # ends its kernels, too
         server.wait(timeout=60)
+        if rest.ident:
+            rest.join(timeout=60)
+        server.stderr.close()
 
 
 def _wait_for(address, told):

@@ -34,6 +34,12 @@ READ_DRAWN = """root => Object.fromEntries(
       cell => [cell.getAttribute('aria-label'),
                parseFloat(cell.style.getPropertyValue('--tone')) || 0]))]))
 """
+# What a failure says, of the lab's row in table.py.
+TITLES = "the titles on screen on the left, on the right those of its row's"
+BOTH = (
+    "on screen on the left, by PyTorch on the right. If all of it differs, its row may "
+    "make another value of a control than the screen does."
+)
 
 
 def row_of(lab):
@@ -44,9 +50,9 @@ def check(root, lab):
     """Require every grid of the lab on screen to hold PyTorch's numbers."""
     expected = row_of(lab).numbers(lab)
     found = root.evaluate(READ)
-    assert set(found) == set(expected), lab
+    assert set(found) == set(expected), f"{lab}: {TITLES} `numbers`"
     for label, rows in expected.items():
-        assert found[label] == rows, f"{lab}: {label}"
+        assert found[label] == rows, f"{lab}: {label}: {BOTH}"
     check_drawn(root, lab)
 
 
@@ -55,12 +61,12 @@ def check_drawn(root, lab):
     found = root.evaluate(READ_DRAWN)
     expected = row_of(lab).drawn(lab)
     if expected:
-        assert set(found) == set(expected), lab
+        assert set(found) == set(expected), f"{lab}: {TITLES} `drawn`"
     for title, (values, shares) in expected.items():
         cells = [cell for row in found[title] for cell in row]
         words = values if isinstance(values, list) else texts(values)
         names = [word for row in words for word in row]
-        assert [name for name, _ in cells] == names, f"{lab}: {title}"
+        assert [name for name, _ in cells] == names, f"{lab}: {title}: {BOTH}"
         wanted = (
             100 * torch.as_tensor(shares).nan_to_num(0, 0, 0).clamp(-1, 1).flatten()
         )

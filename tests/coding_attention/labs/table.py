@@ -261,9 +261,9 @@ class Row:
     """What tests know of one lab.
 
     ``controls`` are moved one after another, each from the start: kind, label, and what
-    is then set. For a list: its place there and the value. For a slider: what makes the
-    value of the number that its output then shows. ``live`` is moved on screen, then
-    set by the kernel.
+    is then set. For a list: its place there and the value. For a slider: the function
+    that makes the value of the number beside it, such as ``int``. ``live`` is one of
+    the controls, without what it sets, and what the kernel sets then.
     """
 
     make: Callable

@@ -43,7 +43,9 @@ def test_controls(lab_on_page, name, hand):
         set_in_python(lab, control, kind, wanted)
         assert lab.get_state() != before, f"{label} changed nothing"
         check(root, lab)
-        root.get_by_role("button", name="Reset").click()
+        reset = root.get_by_role("button", name="Reset")
+        assert reset.count() == 1, f"{name} has no button Reset: lab.resetButton()"
+        reset.click()
         lab = ROWS[name].make()
         check(root, lab)
     assert one.third_parties() == []
