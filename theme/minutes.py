@@ -8,6 +8,7 @@ The index, the page for teachers and the decks all have their minutes from here.
 
 import re
 
+from coding_attention import address
 from coding_attention.exercises import EXERCISES
 
 WORDS = 150
@@ -37,6 +38,7 @@ def told(notebook):
     return sum(
         spoken(cell.source) if cell.cell_type == "markdown" else shown(cell)
         for cell in notebook.cells
+        if not address.is_install(cell)  # it prepares a reader's machine
     )
 
 

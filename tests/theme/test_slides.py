@@ -8,14 +8,15 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
+from coding_attention import address
 from coding_attention.exercises import EXERCISES
 from coding_attention.stored import html_of
 from tests.book.pages import Page, is_figure, toc_entries
 from tests.book.test_predict import questions
 from theme.printed_values import text_of
 from theme.slides import __main__ as slides
-from theme.slides import formulas
-from theme.slides.page import task_title
+from theme.slides import fitted, formulas
+from theme.slides.page import _leading, task_title
 
 NAMES = slides.pages()
 ROUTES = list(slides.routes())
@@ -135,7 +136,9 @@ def test_a_line_has_its_formula(line, formula):
 def test_every_cell_and_its_output_are_in_the_deck(deck, name):
     told = plain("".join(pre.get_text() for pre in deck(name).select(".page pre")))
     for cell in Page(name).code_cells:
-        if not cell.metadata.get("name", "").startswith(("figure-", "lab-")):
+        if address.is_install(cell):
+            assert plain(cell.source) not in told
+        elif not cell.metadata.get("name", "").startswith(("figure-", "lab-")):
             assert plain(cell.source) in told, cell.metadata.name
             assert plain(text_of(cell)) in told, cell.metadata.name
 
@@ -191,6 +194,43 @@ def test_labs_are_pictures_that_link_to_them(deck, name):
     assert links == [f"../html/book/{name}.html#{lab}" for lab in labs]
     for link in deck(name).find_all("a"):
         assert link.find_parent("section").find(["svg", "table"])
+
+
+def test_columns_of_a_lab_have_whole_names():
+    def text(word, turned):
+        move = f'transform="translate(9 20) rotate({turned})"'
+        return f'<text style="font-size: 9px; x" {move}>{word}</text>'
+
+    level = f"{text('token 0', '-0 1 2')}{text('token 1', '-0 1 2')}</svg>"
+    start = '<svg viewBox="0 0 50 60">'
+    cut_off = f"{start}{text('toke', -90)}{text('toke', -90)}{level}"
+    whole = fitted.with_whole_labels(cut_off)
+    assert re.findall(">([^<]+)</text>", whole) == ["token 0", "token 1"] * 2
+    assert fitted.box(whole)[1] > 60, "there is room for them"
+    others = cut_off.replace("toke<", "head<")
+    assert fitted.with_whole_labels(others) == others
+
+
+def test_output_is_cut_between_tensors_and_code_between_functions():
+    tensor = "tensor([[1., 2.],\n        [3., 4.]])"
+    output = "\n".join([tensor] * 14)
+    parts = fitted.cut(output)
+    assert "\n".join(parts) == output
+    assert all(part.startswith("tensor") for part in parts)
+    function = "def f(x):\n    y = x\n\n    return y\n\n\n"
+    assert all(p.startswith("def") for p in fitted.cut(function * 7 + "f(1)")[:-1])
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "lead"),
+    [
+        (["Add one row. Is it right?"], "Add one row. Is it right?"),
+        (["Far away. Here it is:"], "Here it is:"),
+        (["Two are new:", "- one\n- two"], ""),
+    ],
+)
+def test_what_leads_to_a_cell_can_be_understood(paragraphs, lead):
+    assert _leading(paragraphs) == lead
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,11 +5,18 @@ import re
 
 # Pixels for drawings above their sentence, and beside it.
 ROOM, TALL = (1168, 455), (820, 625)
+# A line that begins something, and a text whose lines do so without an empty one.
+BEGINS, OUTPUT = re.compile(r"[^\s)\]}]"), re.compile(r"(?:[\w ]+: )?tensor\(")
 GAP, MOST = 28, 3.2  # pixels between two drawings, and for a point
 SMALLEST, STRETCH = 18, 1.15  # pixels of a letter, and what its drawing can stand
 WIDTH, HEIGHT = 1168, 550  # pixels below the title
 LINE, LETTER, FRAME = 1.32, 0.603, 34  # of a line and a letter to the size; around code
 SIZES = (28, 24, 20, 18)
+UPRIGHT = re.compile(
+    r'(<text style="font-size: ([\d.]+)px[^>]*translate\([\d.]+ ([\d.]+)\)'
+    r' rotate\(-90\)"[^>]*>)([^<]*)'
+)
+LEVEL = re.compile(r"<text (?:(?!rotate\(-90)[^>])*>([^<]*)")
 FONT = re.compile(r"font(?:-size)?: ?(?:[a-z]+ |\d00 )*([\d.]+)px")
 
 
@@ -22,6 +29,26 @@ def box(drawing):
     """Return the width and the height of a drawing, in its own units."""
     found = re.search(r'<svg[^>]*viewBox="([^"]*)"', drawing)[1]
     return tuple(map(float, found.split()[2:]))
+
+
+def with_whole_labels(drawing):
+    """Give the columns of a lab's grid the names of its rows, which it had cut off."""
+    cut_off, rows = UPRIGHT.findall(drawing), LEVEL.findall(drawing)
+    names = rows[: len(cut_off)]
+    pairs = list(zip(names, cut_off, strict=False))
+    if len(names) < len(cut_off) or not all(n.startswith(c[3]) for n, c in pairs):
+        return drawing
+    left = iter(names)
+    drawing = UPRIGHT.sub(lambda found: found[1] + next(left), drawing)
+    longest = [len(n) * float(c[1]) * LETTER - float(c[2]) for n, c in pairs]
+    above = max([0.0, *longest])
+    width, height = box(drawing)
+    return re.sub(
+        r'viewBox="[^"]*"',
+        f'viewBox="0 {-above:.1f} {width:g} {height + above:.1f}"',
+        drawing,
+        count=1,
+    )
 
 
 def figures(drawings, alt, sentence):
@@ -128,12 +155,19 @@ def paragraph(text, size=26, letter=0.49):
 
 def size_of(texts, taken=0):
     """Return the largest size at which code and its output fit one slide, or none."""
-    lines = len(texts[0].split("\n"))
-    for size in SIZES:
-        fits = taken + sum(high(text, size) for text in texts) <= HEIGHT
-        if fits and rows_of(texts[0], size) <= lines:  # a line of code is not broken
-            return size
-    return None
+
+    def unbroken(text, size):
+        return rows_of(text, size) == len(text.split("\n"))
+
+    sizes = [
+        size
+        for size in SIZES
+        if taken + sum(high(text, size) for text in texts) <= HEIGHT
+        and unbroken(texts[0], size)  # a line of code is not broken
+    ]
+    # Nor one of output, if letters above the smallest are enough for that.
+    whole = [s for s in sizes if s > SMALLEST and all(unbroken(t, s) for t in texts)]
+    return next(iter(whole or sizes), None)
 
 
 def columns(code, output, taken=0):
@@ -163,8 +197,13 @@ def cut(text, taken=0, size=SMALLEST):
     later = int((HEIGHT - FRAME - 16) / (size * LINE))
     alike = min(most, -(-len(lines) // (1 + -(-(sum(rows) - room) // later))))
     empty = [n for n in range(1, most + 1) if not lines[n].strip()]
-    end = min(empty, key=lambda n: abs(n - alike), default=alike)
-    if abs(end - alike) > alike / 2:
-        end = alike
+    begins = [n for n in range(1, most + 1) if BEGINS.match(lines[n])]
+    after_empty = [n for n in begins if n - 1 in empty]
+    end = alike
+    for places in (after_empty, begins if OUTPUT.match(text) else [], empty):
+        nearest = min(places, key=lambda n: abs(n - alike), default=0)
+        if nearest and abs(nearest - alike) <= alike / 2:
+            end = nearest
+            break
     rest = "\n".join(lines[end:]).lstrip("\n")
     return ["\n".join(lines[:end]).strip("\n"), *cut(rest, 0, size)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from coding_attention import address
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.files import anchor
 from coding_attention.exercises.notebook import CELL as TASK_CELL
@@ -26,6 +27,8 @@ FIGURE = re.compile(
 LONG, MANY = 230, 5  # letters of a sentence, entries of a list: set smaller beyond
 SITE = "../html/book/"  # beside the decks, as `make book` leaves it
 LEAD = 150  # letters of a sentence that leads to a cell
+# Alone on a slide, such a sentence would not say what it speaks of.
+REFERS = re.compile(r"(?:(?:Does|Do|Is|Are) )?(?:its?|they|these)\b", re.I)
 
 
 @dataclass
@@ -185,6 +188,8 @@ class _Page:
 
     def _cell(self, cell):
         name = cell.metadata.get("name", "")
+        if address.is_install(cell):  # it prepares a reader's machine: no slide
+            return
         if name.startswith("figure-"):
             self._figure(cell, name)
         elif name.startswith("lab-"):
@@ -248,7 +253,7 @@ class _Page:
         words = own[1] if own else re.findall(r"<p\b[^>]*>(.*?)</p>", made, re.S)[1]
         words = _plain(words)
         link = f'<a href="{SITE}{self.name}.html#{name}">Open the lab</a>'
-        drawings = fitted.drawings_of(made)
+        drawings = [fitted.with_whole_labels(d) for d in fitted.drawings_of(made)]
         if drawings:  # the first picture stands for the lab
             picture, beside = fitted.figures(drawings, html.escape(words), "")[0]
         else:
@@ -289,6 +294,10 @@ def _pages(lead, taken, code, output, folded):
     if together:
         return [lead + together]
     first, *more = _parts(code, taken)
+    if output and more:  # the output may fit below the end of the code
+        end = _shown(fitted.cut(code, taken)[-1], output, 0, False)
+        if end:
+            return [lead + first, *more[:-1], end]
     return [lead + first, *more, *(_parts(output, 0, "output") if output else [])]
 
 
@@ -311,11 +320,13 @@ def _lead(paragraphs):
 
 
 def _leading(paragraphs):
-    words = [p for p in paragraphs if not p.startswith(("$$", "```", "|", "-", "<"))]
-    if not words:
+    words = [p for p in paragraphs if not p.startswith(("$$", "<"))]
+    if not words or words[-1].startswith(("```", "|", "-")):  # a colon leads there
         return ""
     plain = re.sub(r"\s*<!--.*?-->", "", words[-1], flags=re.S).strip()
-    last = re.split(r"(?<=[.?!:])\s+(?=[A-Z\"*`\[$(])", plain)[-1]
+    *before, last = re.split(r"(?<=[.?!:])\s+(?=[A-Z\"*`\[$(])", plain)
+    if before and REFERS.match(last) and len(before[-1]) + len(last) < LEAD:
+        last = f"{before[-1]} {last}"
     return last if last[-1:] in ":?" and len(last) <= LEAD else ""
 
 
