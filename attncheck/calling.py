@@ -9,6 +9,7 @@ from attncheck.build import FunctionModule, UnusableError
 
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
+DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 
 
 def inputs(module):
@@ -36,7 +37,8 @@ def inputs(module):
     raise UnusableError(
         f"forward takes ({', '.join(parameters)}), and the check knows "
         f"only x, or query, key and value. For cross-attention say memory=6, the "
-        f"number of its tokens. Else say how to call it, as in "
+        f"number of its tokens; for packed documents, documents=True. Else say how to "
+        f"call it, as in "
         f"check(…, call=lambda module, x: module(x, …)), or from a terminal "
         f'--call "lambda module, x: module(x, …)".'
     )
@@ -62,6 +64,13 @@ def with_memory(module):
         f"forward takes ({', '.join(names)}), and no memory. Say how to pass it, "
         f"as in check_cross(…, call=lambda module, x, memory: module(x, memory))."
     )
+
+
+def with_documents(module, x, document):
+    """Call forward with the number of each token's document (b, t)."""
+    names = list(inspect.signature(module.forward).parameters)
+    known = [name for name in names[1:] if name.strip("_").startswith(DOCUMENTS)]
+    return module(x, **{known[0]: document}) if known else module(x, document)
 
 
 def mask_of_pytorch(module, x, causal):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import combinations, product
 
+from attncheck.layer import OPTIONS
 from attncheck.mistakes import MISTAKES
 from attncheck.reference import RIGHT
 
@@ -22,10 +23,7 @@ def _rows(option):
 
 CHANGES = _rows("")
 # What can go wrong where the layer does more: by the option that declares it.
-LAYER_CHANGES = {
-    option: _rows(option)
-    for option in ("rope", "window", "alibi", "qk_norm", "softcap", "prenorm")
-}
+LAYER_CHANGES = {option: _rows(option) for option in OPTIONS}
 # Kinds of which triples are made; within a kind one excludes the other.
 KINDS = [
     ("scale", "scale_weights"),

@@ -86,7 +86,7 @@ def _checked(options):
         pairing = given.get("rope", True)
         pairing = "halves" if pairing is True else pairing
         given["rope"] = {"pairing": pairing, "base": options.rope_base}
-    for name in ("window", "memory", "softcap", "alibi"):
+    for name in ("window", "memory", "softcap", "alibi", "sink", "documents"):
         if getattr(options, name):
             given[name] = getattr(options, name)
     report = check(
@@ -198,6 +198,8 @@ def _add_layer(group):
     group.add_argument("--qk-norm", nargs="?", const="on", choices=norms)
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
     group.add_argument("--softcap", type=float, metavar="CAP")
+    group.add_argument("--sink", action="store_true", help="a learned score per head")
+    group.add_argument("--documents", action="store_true", help="packed into one row")
 
 
 def _add_report(group):

@@ -37,7 +37,10 @@ class Layer:
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
         memory: how many tokens of a fixed memory make the keys and values.
-        norms: what a norm is multiplied with and added, by place: "x", "q", "k".
+        sink: one more score for each head, with no value.
+        documents: two documents in each row, which do not see each other.
+        norms: what a norm is multiplied with and added, by place: "x", "q", "k"; at
+            "sink", the sinks.
     """
 
     rope: Rope | None = None
@@ -47,6 +50,8 @@ class Layer:
     softcap: float | None = None
     prenorm: str | None = None
     memory: int | None = None
+    sink: bool = False
+    documents: bool = False
     norms: tuple = ()
 
     @property
@@ -57,10 +62,10 @@ class Layer:
     @property
     def ordered(self):
         """Whether the order of tokens matters to it."""
-        return bool(self.rope or self.alibi or self.window)
+        return bool(self.rope or self.alibi or self.window or self.documents)
 
     def norm_of(self, place):
-        """Return (weight or None, bias or None) of the norm at "x", "q" or "k"."""
+        """Return (weight or None, bias or None) of what acts at "x", "q", "k", …."""
         return dict(self.norms).get(place, (None, None))
 
     def words(self):
@@ -83,6 +88,10 @@ class Layer:
             told.append(f"a norm of the input ({self.prenorm})")
         if self.memory:
             told.append(f"a memory of {self.memory} tokens")
+        if self.sink:
+            told.append("a sink for each head")
+        if self.documents:
+            told.append("documents packed into one row")
         return ", ".join(told) or "nothing else"
 
 
@@ -135,6 +144,11 @@ def memory_tokens(count, like):
     b, _, d = like.shape
     memory = torch.randn(count, d, generator=torch.Generator().manual_seed(91))
     return memory.to(like).expand(b, count, d)
+
+
+def document_of(t):
+    """Return the number of each token's document (t): the first has four tokens."""
+    return (torch.arange(t) >= 4).long()
 
 
 def rotate(x, rope, positions, width=None):

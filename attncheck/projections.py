@@ -1,6 +1,7 @@
 """Finds the query, key, value and output weights inside somebody's module."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import torch
 from torch import nn
@@ -14,6 +15,12 @@ NAMES = {
     "dense projection outlinear linearout fc wproj",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
     "kv": "kv kvproj tokv wkv",
+    # Keys and values from one short vector, and the parts with rotary positions.
+    "down": "wdkv dkv kvdown downkv kvdownproj wkvdown tolatent latent",
+    "up_key": "wuk uk kup upk kupproj wkup upkey",
+    "up_value": "wuv uv vup upv vupproj wvup upvalue",
+    "rope_query": "wqr qr qrope ropeq ropequery wqrope qropeproj",
+    "rope_key": "wkr kr krope ropek ropekey wkrope kropeproj",
     "heads": "heads attnheads attentionheads attns",
 }
 NAMES = {role: set(names.split()) for role, names in NAMES.items()}
@@ -30,6 +37,10 @@ class Projections:
         out: the output projection or None.
         num_heads: how many heads the queries are split into.
         per_head: whether the class keeps a list of separate heads.
+        rope_share: the part of a head that carries rotary positions, if the weights
+            say so: that part of queries and keys comes first.
+        swapped: (name, projection) of keys and values with the maps up from their
+            latent swapped.
     """
 
     query: tuple
@@ -38,6 +49,8 @@ class Projections:
     out: tuple | None = None
     num_heads: int = 1
     per_head: bool = False
+    rope_share: Fraction | None = None
+    swapped: tuple = ()
 
     def cpu(self):
         """Return the same weights on the CPU."""
@@ -45,7 +58,8 @@ class Projections:
         moved = {}
         for role in roles:
             pair = getattr(self, role)
-            moved[role] = pair and tuple(None if w is None else w.cpu() for w in pair)
+            moved[role] = pair and _on_cpu(pair)
+        moved["swapped"] = tuple((name, _on_cpu(pair)) for name, pair in self.swapped)
         return replace(self, **moved)
 
     @property
@@ -63,6 +77,10 @@ class Projections:
         """Width of the result."""
         width = self.out or self.query
         return width[0].shape[0]
+
+
+def _on_cpu(pair):
+    return tuple(None if w is None else w.cpu() for w in pair)
 
 
 def from_adapter(given):
@@ -172,6 +190,8 @@ def _from_layer(members, num_heads, d_in):
         if plain.query[0].shape[0] % num_heads:
             return []
         return [plain, *_turned(plain, members)]
+    if {"query", "down", "up_key", "up_value"} <= set(members):
+        return _from_latent(members, out, num_heads)
     if "qkv" in members:
         return _from_combined(_pair(members["qkv"], d_in), out, num_heads)
     if {"query", "kv"} <= set(members):
@@ -181,6 +201,74 @@ def _from_layer(members, num_heads, d_in):
         key, value = _cut(both, 2)
         return [Projections(query, key, value, out, num_heads)]
     return []
+
+
+def _from_latent(members, out, h):
+    """Multiply the two halves of low-rank projections, and join the rotary parts."""
+    given = {role: _pair(entry) for role, entry in members.items()}
+    if None in given.values():
+        return []
+    query, down = given["query"], given["down"]
+    turned, swapped = given.get("rope_key"), ()
+    try:
+        key, value = (_chained(given[r], down) for r in ("up_key", "up_value"))
+        if turned is None:
+            return [Projections(query, key, value, out, h)]
+        d_rope = turned[0].shape[0]
+        if "rope_query" in given:
+            query = _beside(given["rope_query"], query, h)
+        else:  # in one weight, behind the other part of each head
+            query = _rolled(query, d_rope, h)
+        turned = _repeated(turned, h)
+        nothing = tuple(w if w is None else torch.zeros_like(w) for w in turned)
+        swapped = (
+            ("k by v", _beside(turned, value, h)),
+            ("v by k", _beside(nothing, key, h)),
+        )
+        key, value = _beside(turned, key, h), _beside(nothing, value, h)
+        if out is not None:
+            wide = out[0].T.unflatten(0, (h, -1))
+            none = wide.new_zeros(h, d_rope, wide.shape[-1])
+            out = torch.cat([none, wide], dim=1).flatten(0, 1).T, out[1]
+        share = Fraction(d_rope, key[0].shape[0] // h)
+    except RuntimeError:
+        return []  # sizes that do not fit: another layer under these names
+    return [Projections(query, key, value, out, h, rope_share=share, swapped=swapped)]
+
+
+def _chained(second, first):
+    """Return one linear map for two in a row."""
+    weight, bias = second[0] @ first[0], second[1]
+    if first[1] is not None:
+        more = second[0] @ first[1]
+        bias = more if bias is None else bias + more
+    return weight, bias
+
+
+def _repeated(pair, h):
+    """Return what all heads share once for each."""
+    return tuple(None if w is None else torch.cat([w] * h) for w in pair)
+
+
+def _rolled(pair, d_rope, h):
+    """Bring the last rows of each head to its front."""
+    return tuple(
+        None if w is None else w.unflatten(0, (h, -1)).roll(d_rope, 1).flatten(0, 1)
+        for w in pair
+    )
+
+
+def _beside(one, other, h):
+    """Join two projections head by head."""
+    pairs = [(pair[0].unflatten(0, (h, -1)), pair[1]) for pair in (one, other)]
+    weight = torch.cat([w for w, _ in pairs], dim=1).flatten(0, 1)
+    if one[1] is None and other[1] is None:
+        return weight, None
+    biases = [
+        w.new_zeros(w.shape[:2]) if b is None else b.unflatten(0, (h, -1))
+        for w, b in pairs
+    ]
+    return weight, torch.cat(biases, dim=1).flatten()
 
 
 def _turned(plain, members):

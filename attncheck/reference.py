@@ -1,10 +1,17 @@
 """Attention computed step by step in float64, right or with mistakes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from attncheck.layer import Layer, Rope, memory_tokens, normalize, rotate
+from attncheck.layer import (
+    Layer,
+    Rope,
+    document_of,
+    memory_tokens,
+    normalize,
+    rotate,
+)
 
 PLAIN = Layer()
 
@@ -15,7 +22,8 @@ class Recipe:
 
     Attributes:
         source: what queries, keys and values are made with: "q", "k", "v" for the
-            projections, "x" for the input itself.
+            projections, "x" for the input itself, "k by v" and "v by k" where the
+            two maps up from a shared latent are swapped.
         split: how queries, keys and values are cut into heads.
         join: how the heads are put together.
         attend: "tokens", or "heads" for attention among the heads of one token.
@@ -37,6 +45,9 @@ class Recipe:
         cap: "scores", "masked scores" or "none".
         bias: the sign of the bias by distance, or "steep" or "none".
         window: how much larger the window is than meant; ``inf``: there is none.
+        sink: "column" if the sink takes part in softmax; see :func:`_with_sink`.
+        documents: "apart", or "joined" if they see each other, or "both" to hide what
+            is both in another document and in the future.
     """
 
     source: tuple = ("q", "k", "v")
@@ -62,6 +73,8 @@ class Recipe:
     cap: str = "scores"
     bias: str = "-"
     window: float = 0
+    sink: str = "column"
+    documents: str = "apart"
 
 
 RIGHT = Recipe()
@@ -89,6 +102,9 @@ class Computation:
         self.x = x.double()
         self.p = projections
         self.layer = layer
+        if layer.rope and projections.rope_share:
+            rope = replace(layer.rope, share=projections.rope_share)
+            self.layer = replace(layer, rope=rope)
         if layer.memory:
             self.memory = memory_tokens(layer.memory, x).double()
         self._kept = {}
@@ -106,7 +122,7 @@ class Computation:
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
         scores = (r.scale, r.softmax, r.turned, r.scale_weights, r.cap, r.bias)
-        masking = (r.mask, r.fill, r.mask_by, r.window)
+        masking = (r.mask, r.fill, r.mask_by, r.window, r.sink, r.documents)
         heads = (self._key(r, 0), self._key(r, 1), r.attend, r.groups)
         return self._once((scores, masking, heads), lambda: self._weights(r))
 
@@ -138,7 +154,9 @@ class Computation:
         x = self.x if slot == 0 or not layer.memory else self.memory
         if layer.prenorm and "qkv"[slot] in r.prenormed:
             x = normalize(x, layer.prenorm, layer.norm_of("x"))
-        pairs = {"q": p.query, "k": p.key, "v": p.value}
+        pairs = {"q": p.query, "k": p.key, "v": p.value, "x": None} | dict(p.swapped)
+        if name not in pairs:
+            raise RuntimeError("there is no latent")
         made = x if name == "x" else _project(x, pairs[name], r.use_bias)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
         if layer.qk_norm and r.norm == "width" and slot < 2:
@@ -171,7 +189,13 @@ class Computation:
         window = self.layer.window
         if window:
             mask = mask | _far(window + r.window, *scores.shape[-2:], r.mask)
-        weights = _masked(scores, mask, r, cap if r.cap == "masked scores" else None)
+        if self.layer.documents and r.documents != "joined":
+            document = document_of(len(mask))
+            apart = document[:, None] != document
+            mask = mask & apart if r.documents == "both" else mask | apart
+        sink = self.layer.norm_of("sink")[0] if self.layer.sink else None
+        cap = cap if r.cap == "masked scores" else None
+        weights = _masked(scores, mask, r, cap, sink)
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
@@ -218,12 +242,23 @@ def _rotated(x, rope, how, slot):
         positions = -positions
     if how == "twice":
         positions = 2 * positions
+    if how.startswith("left out"):
+        return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
     width = {"half steps": 2 * x.shape[-1], "whole width": x.shape[-1] * x.shape[1]}
     if how.startswith("base "):
         rope = Rope(rope.pairing, float(how[5:]), rope.share)
     elif "neighbors" in how or how == "halves":
         rope = Rope(how, rope.base, rope.share)
     return rotate(x, rope, positions, width.get(how))
+
+
+def _left_out(x, share, of_the_root):
+    """Set the part that is rotated to 0, and with it its part of the scores."""
+    turned = int(x.shape[-1] * share)
+    if turned == x.shape[-1]:
+        raise RuntimeError("nothing would be left")
+    x = torch.cat([torch.zeros_like(x[..., :turned]), x[..., turned:]], dim=-1)
+    return x / float(1 - share) ** 0.5 if of_the_root else x
 
 
 def _project(x, pair, use_bias):
@@ -269,7 +304,7 @@ def _share(x, h, groups):
     return x.repeat_interleave(repeats, dim=1)
 
 
-def _masked(scores, mask, recipe, cap):
+def _masked(scores, mask, recipe, cap, sink):
     if recipe.turned == "scores":
         scores = scores.transpose(-2, -1)
     if recipe.mask_by == "adding ones":
@@ -278,10 +313,25 @@ def _masked(scores, mask, recipe, cap):
         scores = scores.masked_fill(mask, recipe.fill)
     if cap:
         scores = cap * torch.tanh(scores / cap)
-    weights = _normalize(scores, recipe.softmax)
+    if sink is None or recipe.sink == "none":
+        weights = _normalize(scores, recipe.softmax)
+    else:
+        weights = _with_sink(scores, sink, recipe)
     if recipe.mask_by == "after softmax":
         weights = weights.masked_fill(mask, 0.0)
     return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
+
+
+def _with_sink(scores, sink, recipe):
+    """Let the sinks (h) take part in softmax, as meant or as mistaken."""
+    how = recipe.sink
+    column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+    if how == "zero":
+        column = torch.zeros_like(column)
+    first = how == "first"  # in front, while the last column is dropped
+    both = torch.cat([column, scores] if first else [scores, column], dim=-1)
+    weights = _normalize(both, recipe.softmax)
+    return weights[..., 1:] if how == "last" else weights[..., :-1]
 
 
 def _normalize(scores, how):

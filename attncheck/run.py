@@ -74,7 +74,9 @@ def check(
             rope=True, "halves", "neighbors" or a dictionary with pairing, base and
             share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
             softcap=…; memory=…, the number of tokens that keys and values come from
-            in cross-attention.
+            in cross-attention; sink=True, one learned score for each head, in a
+            parameter with "sink" in its name; documents=True, where forward takes the
+            number of each token's document, (b, t), and so does ``call``.
 
     Returns:
         :class:`attncheck.Report`, which prints as text and shows as a table.

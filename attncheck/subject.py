@@ -14,8 +14,8 @@ from attncheck.build import (
     first_line,
     randomise,
 )
-from attncheck.calling import inputs, mask_of_pytorch, with_memory
-from attncheck.layer import Layer, memory_tokens
+from attncheck.calling import inputs, mask_of_pytorch, with_documents, with_memory
+from attncheck.layer import Layer, document_of, memory_tokens
 from attncheck.limits import TimedOutError, is_out_of_memory, message
 from attncheck.projections import find, from_adapter
 from attncheck.reference import PLAIN
@@ -191,6 +191,10 @@ class Subject:
         return self._plain_call(module, x)
 
     def _plain_call(self, module, x):
+        if self.layer.documents:
+            call = self.how.call or with_documents
+            b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
+            return call(module, x, document_of(t).to(x.device).expand(b, t))
         if self.how.call is not None:
             return self.how.call(module, x)
         if self.layer.memory:

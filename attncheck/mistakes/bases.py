@@ -147,7 +147,7 @@ class Attention(nn.Module):
         return self.wo(context.transpose(1, 2).reshape(b, t, -1))
 """
 
-ROPE = """\
+_ROTATE = """\
 def rotate(x, base=10000.0):
     d = x.shape[-1]
     steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
@@ -156,6 +156,10 @@ def rotate(x, base=10000.0):
     cos, sin = angles.cos(), angles.sin()
     one, two = x.chunk(2, dim=-1)
     return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+"""
+ROPE = (
+    _ROTATE
+    + """\
 
 
 class Attention(nn.Module):
@@ -176,6 +180,7 @@ class Attention(nn.Module):
         context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.wo(context.transpose(1, 2).reshape(b, t, -1))
 """
+)
 
 SCORED = """\
 class Attention(nn.Module):
@@ -225,6 +230,60 @@ NORMED = SCORED.replace(
 ).replace(
     "        scores = q @",
     "        q, k = self.q_norm(q), self.k_norm(k)\n        scores = q @",
+)
+
+SINK = (
+    SCORED.replace(
+        "        self.wo =",
+        "        self.sinks = nn.Parameter(torch.zeros(n_heads))\n        self.wo =",
+    )
+    .replace(
+        "        weights = scores",
+        """\
+        sink = self.sinks.view(-1, 1, 1).expand(b, -1, t, 1)
+        scores = torch.cat([scores, sink], dim=-1)
+        weights = scores""",
+    )
+    .replace("(dim=-1)\n        return", "(dim=-1)[..., :-1]\n        return")
+)
+PACKED = SCORED.replace("forward(self, x)", "forward(self, x, document)").replace(
+    _HIDDEN,
+    """\
+        apart = document[:, :, None] != document[:, None, :]
+        hidden = (far < 0) | apart[:, None]
+""",
+)
+LATENT = (
+    _ROTATE
+    + """\
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        r, d_rope = d_model // 2, d_model // n_heads // 2
+        self.W_query = nn.Linear(d_model, d_model, bias=False)
+        self.W_dkv = nn.Linear(d_model, r, bias=False)
+        self.W_uk = nn.Linear(r, d_model, bias=False)
+        self.W_uv = nn.Linear(r, d_model, bias=False)
+        self.W_qr = nn.Linear(d_model, n_heads * d_rope, bias=False)
+        self.W_kr = nn.Linear(d_model, d_rope, bias=False)
+        self.out_proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        c = self.W_dkv(x)  # the latent
+        q, q_turned, k, v = (
+            y.view(b, t, self.n_heads, -1).transpose(1, 2)
+            for y in (self.W_query(x), self.W_qr(x), self.W_uk(c), self.W_uv(c))
+        )
+        k_turned = rotate(self.W_kr(x)[:, None]).expand(-1, self.n_heads, -1, -1)
+        q = torch.cat([q, rotate(q_turned)], dim=-1)
+        k = torch.cat([k, k_turned], dim=-1)
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out_proj(context.transpose(1, 2).reshape(b, t, -1))
+"""
 )
 
 CACHED = """\
@@ -310,6 +369,9 @@ BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "alibi": (ALIBI, "check", {"alibi": True}),
     "capped": (CAPPED, "check", {"softcap": 5.0}),
     "normed": (NORMED, "check", {"qk_norm": "layer"}),
+    "sink": (SINK, "check", {"sink": True}),
+    "packed": (PACKED, "check", {"documents": True}),
+    "latent": (LATENT, "check", {"rope": "halves"}),
     "cached": (CACHED, "check_cache", {}),
     "padded": (PADDED, "check_padding", {}),
     "cross": (CROSS, "check_cross", {}),

@@ -155,7 +155,7 @@ class Comparison:
         return (
             f"{', '.join(told)} acts in forward{declared}, so a difference from plain "
             f"attention proves nothing. Describe it (rope=, window=, alibi=, qk_norm=, "
-            f"softcap=, prenorm=), or give reference="
+            f"softcap=, prenorm=, sink=, documents=), or give reference="
         )
 
     def _order_matters(self):
@@ -195,6 +195,8 @@ class Comparison:
                 for rope in ropes
             ]  # fmt: skip
         layers.append(Layer(alibi=True))
+        if _sinks(self.subject.pristine) is not None:
+            layers.append(self._with_norms(Layer(sink=True)))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
         return layers
 
@@ -209,9 +211,9 @@ class Comparison:
 
     def _with_norms(self, layer):
         """Add to a layer the numbers of the norms that the module holds."""
-        if not (layer.qk_norm or layer.prenorm):
+        if not (layer.qk_norm or layer.prenorm or layer.sink):
             return layer
-        norms = {}
+        norms = {"sink": (_sinks(self.subject.pristine), None)} if layer.sink else {}
         d_in = self.subject.sizes["d_in"]
         for name, _, width, weight, bias in norms_of(self.subject.pristine):
             last = name.split(".")[-1].lower()
@@ -255,6 +257,14 @@ def _unused(module, readings):
         pairs = (projections.query, projections.key, projections.value, projections.out)
         found = sum(pair[0].numel() for pair in pairs if pair is not None)
     return f"{held - found:,} of {held:,}" if held > found else ""
+
+
+def _sinks(module):
+    """Return the numbers of the parameter that is called a sink, or None."""
+    for name, parameter in module.named_parameters():
+        if "sink" in name.split(".")[-1].lower():
+            return parameter.detach().flatten().cpu()
+    return None
 
 
 def _share(gap):

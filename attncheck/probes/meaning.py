@@ -3,6 +3,7 @@
 import torch
 
 from attncheck.collector import SkipTest
+from attncheck.layer import document_of
 from attncheck.numbers import changed
 
 
@@ -55,7 +56,11 @@ def dependence(subject, found):
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.
         matrix = matrix | ((i - j).abs() >= window)
-        behind = matrix & (j < i)
+    if subject.layer.documents:
+        _tell_documents(matrix, found)
+        document = document_of(t)
+        matrix = matrix | (document[:, None] != document)
+    behind = matrix & (j < i)
     if subject.layer.memory:
         _tell_memory(subject, matrix, known, found)
     elif subject.causal:
@@ -98,7 +103,7 @@ def _tell_causal(ahead, behind, itself, known, found):
         if not behind.any():
             seen += " No position changed with its past."
             name = "mask_upside_down" if itself[known].all() else "mask_inverted"
-        elif distances == [1] and t > 2:
+        elif distances == [1] and t > 2 and not found.causes:
             name = "mask_off_by_one"
         else:
             name = "future_leaks"
@@ -116,6 +121,16 @@ def _tell_causal(ahead, behind, itself, known, found):
         i, j = torch.nonzero(lost)[0].tolist()
         seen = f"Position {i} did not change when token {j} did ({int(lost.sum())} of "
         found.add("past_unused", done, seen + f"{int(full.sum())} pairs of the past).")
+
+
+def _tell_documents(matrix, found):
+    document = document_of(len(matrix))
+    seen = (matrix & (document[:, None] > document)).nonzero()
+    if len(seen):
+        i, j = seen[0].tolist()
+        done = "One token after the other replaced, in a row of two documents."
+        text = f"Position {i}, in the second, changed with token {j}, in the first."
+        found.add("documents_unused", done, text)
 
 
 def _tell_full(matrix, known, found):
@@ -179,6 +194,8 @@ def prefix(subject, found):
 
 def equal_tokens(subject, found):
     """Repeat one token: an average of equal values is that value, at any position."""
+    if subject.layer.sink:
+        raise SkipTest("a sink takes a share of each token's weights")
     x = subject.tokens()
     x = x[:, :1].expand_as(x).contiguous()
     y = subject(x)
