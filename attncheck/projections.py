@@ -39,6 +39,7 @@ class Projections:
         per_head: whether the class keeps a list of separate heads.
         rope_share: the part of a head that carries rotary positions, if the weights
             say so: that part of queries and keys comes first.
+        latent: the width of the vector that keys and values are made from, if any.
         swapped: (name, projection) of keys and values with the maps up from their
             latent swapped.
     """
@@ -50,6 +51,7 @@ class Projections:
     num_heads: int = 1
     per_head: bool = False
     rope_share: Fraction | None = None
+    latent: int | None = None
     swapped: tuple = ()
 
     def cpu(self):
@@ -209,11 +211,11 @@ def _from_latent(members, out, h):
     if None in given.values():
         return []
     query, down = given["query"], given["down"]
-    turned, swapped = given.get("rope_key"), ()
+    turned, r = given.get("rope_key"), len(down[0])
     try:
         key, value = (_chained(given[r], down) for r in ("up_key", "up_value"))
         if turned is None:
-            return [Projections(query, key, value, out, h)]
+            return [Projections(query, key, value, out, h, latent=r)]
         d_rope = turned[0].shape[0]
         if "rope_query" in given:
             query = _beside(given["rope_query"], query, h)
@@ -233,7 +235,8 @@ def _from_latent(members, out, h):
         share = Fraction(d_rope, key[0].shape[0] // h)
     except RuntimeError:
         return []  # sizes that do not fit: another layer under these names
-    return [Projections(query, key, value, out, h, rope_share=share, swapped=swapped)]
+    kinds = {"rope_share": share, "latent": r, "swapped": swapped}
+    return [Projections(query, key, value, out, h, **kinds)]
 
 
 def _chained(second, first):

@@ -269,6 +269,11 @@ def _project(x, pair, use_bias):
 
 def _factor(scale, projections, t):
     d_head, d_out = projections.d_head, projections.query[0].shape[0]
+    if scale == "1/√latent":
+        if projections.latent is None:
+            raise RuntimeError("there is no latent")
+        d_rope = int(d_head * (projections.rope_share or 0))
+        return (projections.latent + d_rope) ** -0.5
     return {
         "1/√d_head": d_head**-0.5,
         "1": 1.0,

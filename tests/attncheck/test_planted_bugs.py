@@ -93,6 +93,55 @@ def test_without_the_change_nothing_is_found(base):
     assert not report.not_compared
 
 
+ONE_QUERY_WEIGHT = [
+    ("d_model, d_model,", "d_model, d_model + n_heads * d_rope,"),
+    ("        self.W_qr = nn.Linear(d_model, n_heads * d_rope, bias=False)\n", ""),
+    ("q, q_turned, k, v", "q, k, v"),
+    ("self.W_qr(x), ", ""),
+    (
+        "        k_turned",
+        """\
+        q, q_turned = q.split([k.shape[-1], k.shape[-1] // 2], dim=-1)
+        k_turned""",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "arguments", "note"),
+    [
+        ("sink", [], {}, "Equal to attention with a sink for each head"),
+        ("latent", [], {}, "Equal to attention with rotary positions"),
+        ("latent", ONE_QUERY_WEIGHT, {"rope": "halves"}, ""),
+        (
+            "packed",
+            [("forward(self, x, document)", "forward(self, document, x)")],
+            {"documents": True, "call": lambda module, x, given: module(given, x)},
+            "",
+        ),
+    ],
+)
+def test_a_layer_of_today_is_compared_however_it_is_given(
+    base, changes, arguments, note
+):
+    source = BASES[base][0]
+    for right, other in changes:
+        assert right in source
+        source = source.replace(right, other, 1)
+    cls = compiled(HEADER + source, "given.py")
+    report = attncheck.check(cls, **arguments)
+    assert report.findings == [], str(report)
+    assert not report.not_compared
+    assert note in " ".join(report.notes)
+
+
+def test_documents_that_see_each_other_show_without_known_weights():
+    bug = PLANTED["documents_unused"]
+    source = bug.source().replace("self.wq", "self.alpha").replace("self.wk", "self.b")
+    report = check(bug, source)
+    assert names(report) == ["documents_unused"]
+
+
 @pytest.mark.parametrize("name", BLACK_BOX)
 def test_something_is_found_under_unknown_names(name):
     planted = PLANTED[name]
