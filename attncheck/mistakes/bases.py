@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 """
 
-MULTI_HEAD = """\
+_CHAPTER = """\
 class Attention(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
@@ -24,6 +24,10 @@ class Attention(nn.Module):
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
+"""
+MULTI_HEAD = (
+    _CHAPTER
+    + """\
         self.dropout = nn.Dropout(dropout)
         mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
         self.register_buffer("mask", mask)
@@ -50,19 +54,11 @@ class Attention(nn.Module):
         context = context.transpose(1, 2).reshape(b, t, self.d_out)
         return self.out_proj(context)
 """
+)
 
-FUSED = """\
-class Attention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.d_out = d_out
-        self.num_heads = num_heads
-        self.head_dim = d_out // num_heads
-        self.context_length = context_length
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out)
+FUSED = (
+    _CHAPTER
+    + """\
         self.p = dropout
 
     def forward(self, x):
@@ -80,6 +76,7 @@ class Attention(nn.Module):
         context = context.transpose(1, 2).reshape(b, t, self.d_out)
         return self.out_proj(context)
 """
+)
 
 WRAPPER = """\
 class Head(nn.Module):
@@ -147,6 +144,17 @@ class Attention(nn.Module):
         return self.wo(context.transpose(1, 2).reshape(b, t, -1))
 """
 
+_FOUR = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.wq = nn.Linear(d_model, d_model, bias=False)
+        self.wk = nn.Linear(d_model, d_model, bias=False)
+        self.wv = nn.Linear(d_model, d_model, bias=False)
+        self.wo = nn.Linear(d_model, d_model, bias=False)
+"""
+
 _ROTATE = """\
 def rotate(x, base=10000.0):
     d = x.shape[-1]
@@ -159,17 +167,9 @@ def rotate(x, base=10000.0):
 """
 ROPE = (
     _ROTATE
+    + "\n\n"
+    + _FOUR
     + """\
-
-
-class Attention(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads = n_heads
-        self.wq = nn.Linear(d_model, d_model, bias=False)
-        self.wk = nn.Linear(d_model, d_model, bias=False)
-        self.wv = nn.Linear(d_model, d_model, bias=False)
-        self.wo = nn.Linear(d_model, d_model, bias=False)
 
     def forward(self, x):
         b, t, _ = x.shape
@@ -182,15 +182,9 @@ class Attention(nn.Module):
 """
 )
 
-SCORED = """\
-class Attention(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads, self.d_head = n_heads, d_model // n_heads
-        self.wq = nn.Linear(d_model, d_model, bias=False)
-        self.wk = nn.Linear(d_model, d_model, bias=False)
-        self.wv = nn.Linear(d_model, d_model, bias=False)
-        self.wo = nn.Linear(d_model, d_model, bias=False)
+SCORED = (
+    _FOUR
+    + """\
 
     def forward(self, x):
         b, t, _ = x.shape
@@ -206,6 +200,7 @@ class Attention(nn.Module):
         weights = scores.softmax(dim=-1)
         return self.wo((weights @ v).transpose(1, 2).reshape(b, t, -1))
 """
+)
 
 _HIDDEN = "        hidden = far < 0\n"
 WINDOW = SCORED.replace(_HIDDEN, "        hidden = (far < 0) | (far >= 3)\n")
@@ -286,13 +281,17 @@ class Attention(nn.Module):
 """
 )
 
-CACHED = """\
+_COMBINED = """\
 class Attention(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()
         self.n_heads, self.d_head = n_heads, d_model // n_heads
         self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
         self.out = nn.Linear(d_model, d_model, bias=False)
+"""
+CACHED = (
+    _COMBINED
+    + """\
 
     def forward(self, x, past=None):
         b, t, _ = x.shape
@@ -311,14 +310,11 @@ class Attention(nn.Module):
         y = (weights @ v).transpose(1, 2).reshape(b, t, -1)
         return self.out(y), (k, v)
 """
+)
 
-PADDED = """\
-class Attention(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads, self.d_head = n_heads, d_model // n_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
-        self.out = nn.Linear(d_model, d_model, bias=False)
+PADDED = (
+    _COMBINED
+    + """\
 
     def forward(self, x, padding_mask=None):
         b, t, _ = x.shape
@@ -336,16 +332,11 @@ class Attention(nn.Module):
         weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
         return self.out((weights @ v).transpose(1, 2).reshape(b, t, -1))
 """
+)
 
-CROSS = """\
-class Attention(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads, self.d_head = n_heads, d_model // n_heads
-        self.wq = nn.Linear(d_model, d_model, bias=False)
-        self.wk = nn.Linear(d_model, d_model, bias=False)
-        self.wv = nn.Linear(d_model, d_model, bias=False)
-        self.wo = nn.Linear(d_model, d_model, bias=False)
+CROSS = (
+    _FOUR
+    + """\
 
     def forward(self, x, memory):
         b, t_q, _ = x.shape
@@ -356,6 +347,7 @@ class Attention(nn.Module):
         context = F.scaled_dot_product_attention(q, k, v)
         return self.wo(context.transpose(1, 2).reshape(b, t_q, -1))
 """
+)
 
 # name: (source, the preset that checks it, arguments of the check)
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -11,6 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attncheck.mistakes import BASES, HEADER, compiled
+
 
 def _refuse_long(x, limit):
     if x.shape[1] > limit:
@@ -84,53 +86,6 @@ class HeadByHeadQKV(nn.Module):
         q, k, v = qkv.permute(3, 0, 2, 1, 4)
         context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(context.transpose(1, 2).flatten(2))
-
-
-class Fused(nn.Module):
-    """PyTorch's fused function, with dropout in training only."""
-
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.context_length = context_length
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out)
-
-    def forward(self, x):
-        _refuse_long(x, self.context_length)
-        q, k, v = (
-            layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for layer in (self.W_query, self.W_key, self.W_value)
-        )
-        p = self.dropout if self.training else 0.0
-        context = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
-        return self.out_proj(context.transpose(1, 2).flatten(2))
-
-
-class GroupedHeads(nn.Module):
-    """Two query heads share one key and value head."""
-
-    def __init__(self, d_model, n_heads, n_kv_heads=2):
-        super().__init__()
-        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
-        self.head_dim = d_model // n_heads
-        self.wq = nn.Linear(d_model, n_heads * self.head_dim, bias=False)
-        self.wk = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
-        self.wv = nn.Linear(d_model, n_kv_heads * self.head_dim, bias=False)
-        self.wo = nn.Linear(n_heads * self.head_dim, d_model, bias=False)
-
-    def forward(self, x):
-        b, t, _ = x.shape
-        q = self.wq(x).view(b, t, self.n_heads, self.head_dim).transpose(1, 2)
-        k = self.wk(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
-        v = self.wv(x).view(b, t, self.n_kv_heads, self.head_dim).transpose(1, 2)
-        repeats = self.n_heads // self.n_kv_heads
-        k, v = (part.repeat_interleave(repeats, dim=1) for part in (k, v))
-        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.wo(context.transpose(1, 2).reshape(b, t, -1))
 
 
 class MultiQuery(nn.Module):
@@ -342,13 +297,18 @@ class TokensFirst(nn.Module):
         return self.attn(x, x, x, attn_mask=hidden, need_weights=False)[0]
 
 
+def _base(name):
+    """Return a right class that mistakes are planted in, too."""
+    return compiled(HEADER + BASES[name][0], f"{name}.py")
+
+
 VARIANTS = [
     ("einsum with a weight for each head", Einsum, {}),
     ("one combined projection, two dropouts", CombinedQKV, {}),
     ("combined projection, head by head", HeadByHeadQKV, {}),
-    ("scaled_dot_product_attention", Fused, {}),
-    ("scaled_dot_product_attention with bias", Fused, {"qkv_bias": True}),
-    ("grouped heads", GroupedHeads, {}),
+    ("scaled_dot_product_attention", _base("fused"), {}),
+    ("scaled_dot_product_attention with bias", _base("fused"), {"qkv_bias": True}),
+    ("grouped heads", _base("grouped"), {}),
     ("one key and value head for all", MultiQuery, {}),
     ("pre-scaled queries", PreScaledQueries, {}),
     ("additive mask", AdditiveMask, {}),
