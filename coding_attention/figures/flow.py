@@ -18,6 +18,7 @@ from coding_attention.figures.base import (
     styled,
     told,
 )
+from coding_attention.figures.words import count
 
 BLOCK = 0.72  # inches: the height of t rows
 
@@ -105,15 +106,18 @@ def _words(x, q, v, weights, causal):
     t, most = len(x), float(weights.max())
     i, j = divmod(int(weights.argmax()), t)
     hidden = " What comes later has the weight 0." if causal else ""
+    shapes = {
+        "x": x, "q": q, "k": q, "v": v, "scores": weights, "weights": weights, "z": v
+    }  # fmt: skip
+    sizes = ", ".join(f"{name} {tuple(m.shape)}" for name, m in shapes.items())
     caption = (
-        f"An attention layer on {t} tokens: x times three weight matrices gives q, k "
+        f"An attention layer on {t} tokens: x times a weight matrix each gives q, k "
         f"and v; q times k transposed, divided by √d_k, gives the scores, softmax the "
         f"weights, and weights times v the context vectors.{hidden}"
     )
     alt = (
-        f"Seven grids of colored cells, joined by arrows, with their shapes: x "
-        f"{tuple(x.shape)}, q and k {tuple(q.shape)}, v {tuple(v.shape)}, scores and "
-        f"weights {tuple(weights.shape)}, z {tuple(v.shape)}. The weights go up to "
-        f"{most:.2f}, in row {i} and column {j}, counted from 0.{hidden}"
+        f"{count(len(shapes), 'grid').capitalize()} of colored cells, joined by "
+        f"arrows, with their shapes: {sizes}. The weights go up to {most:.2f}, in "
+        f"row {i} and column {j}, counted from 0.{hidden}"
     )
     return caption, alt

@@ -60,7 +60,7 @@ def _words(words, axes, starts, ends, moved, focus):
     def at(point):
         return f"({', '.join(number(value, 2) for value in point)})"
 
-    caption = f"Words by two numbers, {axes[0]} and {axes[1]}."
+    caption = f"Words as points: {axes[0]} and {axes[1]}."
     if moved is None:
         places = "; ".join(
             f"{w} at {at(s)}" for w, s in zip(words, starts, strict=True)

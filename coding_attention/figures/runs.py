@@ -86,7 +86,8 @@ def _words(steps, series, ylabel, highlight, failed):
     bad = ", ".join(f"seed {seed} at {last[seed]:.3f}" for seed in failed)
     caption += f" {'o' if good else 'O'}thers stay behind: {bad}." if failed else ""
     every = "; ".join(f"seed {seed} {value:.3f}" for seed, value in last.items())
-    alt = f"{len(series)} curves over steps {steps[0]} to {steps[-1]}. Last: {every}."
+    alt = f"{len(series)} curves over steps {steps[0]} to {steps[-1]}. "
+    alt += f"At the end: {every}."
     for what, seeds in (("Drawn thick", highlight), ("Dashed", failed)):
         if seeds:
             alt += f" {what}: {', '.join(f'seed {seed}' for seed in seeds)}."

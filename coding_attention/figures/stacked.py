@@ -87,12 +87,12 @@ def _words(x, projections, queries):
     caption = (
         f"The W_query of {h} heads, ({d_in}, {d_head}) each, side by side are "
         f"one matrix ({d_in}, {h * d_head}). One product gives the queries of all "
-        f"heads; cut by columns, they are those that each head computes alone (largest "
-        f"difference: {worst:.1g})."
+        f"heads; cut by columns, they are those that each head computes alone, to "
+        f"within {worst:.1g}."
     )
     alt = (
-        f"Above, {h} small matrices in the colors of their heads become one matrix "
-        f"whose columns keep these colors. Below, the product with x, {len(x)} rows of "
+        f"{h} small matrices in the colors of their heads become one matrix "
+        f"whose columns keep these colors. The product with x, {len(x)} rows of "
         f"{h * d_head} numbers, is cut into {h} blocks of {d_head} columns in the same "
         f"colors."
     )

@@ -101,8 +101,8 @@ def _words(scores, block, query, steps):
     caption = (
         f"Softmax without the whole row: for query {query} the scores come in tiles of "
         f"{block} keys. Each time the maximum grows, the sum so far is multiplied by "
-        f"the factor exp(old maximum - new maximum). The last sum, {total:.4f}, is "
-        f"that of the whole row, {whole:.4f}."
+        f"the factor exp(old maximum - new maximum). After {len(steps)} tiles the sum "
+        f"is {total:.4f}; that of the whole row is {whole:.4f}."
     )
     rows = "; ".join(
         f"tile {i}: factor {factor:.2f}, maximum {most:.2f}, sum {sum_:.2f}"
@@ -110,7 +110,7 @@ def _words(scores, block, query, steps):
     )
     alt = (
         f"A grid of {scores.shape[0]} queries and {scores.shape[1]} keys, cut into "
-        f"tiles of {block} by {block}, with the row of query {query} framed. Below, "
-        f"its {len(steps)} tiles in turn: {rows}."
+        f"tiles of {block} by {block}, with the row of query {query} framed. A "
+        f"table of its {len(steps)} tiles in turn: {rows}."
     )
     return caption, alt

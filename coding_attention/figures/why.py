@@ -45,7 +45,8 @@ def alignment(top, bottom, links, highlight=()):
             color=VERMILION if strong else BLUE, lw=2.4 if strong else 1.4, zorder=1,
         )  # fmt: skip
     joined = [f"{top[i]} and {bottom[j]}" for i, j in links]
-    alt = f"Two rows of words, joined by lines: {', '.join(joined)}."
+    alt = f"{count(len(places), 'row').capitalize()} of words, joined by lines: "
+    alt += f"{', '.join(joined)}."
     if highlight:
         strong = ", ".join(f"{top[i]} and {bottom[j]}" for i, j in highlight)
         alt += f" Standing out: {strong}."
@@ -116,7 +117,9 @@ def look_back(source, target, step, weights):
     shares = ", ".join(
         f"{word} {float(w):.2f}" for word, w in zip(source, weights, strict=True)
     )
-    alt = f"Two chains of states, and {count(len(widths), 'line')} "
+    alt = (
+        f"Chains of states that read and that write, and {count(len(widths), 'line')} "
+    )
     alt += f"join the state that writes {target[step]} to the states that read. "
     alt += f"{thickness(widths, weights)} it takes: {shares}."
     return told(ax, "", alt)

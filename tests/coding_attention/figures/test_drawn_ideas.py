@@ -104,7 +104,7 @@ def test_tiles_show_the_row_that_they_follow():
         assert texts[: len(expected)] == expected
         texts = texts[len(expected) :]
     assert not texts
-    assert f"The last sum, {total:.4f}" in words(ax)[0]
+    assert f"tiles the sum is {total:.4f}" in words(ax)[0]
     squares = [cell for cell in cells(ax) if cell.text is None]
     assert len(squares) == 36
     (_, y, _, height) = frames(ax)[0]
