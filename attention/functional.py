@@ -23,8 +23,9 @@ def causal_mask(
             after a cache.
         t_k: the number of keys; ``None`` means as many as queries.
         device: where to make the mask; ``None`` means PyTorch's default.
-        window: the most keys that a query sees, its own and those just before it;
-            ``None`` hides nothing of the past.
+        window: the most keys that a query sees, its own and those just before it
+            (a sliding window: Beltagy et al., 2020); ``None`` hides nothing of the
+            past.
 
     Returns:
         Booleans (t_q, t_k), True where a score is hidden.

@@ -113,8 +113,9 @@ class FusedMultiHeadAttention(nn.Module):
 
     With ``rope_theta`` the layer tells places apart by itself: it turns queries and
     keys by their positions (Su et al., 2021). Without, what does so is added to ``x``
-    before. With ``window`` each token sees that many, itself and those just before it;
-    time per token, and the memory of a cache, then grow no further.
+    before. With ``window`` each token sees that many, itself and those just before it
+    (a sliding window: Beltagy et al., 2020); time per token, and the memory of a cache,
+    then grow no further.
 
     Args:
         d_in: width of a token on the way in.

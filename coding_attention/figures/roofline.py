@@ -1,7 +1,5 @@
 """A roofline: what a machine can reach, by the arithmetic that a step does per byte."""
 
-from itertools import count
-
 from matplotlib.ticker import LogLocator, NullLocator
 
 from coding_attention.figures.base import (
@@ -45,21 +43,23 @@ def roofline(peak, bandwidth, groups, title=""):
         ax.plot(
             list(steps.values()), heights, mark, color=color, ms=7, label=group, lw=0
         )
-        # On the slope, the first group has its names to the left, the others to the
-        # right; above the flat part each stands higher than the one before.
-        flat = count(8, 13)
+        # On the slope, the first group has its names on the left, the others on the
+        # right.
         place, side = ((-8, 3), "right") if i == 0 else ((8, -4), "left")
         for (name, x), y in zip(steps.items(), heights, strict=True):
-            slope = x < ridge
-            ax.annotate(
-                name, (x, y), place if slope else (14, next(flat)),
-                textcoords="offset points", fontsize=SMALL, color=INK,
-                ha=side if slope else "right", va="center" if slope else "bottom",
-            )  # fmt: skip
+            if x < ridge:
+                _name(ax, name, (x, y), place, ha=side, va="center")
+    # Above the flat part, each name stands higher than those to its left.
+    flat = sorted(
+        (x, name) for g in groups.values() for name, x in g.items() if x >= ridge
+    )
+    for i, (x, name) in enumerate(flat):
+        _name(ax, name, (x, peak), (14, 8 + 13 * i), ha="right", va="bottom")
+    bottom, room = low * bandwidth, 0.04 + 0.1 * max(1, len(flat))  # of the height
     ax.set_xscale("log", base=10)
     ax.set_yscale("log", base=10)
     ax.set_xlim(low, high)
-    ax.set_ylim(low * bandwidth, peak * 6)
+    ax.set_ylim(bottom, peak * (peak / bottom) ** (room / (1 - room)))
     for axis in (ax.xaxis, ax.yaxis):
         # Powers of ten on both: eighths would stand close, as 0.015625 and 0.125.
         axis.set_major_locator(LogLocator(base=10))
@@ -73,6 +73,11 @@ def roofline(peak, bandwidth, groups, title=""):
     )  # fmt: skip
     ax.set_title(title, fontsize=SMALL, color=INK, pad=20)
     return told(ax, "", _words(groups, ridge, title))
+
+
+def _name(ax, text, point, place, **where):
+    ax.annotate(text, point, place, textcoords="offset points", fontsize=SMALL,
+                color=INK, **where)  # fmt: skip
 
 
 def _words(groups, ridge, title):

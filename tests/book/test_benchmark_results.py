@@ -79,12 +79,20 @@ def test_steps_are_compared_round_by_round_with_the_one_before(kind, results, si
         assert ratios[0] <= low <= step["ratio"] <= high <= ratios[-1]
 
 
-def test_the_longer_the_text_the_more_the_fused_form_gains(sizes):
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_longer_the_text_the_more_the_fused_form_gains(kind, sizes):
     gains = [
-        sizes[t]["forward"]["listing"]["ratio"] / sizes[t]["forward"]["fused"]["ratio"]
+        sizes[t][kind]["listing"]["ratio"] / sizes[t][kind]["fused"]["ratio"]
         for t in (256, 1024, 4096)
     ]
     assert gains == sorted(gains)
+
+
+def test_not_every_change_gains_and_the_kernel_goes_below_the_floor(results, sizes):
+    steps = [step for kind in KINDS for step in results["steps"][kind].values()]
+    assert any(round(step["ratio_interval"][1], 2) >= 1 for step in steps)
+    assert any(round(step["ratio_interval"][1], 2) < 1 for step in steps)
+    assert sizes[1024]["forward"]["sdpa"]["ratio"] < 1
 
 
 def test_a_cached_step_takes_a_fraction_of_the_time(results):

@@ -62,6 +62,21 @@ def test_scores_wait_for_memory_on_the_gpu_at_any_length(t):
         assert intensity < 64 < fast / wide
 
 
+@pytest.mark.parametrize("b", [2, 8, 1000])
+@pytest.mark.parametrize("t", [1024, 4096])
+def test_a_batch_lifts_the_projections_over_the_ridge_of_the_gpu(b, t):
+    """One text of 1024 tokens stays below it; b texts share the parameters."""
+    page = names_of("flops-by-step", h=12, d_head=64, d=768)
+    page |= names_of("bytes-by-step", h=12, d=768)
+    fast, wide, size = MACHINES["GPU"]
+
+    def intensity(tokens):
+        one = "projections"
+        return page["flops"](tokens)[one] / page["moved"](tokens, size)[one]
+
+    assert intensity(1024) < fast / wide < intensity(b * t)
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_batch_shares_parameters_and_not_caches(size):
     """Counted once more: a step of b texts on the smallest layer there is."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from attention import FusedMultiHeadAttention
 from attention.functional import attend, causal_mask, rotary_angles, rotate
 from tests.book.pages import Page
 
@@ -137,3 +138,19 @@ def test_latent_attention_is_attention_with_keys_and_values_of_low_rank(seed):
     keys = torch.cat([keys, k_turned[:, None].expand(-1, h, -1, -1)], dim=-1)
     queries = torch.cat([q, q_turned], dim=-1)
     torch.testing.assert_close(z, attend(queries, keys, values, hidden))
+
+
+@pytest.mark.parametrize(("layers", "window"), [(1, 3), (2, 3), (3, 2), (3, 4)])
+def test_each_layer_reaches_back_by_up_to_one_more_window(layers, window):
+    torch.manual_seed(layers)
+    stack = [
+        FusedMultiHeadAttention(4, 4, 16, 0.0, 2, window=window).eval()
+        for _ in range(layers)
+    ]
+    x = torch.randn(1, 16, 4, requires_grad=True)
+    z = x
+    for layer in stack:
+        z = layer(z)
+    (felt,) = torch.autograd.grad(z[0, -1].sum(), x)
+    reach = 1 + layers * (window - 1)  # of the last token, itself included
+    assert felt[0].any(dim=-1).tolist() == [False] * (16 - reach) + [True] * reach
