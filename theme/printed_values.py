@@ -1,6 +1,6 @@
 """The published values and the cells that show them.
 
-Shared by the tests and by the page "Where everything comes from", so that both mean
+Shared by the tests and by the page "Sources and checks", so that both mean
 the same by "shown" and "equal". Needs neither PyTorch nor a kernel.
 """
 

@@ -1,4 +1,4 @@
-"""The tables of the page "Where everything comes from", built from the data.
+"""The tables of the page "Sources and checks", built from the data.
 
 Directives without options: `sources` lists who is spoken of and where to find it,
 `printed-values` every published value with its evidence, the cells that show it and

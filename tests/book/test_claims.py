@@ -1,7 +1,7 @@
 """Every digit in words has its proof beside it; every one of a caption is computed.
 
 What is no number, or needs no proof, is said in numerals.py and on the page
-"How this book is checked". Number words ("six tokens") are not held.
+"Sources and checks". Number words ("six tokens") are not held.
 """
 
 import ast

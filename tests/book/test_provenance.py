@@ -1,4 +1,4 @@
-"""The page "Where everything comes from" and the errata, as readers get them."""
+"""The page "Sources and checks" and the errata, as readers get them."""
 
 import re
 

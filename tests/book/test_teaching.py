@@ -43,8 +43,8 @@ DONE = [
      lambda s: (s - s.max()).exp() / (s - s.max()).exp().sum(-1, keepdim=True)),
     ("divide by the width", "scale", 16),
     ("root of the input's width", "scale", 5**0.5),
-    ("without its transpose", "3.1", untransposed),
-    ("one number for each input", "count-weights", 27),
+    ("without transposing", "3.1", untransposed),
+    ("one number per input", "count-weights", 27),
     ("hide the diagonal", "causal-mask", lambda t: hide(t, 0)),
     ("True where a token may look", "causal-mask", lambda t: ~hide(t)),
     ("hide the rows of padding", "padding",
@@ -55,11 +55,11 @@ DONE = [
     ("as the width of the result", "3.2", {"d_out": 2}),
     ("count the mask", "3.3", (4 * 768**2 + 768 + 1024**2, 10_241_600)),
     ("forget `out_proj`", "3.3", (3 * 768**2, 10_241_600)),
-    ("queries from the text that is asked", "cross-attention",
+    ("queries from the source text", "cross-attention",
      lambda x, m, q, k, v: torch.softmax((m @ q) @ (x @ k).mT / 2**0.5, -1) @ (x @ v)),
     ("by the number of all tokens", "mean-of-the-past",
      lambda x: x.cumsum(1) / x.shape[1]),
-    ("weights where scores", "scores-for-weights", (0.5, 0.25, 0.125, 0.125)),
+    ("weights instead of scores", "scores-for-weights", (0.5, 0.25, 0.125, 0.125)),
 ]  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_each_row_of_the_table_is_tried():
 
 
 def test_the_assignments_are_those_of_the_grader():
-    section = PAGE.partition("## Four marked assignments")[2].partition("\n## ")[0]
+    section = PAGE.partition("## Four graded assignments")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(ASSIGNMENTS)
     totals = {name: sheet.total for name, sheet in ASSIGNMENTS.items()}
     assert set(totals.values()) == {10}, (

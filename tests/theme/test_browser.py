@@ -98,7 +98,7 @@ def test_the_text_has_its_face_when_no_file_of_a_face_comes(
         ("book/01_why_attention", "attention-maths"),
         ("book/04_questions", "attention-maths"),
         ("book/summary", "attention-maths"),
-        ("book/checks", "attention-code"),
+        ("book/provenance", "attention-code"),
     ],
 )
 def test_a_face_that_comes_late_moves_no_line(

@@ -381,7 +381,7 @@ def test_the_foot_says_edition_licenses_and_checks(soups):
         for words in (f"edition {version}", "CC BY 4.0", "Apache 2.0"):
             assert words in text, page
         link = foot.find("a", string="How this book is checked")
-        assert link["href"].endswith("checks.html")
+        assert link["href"].endswith("provenance.html#how-the-book-is-checked")
         assert len(soups[page].select("footer.bd-footer-content")) == 1
 
 

@@ -12,7 +12,11 @@ import yaml
 from theme.lean_site.change import replace
 
 ROOT = Path(__file__).resolve().parents[2]
-CHECKED, NUMBERS = "book/checks", "book/provenance"
+SOURCES = "book/provenance"
+PARTS = {
+    "How this book is checked": "how-the-book-is-checked",
+    "Every number": "published-values",
+}
 TEXT = ("CC BY 4.0", "https://creativecommons.org/licenses/by/4.0/")
 CODE = ("Apache 2.0", "https://www.apache.org/licenses/LICENSE-2.0")
 
@@ -62,8 +66,11 @@ def change(text, app, context):
         return posixpath.relpath(name, folder or ".")
 
     known = app.env.found_docs
-    links = [("How this book is checked", CHECKED), ("Every number", NUMBERS)]
-    links = [(words, address(f"{p}.html")) for words, p in links if p in known]
+    links = [
+        (words, address(f"{SOURCES}.html#{part}"))
+        for words, part in PARTS.items()
+        if SOURCES in known
+    ]
     url = app.config.html_theme_options.get("repository_url", "")
     written = foot(
         app.config.html_title, app.config.author, links, f"{url}/issues" if url else ""
