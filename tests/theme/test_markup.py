@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,10 +13,10 @@ from tests.book.pages import ROOT, toc_entries
 from tests.theme.conftest import site_pages
 from theme.lean_site import (
     assets,
-    change,
     describe,
     icons,
     launch,
+    markup,
     maths,
     policy,
     styles,
@@ -179,14 +178,12 @@ def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
     assert sorted(file.name for file in tmp_path.glob("*.css")) == [
         "book.css", "other.css", "theme.css",
     ]  # fmt: skip
-    link = '<link rel="stylesheet" href="../_static/%s?v=1" />'
     names = ["styles/theme.css", "pygments.css", "other.css", "site.css", "looks.css"]
-    head = styles.with_joined_links("".join(link % name for name in names))
-    asked = re.findall(r"_static/([\w.]+)", head)
-    assert asked == ["theme.css", "other.css", "book.css"]
-    # Another version of a part is another version of the whole.
-    other = styles.with_joined_links(link.replace("v=1", "v=2") % names[1])
-    assert other != styles.with_joined_links(link % names[1])
+    links = [f"../_static/{name}?v=1" for name in names]
+    asked = assets.sheets(links, "", lambda name: f"../_static/{name}")
+    assert [re.search(r"_static/([\w.]+)", link)[1] for link in asked] == [
+        "theme.css", "other.css", "book.css",
+    ]  # fmt: skip
 
 
 def test_the_font_of_the_themes_icons_goes_and_no_other():
@@ -212,7 +209,7 @@ def test_variables_that_nothing_asks_for_are_dropped():
 
 def test_comments_are_left_out_of_scripts_and_nothing_else():
     script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
-    assert change.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+    assert assets.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
 
 
 def test_entry_and_missing_page(site):
@@ -233,34 +230,24 @@ def test_entry_and_missing_page(site):
 # The functions
 
 
-def test_a_change_that_finds_nothing_stops_the_build():
-    with pytest.raises(ThemeError, match="no longer has icon"):
-        change.replace("<p>", "icon", "<i>", "")
-
-
-@pytest.fixture
-def found(tmp_path):
-    config = SimpleNamespace(site_digest="0", html_theme_options={})
-    return change.Found(SimpleNamespace(doctreedir=tmp_path, config=config))
-
-
-@pytest.mark.parametrize("needed", [change.SOME, "sphinx-book-theme>=0.1"])
-def test_what_no_page_has_stops_the_build(needed, found):
-    assert change.replace("<p>", "icon", "<i>", "", needed, found) == "<p>"
-    with pytest.raises(ThemeError, match=r"No page of the site has icon.*'<i>'"):
-        found.complete()
-    assert change.replace("<i>", "icon", "<i>", "", needed, found) == ""
-    found.complete()
-
-
-def test_what_another_theme_has_stops_nothing(found):
-    change.replace("<p>", "icon", "<i>", "", "sphinx-book-theme<0.1", found)
-    found.complete()
+def test_what_no_page_has_stops_the_build():
+    body = (
+        '<h2>T<a class="headerlink" href="#t" title="x">#</a></h2>'
+        '<div class="pst-scrollable-table-container"></div>'
+        '<summary aria-label="Toggle hidden content">\n'
+        '<p class="collapsed admonition-title">Show</p></summary>'
+        '<div role="doc-biblioentry"></div>'
+    )
+    assert markup.missing([markup.mended(body)]) == []
+    for row in markup.ROWS:
+        if row.sign:
+            others = re.sub(row.pattern, "", body)
+            assert markup.missing([markup.mended(others)]) == [row]
 
 
 def test_an_unknown_inline_script_stops_the_build():
     with pytest.raises(ThemeError, match=r"inline script.*track"):
-        list(assets._take([("", "track()")], "", "body"))
+        markup.mended("<p><script>track()</script></p>")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +264,7 @@ def test_an_unknown_inline_script_stops_the_build():
     ],
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
-    assert assets._needed(name, body) is loaded
+    assert assets.needed(name, body) is loaded
 
 
 def test_formula_becomes_mathml():
@@ -466,12 +453,6 @@ def test_the_game_s_script_is_on_its_page_alone(site):
 def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
     data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
-    page = (
-        '<html lang="en"><head><meta name="viewport" content="x">'
-        '<link rel="stylesheet" href="a.css">'
-        f"{data}<script src='x'></script></head><body>"
-        f"<script>document.write(`<b>`);</script>{data}</body>"
-    )
-    changed = assets.change(page, app=None)
-    assert changed.count(data) == 2
-    assert changed.index(data) < changed.index("</head>")
+    thebe = '<script type="text/x-thebe-config">{}</script>'
+    empty = "<script>\n</script>"
+    assert markup.mended(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"

@@ -36,9 +36,6 @@ JOINED = {
     ],
     "book.css": ["book.css", "icons.css", "search.css", "site.css", "looks.css"],
 }
-LINK = re.compile(
-    r'[ \t]*<link [^>]*href="([^"?]*_static/)([^"?]*)(\?[^"]*)?"[^>]*>\n?'
-)
 IMPORT = re.compile(r'@import (?:url\()?"?([^")]+)"?\)?;|@charset [^;]*;')
 WITHIN = re.compile(r'url\("(fonts/text\.woff2)"\)')
 SET = re.compile(
@@ -46,31 +43,7 @@ SET = re.compile(
 )
 
 
-def with_joined_links(head):
-    """Ask for the joined sheets where the first of their parts was asked for."""
-    first, versions = {}, {}
-
-    def note(match):
-        target = _joined_in(match[2])
-        if target and 'rel="stylesheet"' in match[0]:
-            first.setdefault(target, f"{match[1]}{target}")
-            versions[target] = f"{versions.get(target)}{match[2]}{match[3]}"
-        return match[0]
-
-    def change(match):
-        target = _joined_in(match[2])
-        if not target or 'rel="stylesheet"' not in match[0]:
-            return match[0]
-        if target not in first:
-            return ""
-        version = hashlib.sha256(versions[target].encode()).hexdigest()[:8]
-        return f'    <link rel="stylesheet" href="{first.pop(target)}?v={version}" />\n'
-
-    LINK.sub(note, head)
-    return LINK.sub(change, head)
-
-
-def _joined_in(name):
+def joined_in(name):
     for target, parts in JOINED.items():
         if any(fnmatch(name, part) for part in parts):
             return target
@@ -191,7 +164,7 @@ def _asked_for(sheets, others):
     return {key: SET.sub(kept, text) for key, text in sheets.items()}
 
 
-def _write(app, error):
+def write(app, error):
     if error is not None or app.builder.name != "html":
         return
     site = Path(app.outdir)
@@ -218,8 +191,3 @@ def _question(text, known):
     asked = sorted(known.intersection(NAME.findall(text)))
     code = Path(__file__).read_text(encoding="utf-8")
     return hashlib.sha256("\n".join([code, text, *asked]).encode()).hexdigest()
-
-
-def setup(app):
-    # After everything that writes pages, the entry page among them.
-    app.connect("build-finished", _write, priority=900)
