@@ -23,7 +23,7 @@ class Row(NamedTuple):
     what: str
     pattern: str
     mended: object  # a text, or a function of the match
-    sign: str = ""  # stands on some page of the site afterwards
+    sign: str = ""  # stands on some page of every book afterwards
 
 
 def _script(match):
@@ -80,7 +80,6 @@ ROWS = [
     Row(  # docutils writes a role that no longer exists and does not fit into a list
         "entry of the literature that is no item of its list",
         'role="doc-biblioentry"',
-        'role="listitem"',
         'role="listitem"',
     ),
 ]
