@@ -189,7 +189,7 @@ def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
 def test_the_font_of_the_themes_icons_goes_and_no_other():
     face = '@font-face{font-family:F;src:url("%s")}'
     css = face % "../vendor/fontawesome/fa.woff2" + face % "fonts/text.woff2"
-    assert styles.lean(css, set()) == face % "fonts/text.woff2"
+    assert styles.lean(css, styles.Known()) == face % "fonts/text.woff2"
 
 
 def test_variables_that_nothing_asks_for_are_dropped():
@@ -396,16 +396,57 @@ def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
         icons.inline("no-such-icon")
 
 
-def test_selectors_go_that_ask_for_an_unknown_class():
+def lean(css, page="", script="", ours=True):
+    return styles.lean(css, styles.Known([page], [script], ours=ours))
+
+
+def test_selectors_go_that_ask_for_what_no_element_is():
     css = (
-        "/*! MIT */ /* License: ours */ /* note */ a{b:c} .on , .off p{d:e} .off{f:g}"
-        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} "
-        "@media screen{.on{n:o}} @font-face{p:q}"
+        "/*! MIT */ /* License: ours */ /* note */ p{b:c} .on , .off p{d:e} .off{f:g}"
+        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} b.on{x:y} p > .on{z:1}"
+        "@media screen{.on{n:o}} @font-face{p:q} #at{r:s} #gone{t:u} [lang]{v:w}"
     )
-    assert styles.lean(css, {"on"}) == (
-        "/*! MIT *//* License: ours */a{b:c}.on{d:e}.on:not(.off){h:i}"
-        "@media screen{.on{n:o}}@font-face{p:q}"
+    assert lean(css, '<p class="on" id=\'x\'><i id="at" class="other">') == (
+        "/*! MIT *//* License: ours */p{b:c}.on{d:e}.on:not(.off){h:i}p>.on{z:1}"
+        "@media screen{.on{n:o}}@font-face{p:q}#at{r:s}"
     )
+
+
+def test_what_a_script_may_make_is_kept():
+    css = ".off.on{a:b}aside{c:d}[data-my-state]{e:f}.row{g:h}"
+    script = (
+        'x.className = "off on"; y = `<aside>`; z.dataset.myState = "the first row"'
+    )
+    assert lean(css, "<p>", script) == css
+    # A theme's words are no names where they stand in a sentence.
+    assert lean(css, "<p>", script, ours=False) == css.removesuffix(".row{g:h}")
+    # A word that is an element of the pages is no class of a theme's.
+    tag = 'document.createElement("table")'
+    assert lean("table{a:b}.table{c:d}", "<table>", tag, ours=False) == "table{a:b}"
+
+
+def test_rules_lose_what_is_for_people():
+    css = """p {  color : rgb(1, 2,  3) ; /* why */ --a: ; margin: 0 -1px!important
+      ; content: "a,  b" ; & a > b { top : 0 } }"""
+    assert lean(css, "<p>") == (
+        'p{color:rgb(1, 2,  3);--a: ;margin:0 -1px!important;content:"a,  b";'
+        "& a > b { top : 0 }}"
+    )
+
+
+def test_a_build_on_top_of_another_has_all_parts(tmp_path):
+    site, store = tmp_path / "_static", tmp_path / "kept"
+    (site / "styles").mkdir(parents=True)
+    (site / "styles" / "bootstrap.css").write_text("a{}")
+    (site / "mystnb.1.css").write_text("b{}")
+    styles.keep(site, store)
+    (site / "styles" / "bootstrap.css").unlink()
+    (site / "mystnb.1.css").rename(site / "mystnb.2.css")
+    styles.keep(site, store)
+    assert (site / "styles" / "bootstrap.css").read_text() == "a{}"
+    assert sorted(f.name for f in store.iterdir()) == [
+        "mystnb.2.css", "styles-bootstrap.css",
+    ]  # fmt: skip
 
 
 def test_style_sheet_draws_every_icon_of_the_admonitions():
