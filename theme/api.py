@@ -28,8 +28,6 @@ from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferen
 
 REFERENCING = "sphinxcontrib.bibtex.style.referencing"
 OUTSIDE = ("torch",)
-# docutils writes the first, which no longer exists and does not fit into a list.
-ENTRY_ROLES = ('role="doc-biblioentry"', 'role="listitem"')
 READ = ("attention", "attncheck")
 READ += ("attention.functional", "attention.convert", "attention.parallel")
 
@@ -187,20 +185,11 @@ def write_factories(app, what, name, obj, options, signature, annotation):
     return (signature or "").replace("<factory>", "[]") or None, annotation
 
 
-def repair(app, pagename, templatename, context, doctree):
-    """Make the entries of the literature items of their list."""
-    if "body" in context:
-        context["body"] = context["body"].replace(*ENTRY_ROLES)
-
-
-def setup(app):
+def use_autodoc(app):
+    """Read docstrings, and write the literature by author and year."""
     register_plugin("pybtex.style.formatting", "works", Works)
     register_reference_style(REFERENCING, "works", AuthorYear)
     app.setup_extension("sphinx.ext.autodoc")
     app.setup_extension("sphinx.ext.napoleon")
-    app.connect("builder-inited", read_package)
-    app.connect("builder-inited", no_backlinks)
     app.connect("autodoc-process-bases", name_bases)
     app.connect("autodoc-process-signature", write_factories)
-    app.connect("html-page-context", repair)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

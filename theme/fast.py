@@ -1,4 +1,4 @@
-"""Sphinx extension: what a build need not wait for.
+"""What a build need not wait for.
 
 Pages are read and written by as many processes as there are cores. Environments of
 Python inside the tree are left out, whatever their folders are called: to look for
@@ -16,11 +16,11 @@ def environments(root):
     return sorted(file.parent.relative_to(root).as_posix() for file in found)
 
 
-def _exclude(app, config):
+def exclude_environments(app, config):
     config.exclude_patterns += environments(app.srcdir)
 
 
-def _allow_processes(app, config):
+def allow_processes(app, config):
     # These say nothing of it, and do nothing while pages are read: the one numbers
     # sections once all are read, the other writes LaTeX.
     for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
@@ -29,8 +29,5 @@ def _allow_processes(app, config):
             app.extensions[name].parallel_write_safe = True
 
 
-def setup(app):
+def use_all_cores(app):
     app.parallel = max(app.parallel, os.cpu_count() or 1)
-    app.connect("config-inited", _exclude)
-    app.connect("config-inited", _allow_processes)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

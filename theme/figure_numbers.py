@@ -1,4 +1,4 @@
-"""Sphinx extension: figures have numbers, and their code is a small link below them.
+"""Figures have numbers, and their code is a small link below them.
 
 A figure is the output of a cell whose name begins with ``figure-``. Its number is that
 of its page and a letter, so that people can refer to it: Figure 03b is the second of
@@ -15,8 +15,6 @@ from string import ascii_lowercase
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.errors import ExtensionError
-from sphinx.transforms import SphinxTransform
-from sphinx.transforms.post_transforms import SphinxPostTransform
 
 LETTERS = {
     "index": "A", "checker": "C", "errata": "E", "find_the_bug": "F", "solutions": "S",
@@ -57,84 +55,60 @@ def figure_cells(document):
             yield name, cell, raws
 
 
-class Count(SphinxTransform):
+def count(page):
     """Write each figure's number before its caption."""
-
-    default_priority = 410  # after the anchors of cells
-
-    def apply(self, **kwargs):
-        numbers = self.env.metadata[self.env.docname]["figure_numbers"] = {}
-        count = 0
-        for name, _, raws in figure_cells(self.document):
-            for raw in raws:
-                count += 1
-                named = f"Figure {label(self.env.docname, count)}"
-                numbers.setdefault(name, named)
-                link = f'<a href="#{name}">{named}</a>'
-                number = f'<span class="figure-number">{link}.</span> '
-                text = CAPTION.sub(lambda m, n=number: m[0] + n, raw.astext(), count=1)
-                raw.children = [nodes.Text(text)]
-                raw.rawsource = text
+    docname = page.env.docname
+    numbers = page.env.metadata[docname]["figure_numbers"] = {}
+    counted = 0
+    for name, _, raws in figure_cells(page.document):
+        for raw in raws:
+            counted += 1
+            named = f"Figure {label(docname, counted)}"
+            numbers.setdefault(name, named)
+            link = f'<a href="#{name}">{named}</a>'
+            number = f'<span class="figure-number">{link}.</span> '
+            text = CAPTION.sub(lambda m, n=number: m[0] + n, raw.astext(), count=1)
+            raw.children = [nodes.Text(text)]
+            raw.rawsource = text
 
 
-class Refer(SphinxPostTransform):
+def refer(page):
     """Turn links that read "figure" into the numbers of the figures they lead to."""
-
-    default_priority = 50  # after references are resolved
-
-    def run(self, **kwargs):
-        for link in self.document.findall(nodes.reference):
-            if link.astext().lower() != "figure":
-                continue
-            page, _, name = (link.get("refuri") or "").partition("#")
-            name = link.get("refid") or name
-            here = posixpath.dirname(self.env.docname)
-            page = posixpath.normpath(posixpath.join(here, page.removesuffix(".html")))
-            page = page if link.get("refuri", "#")[0] != "#" else self.env.docname
-            numbers = self.env.metadata[page].get("figure_numbers", {})
-            if name in numbers:
-                link.children = []
-                link += nodes.Text(numbers[name])
+    for link in page.document.findall(nodes.reference):
+        if link.astext().lower() != "figure":
+            continue
+        target, _, name = (link.get("refuri") or "").partition("#")
+        name = link.get("refid") or name
+        here = posixpath.dirname(page.env.docname)
+        target = posixpath.normpath(posixpath.join(here, target.removesuffix(".html")))
+        target = target if link.get("refuri", "#")[0] != "#" else page.env.docname
+        numbers = page.env.metadata[target].get("figure_numbers", {})
+        if name in numbers:
+            link.children = []
+            link += nodes.Text(numbers[name])
 
 
-class NameFolds(SphinxPostTransform):
+def name_folds(page):
     """Say what opens: an answer, or a drawing that is one."""
-
-    default_priority = 198  # before MyST-NB folds
-    formats = ("html",)
-
-    def run(self, **kwargs):
-        for cell in self.document.findall(nodes.container):
-            if cell.get("hide_mode") == "all":
-                self._name(cell, "answer")
-        for _, cell, _ in figure_cells(self.document):
-            if cell.get("hide_mode") == "input+output":
-                self._name(cell, "figure")
-
-    def _name(self, cell, what):
-        for prompt in ("prompt_show", "prompt_hide"):
-            cell[prompt] = cell[prompt].replace("{type}", what)
+    for cell in page.document.findall(nodes.container):
+        if cell.get("hide_mode") == "all":
+            _name(cell, "answer")
+    for _, cell, _ in figure_cells(page.document):
+        if cell.get("hide_mode") == "input+output":
+            _name(cell, "figure")
 
 
-class CodeBelow(SphinxPostTransform):
+def _name(cell, what):
+    for prompt in ("prompt_show", "prompt_hide"):
+        cell[prompt] = cell[prompt].replace("{type}", what)
+
+
+def put_code_below(page):
     """Put the folded code of a figure below it."""
-
-    default_priority = 210  # after MyST-NB has folded it
-    formats = ("html",)
-
-    def run(self, **kwargs):
-        for _, cell, _ in figure_cells(self.document):
-            if cell.children and isinstance(cell.children[0], HideCodeCellNode):
-                fold = cell.children[0]
-                cell.remove(fold)
-                fold["prompt_show"] = "Show code"
-                fold["prompt_hide"] = "Hide code"
-                cell.append(fold)
-
-
-def setup(app):
-    app.add_transform(Count)
-    app.add_post_transform(Refer)
-    app.add_post_transform(NameFolds)
-    app.add_post_transform(CodeBelow)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    for _, cell, _ in figure_cells(page.document):
+        if cell.children and isinstance(cell.children[0], HideCodeCellNode):
+            fold = cell.children[0]
+            cell.remove(fold)
+            fold["prompt_show"] = "Show code"
+            fold["prompt_hide"] = "Hide code"
+            cell.append(fold)

@@ -1,4 +1,4 @@
-"""Sphinx extension: the cases of the page "Find the bug".
+"""The cases of the page "Find the bug".
 
 Two directives. ``bug-score`` marks the place of the score; ``bug-case`` with a number
 shows one case: what a broken layer does, beside the right one, five causes, and the
@@ -186,14 +186,14 @@ class BugScore(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
-def _add_assets(app, pagename, templatename, context, doctree):
+def add_assets(app, pagename, templatename, context, doctree):
+    """Let the page of the game ask for its script and sheet."""
     if 'class="fb-case"' in context.get("body", ""):
         app.add_js_file(f"{ASSETS}.js", loading_method="defer")
         app.add_css_file(f"{ASSETS}.css")
 
 
-def setup(app):
+def add_directives(app):
+    """Let a page place the cases and the score."""
     app.add_directive("bug-case", BugCase)
     app.add_directive("bug-score", BugScore)
-    app.connect("html-page-context", _add_assets)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

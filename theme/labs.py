@@ -1,4 +1,4 @@
-"""Sphinx extension: the labs work on the built page, with no kernel and no CDN.
+"""The labs work on the built page, with no kernel and no CDN.
 
 MyST-NB would load require.js and a widget manager from two other hosts. Instead, a page
 gets scripts and style sheets of the site's own, made from the files in
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import NbMetadataCollector
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
 ROOT = Path(__file__).parents[1]
@@ -77,11 +76,11 @@ def lab_states(stored):
     return {**stored, "state": labs}, foreign
 
 
-def _use_own_loader(app, config):
+def use_own_loader(app, config):
     config.nb_ipywidgets_js = {}
 
 
-def _write_assets(app, *_):
+def write_assets(app):
     if app.builder.format != "html":
         return
     folder = Path(app.outdir) / "_static"
@@ -90,7 +89,7 @@ def _write_assets(app, *_):
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _take_states(app, env):
+def take_states(app, env):
     # From the scripts that MyST-NB would set in the page's head, with the labs' code.
     for page, data in NbMetadataCollector.get_doc_data(env).items():
         if STATE not in data.get("js_files", {}):
@@ -106,7 +105,7 @@ def _take_states(app, env):
             )
 
 
-def _add_to_page(app, pagename, templatename, context, doctree):
+def add_to_page(app, pagename, templatename, context, doctree):
     data = getattr(app.env, "nb_metadata", {}).get(pagename, {})
     if not data.get("labs", {}).get("state"):
         return
@@ -120,28 +119,16 @@ def _add_to_page(app, pagename, templatename, context, doctree):
         app.add_css_file(path.name)
 
 
-class KeepStaticFigure(SphinxPostTransform):
-    """Set a lab's static figure beside its view; else only one of both is kept."""
+def keep_static_figures(page):
+    """Set a lab's static figure beside its view; else only one of both is kept.
 
-    default_priority = 3  # before MyST-NB selects one type of each output, at 4
-
-    def run(self, **kwargs):
-        """Move the HTML of each output that is also a widget, or say what it needs."""
-        for bundle in self.document.findall(nodes.container):
-            if bundle.get("nb_element") != "mime_bundle":
-                continue
-            parts = {part.get("mime_type"): part for part in bundle.children}
-            if VIEW in parts and "text/html" in parts:
-                parts[VIEW].extend(parts["text/html"].children)
-            elif VIEW in parts:
-                parts[VIEW].children = [nodes.raw("", NO_KERNEL, format="html")]
-
-
-def setup(app):
-    app.connect("config-inited", _use_own_loader, priority=100)
-    app.connect("builder-inited", _write_assets)
-    app.connect("build-finished", _write_assets)
-    app.connect("env-updated", _take_states)
-    app.connect("html-page-context", _add_to_page)
-    app.add_post_transform(KeepStaticFigure)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    A view without a figure says what it needs.
+    """
+    for bundle in page.document.findall(nodes.container):
+        if bundle.get("nb_element") != "mime_bundle":
+            continue
+        parts = {part.get("mime_type"): part for part in bundle.children}
+        if VIEW in parts and "text/html" in parts:
+            parts[VIEW].extend(parts["text/html"].children)
+        elif VIEW in parts:
+            parts[VIEW].children = [nodes.raw("", NO_KERNEL, format="html")]

@@ -1,4 +1,4 @@
-"""Sphinx extension: the way in, on the first page: Start reading, and Run it.
+"""The way in, on the first page: Start reading, and Run it.
 
 On the root page, the paragraph that is the link "Start reading" becomes a button.
 Beside it stands "Run it", which opens the page in the first of the launch services,
@@ -9,26 +9,21 @@ import html
 
 from docutils import nodes
 from sphinx.errors import ExtensionError
-from sphinx.transforms.post_transforms import SphinxPostTransform
 
 WORDS, CLASS = "Start reading", "opening"
 
 
-class WayIn(SphinxPostTransform):
+def mark_way_in(page):
     """Mark the paragraph, so that the style sheet finds it."""
-
-    default_priority = 300
-
-    def run(self, **kwargs):
-        if self.env.docname != self.config.root_doc:
-            return
-        found = [p for p in self.document.findall(nodes.paragraph) if _is_it(p)]
-        if len(found) != 1:
-            raise ExtensionError(
-                f"The first page has {len(found)} paragraphs that are the link "
-                f"{WORDS!r}, but must have one: theme/opening.py makes a button of it."
-            )
-        found[0]["classes"].append(CLASS)
+    if page.env.docname != page.config.root_doc:
+        return
+    found = [p for p in page.document.findall(nodes.paragraph) if _is_it(p)]
+    if len(found) != 1:
+        raise ExtensionError(
+            f"The first page has {len(found)} paragraphs that are the link "
+            f"{WORDS!r}, but must have one: theme/opening.py makes a button of it."
+        )
+    found[0]["classes"].append(CLASS)
 
 
 def _is_it(paragraph):
@@ -45,7 +40,7 @@ def run_link(header_buttons):
     return f' <a class="run" href="{address}" rel="noopener">Run it</a>'
 
 
-def _add_run_link(app, pagename, templatename, context, doctree):
+def add_run_link(app, pagename, templatename, context, doctree):
     if pagename != app.config.root_doc or "body" not in context:
         return
     mark = f'<p class="{CLASS}">'
@@ -53,10 +48,3 @@ def _add_run_link(app, pagename, templatename, context, doctree):
     link = run_link(context.get("header_buttons", []))
     context["body"] = before + mark + rest.replace("</p>", f"{link}</p>", 1)
     app.add_css_file("opening.css")
-
-
-def setup(app):
-    app.add_post_transform(WayIn)
-    # After theme/lean_site/launch.py has chosen the buttons.
-    app.connect("html-page-context", _add_run_link, priority=910)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

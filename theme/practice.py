@@ -1,4 +1,4 @@
-"""Sphinx extension: exercises are answered on the built page, with no kernel.
+"""Exercises are answered on the built page, with no kernel.
 
 Before the cell that checks an exercise, the page gets a place. Where the answer is a
 number, a shape, a choice or a grid, `practice.js` puts a form there and checks it by
@@ -143,7 +143,7 @@ def _launch(context):
                 yield one["text"], one["url"]
 
 
-def _write_assets(app, *_):
+def write_assets(app):
     if app.builder.format != "html":
         return
     folder = Path(app.outdir) / "_static"
@@ -156,17 +156,9 @@ def _write_assets(app, *_):
         (folder / "exercises" / name).write_text(text, encoding="utf-8")
 
 
-def _add_to_page(app, pagename, templatename, context, doctree):
+def add_to_page(app, pagename, templatename, context, doctree):
     if pagename != PAGE:
         return
     context["body"] = with_places(context["body"], _launch(context))
     app.add_js_file("practice.js", loading_method="defer")
     app.add_css_file("practice.css")
-
-
-def setup(app):
-    app.connect("builder-inited", _write_assets)
-    app.connect("build-finished", _write_assets)
-    # Behind the theme, which collects its launch buttons at priorities up to 502.
-    app.connect("html-page-context", _add_to_page, priority=950)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

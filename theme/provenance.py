@@ -191,10 +191,10 @@ def _said_by(erratum):
     return [link, f": {erratum['where']}"]
 
 
-def setup(app):
+def add_directives(app):
+    """Let a page place the tables."""
     app.add_directive("sources", Sources)
     app.add_directive("concordance", Concordance)
     app.add_directive("project-card", Card)  # "card" is one of sphinx-design
     app.add_directive("printed-values", PrintedValues)
     app.add_directive("errata-table", ErrataTable)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

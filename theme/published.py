@@ -1,4 +1,4 @@
-"""Sphinx extension: a printed number that was published says so, where it stands.
+"""A printed number that was published says so, where it stands.
 
 A cell whose metadata names published values (`shows`) gets a line below its output that
 opens: what the value is, who printed it, which digits, whether ours equal them, which
@@ -18,8 +18,6 @@ import html
 import re
 
 from docutils import nodes
-from sphinx.transforms import SphinxTransform
-from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from theme import lab_states
 from theme import printed_values as data
@@ -191,61 +189,54 @@ def _owners(found, values):
     return owner
 
 
-class Collect(SphinxTransform):
+def collect(page):
     """Note which cells of a page show which values, for the other pages."""
-
-    default_priority = 410
-
-    def apply(self, **kwargs):
-        self.env.metadata[self.env.docname]["published"] = {
-            name: values for name, values, _ in shown_cells(self.document)
-        }
+    page.env.metadata[page.env.docname]["published"] = {
+        name: values for name, values, _ in shown_cells(page.document)
+    }
 
 
-class LineBelow(SphinxPostTransform):
+def add_lines(page):
     """Put the line below the output, outside of what a page folds."""
-
-    default_priority = 205
-    formats = ("html",)
-
-    def run(self, **kwargs):
-        verdicts = {}
-        for name, values, cell in shown_cells(self.document):
-            text = "\n".join(
-                block.astext()
-                for box in cell.findall(nodes.container)
-                if box.get("nb_element") == "cell_code_output"
-                for block in box.findall(nodes.literal_block)
-            )
-            others = {value: self._others(name, value) for value in values}
-            table = self._link(TABLE)
-            labs = {value: self._lab(value) for value in values}
-            told = line(values, text, others, table, labs)
-            cell += nodes.raw("", told, format="html")
-            verdicts |= {value: verdict(text, value)[0] for value in values}
-        self.document["verdicts"] = verdicts
-
-    def _others(self, own, value):
-        here = self.env.docname
-        return [
-            (name, f"{self._link(page)}#{name}")
-            for page, metadata in sorted(self.env.metadata.items())
-            for name, values in metadata.get("published", {}).items()
-            if value in values and (page, name) != (here, own)
-        ]
-
-    def _lab(self, value):
-        state = lab_states.state_of(value)
-        if not state or state[0] not in self.env.found_docs:
-            return None
-        page, anchor, name = state
-        return f"{self._link(page)}#{anchor}", name
-
-    def _link(self, page):
-        return self.app.builder.get_relative_uri(self.env.docname, page)
+    verdicts = {}
+    for name, values, cell in shown_cells(page.document):
+        text = "\n".join(
+            block.astext()
+            for box in cell.findall(nodes.container)
+            if box.get("nb_element") == "cell_code_output"
+            for block in box.findall(nodes.literal_block)
+        )
+        others = {value: _others(page, name, value) for value in values}
+        labs = {value: _lab(page, value) for value in values}
+        told = line(values, text, others, _link(page, TABLE), labs)
+        cell += nodes.raw("", told, format="html")
+        verdicts |= {value: verdict(text, value)[0] for value in values}
+    page.document["verdicts"] = verdicts
 
 
-def _mark_page(app, pagename, templatename, context, doctree):
+def _others(page, own, value):
+    here = page.env.docname
+    return [
+        (name, f"{_link(page, other)}#{name}")
+        for other, metadata in sorted(page.env.metadata.items())
+        for name, values in metadata.get("published", {}).items()
+        if value in values and (other, name) != (here, own)
+    ]
+
+
+def _lab(page, value):
+    state = lab_states.state_of(value)
+    if not state or state[0] not in page.env.found_docs:
+        return None
+    target, anchor, name = state
+    return f"{_link(page, target)}#{anchor}", name
+
+
+def _link(page, target):
+    return page.app.builder.get_relative_uri(page.env.docname, target)
+
+
+def mark_page(app, pagename, templatename, context, doctree):
     shown = app.env.metadata.get(pagename, {}).get("published", {})
     if not shown or not context.get("body"):
         return
@@ -256,10 +247,3 @@ def _mark_page(app, pagename, templatename, context, doctree):
             boxes[i] = mark(box, shown[name[1]])
     below = summary(doctree["verdicts"])
     context["body"] = "".join(boxes).replace("</h1>", f"</h1>\n{below}", 1)
-
-
-def setup(app):
-    app.add_transform(Collect)
-    app.add_post_transform(LineBelow)
-    app.connect("html-page-context", _mark_page)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Sphinx extension: what a part of a page is for can be seen.
+"""What a part of a page is for can be seen.
 
     listing     framed and titled, "Listing 04a · CausalAttention"; the number is that
                 of its page and its place there, the name that of its class
@@ -13,8 +13,6 @@ import ast
 import re
 
 from docutils import nodes
-from sphinx.transforms import SphinxTransform
-from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from theme.figure_numbers import label
 
@@ -58,39 +56,30 @@ def _source(cell):
     return code.astext() if code is not None else ""
 
 
-class Roles(SphinxTransform):
+def mark(page):
     """Mark quotes and cells by what they are for."""
-
-    default_priority = 411  # after the anchors of cells and the numbers of figures
-
-    def apply(self, **kwargs):
-        for quote in self.document.findall(nodes.block_quote):
-            if found := role(quote):
-                quote["classes"] += ["role", f"role-{found}"]
-        for cell in _named_cells(self.document):
-            if only_checks(_source(cell)):
-                cell["classes"].append("cell-check")
+    for quote in page.document.findall(nodes.block_quote):
+        if found := role(quote):
+            quote["classes"] += ["role", f"role-{found}"]
+    for cell in _named_cells(page.document):
+        if only_checks(_source(cell)):
+            cell["classes"].append("cell-check")
 
 
-class Titles(SphinxPostTransform):
+def add_titles(page):
     """Write the titles of listings and the links of cells.
 
     Late, since what folds a cell takes its first child for its code.
     """
-
-    default_priority = 250  # MyST-NB folds at 199
-    formats = ("html",)
-
-    def run(self, **kwargs):
-        listings = 0
-        for cell in _named_cells(self.document):
-            name = cell["cell_metadata"]["name"]
-            if "listing" in cell["cell_metadata"].get("tags", []):
-                listings += 1
-                title = f"Listing {label(self.env.docname, listings)}"
-                cell.insert(0, _html(_title(name, title, named(_source(cell)))))
-            elif not name.startswith("figure-"):
-                cell.insert(0, _html(_permalink(name)))
+    listings = 0
+    for cell in _named_cells(page.document):
+        name = cell["cell_metadata"]["name"]
+        if "listing" in cell["cell_metadata"].get("tags", []):
+            listings += 1
+            title = f"Listing {label(page.env.docname, listings)}"
+            cell.insert(0, _html(_title(name, title, named(_source(cell)))))
+        elif not name.startswith("figure-"):
+            cell.insert(0, _html(_permalink(name)))
 
 
 def _named_cells(document):
@@ -119,8 +108,6 @@ def _html(text):
     return nodes.raw("", text, format="html")
 
 
-def setup(app):
-    app.add_transform(Roles)
-    app.add_post_transform(Titles)
+def add_sheet(app):
+    """Let every page ask for the looks of these parts."""
     app.add_css_file("looks.css", priority=870)
-    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,7 @@ def test_environments_are_left_out_before_the_contents_are_read(tmp_path):
     (tmp_path / "env").mkdir()
     (tmp_path / "env" / "pyvenv.cfg").touch()
     config = SimpleNamespace(exclude_patterns=["README.md"])
-    fast._exclude(SimpleNamespace(srcdir=tmp_path), config)
+    fast.exclude_environments(SimpleNamespace(srcdir=tmp_path), config)
     assert config.exclude_patterns == ["README.md", "env"]
 
 
@@ -48,7 +48,7 @@ def test_styles_are_parsed_again_only_when_the_answer_may_differ(tmp_path, monke
     def build(page, sheet=".on{a:b}.off{c:d}"):
         (site / "page.html").write_text(page)
         (site / "_static" / "a.css").write_text(sheet)
-        styles._write(app, None)
+        styles.write(app, None)
         return (site / "_static" / "a.css").read_text()
 
     assert build('<p class="on">') == ".on{a:b}"

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,10 +13,10 @@ from tests.book.pages import ROOT, toc_entries
 from tests.theme.conftest import site_pages
 from theme.lean_site import (
     assets,
-    change,
     describe,
     icons,
     launch,
+    markup,
     maths,
     policy,
     styles,
@@ -179,20 +178,18 @@ def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
     assert sorted(file.name for file in tmp_path.glob("*.css")) == [
         "book.css", "other.css", "theme.css",
     ]  # fmt: skip
-    link = '<link rel="stylesheet" href="../_static/%s?v=1" />'
     names = ["styles/theme.css", "pygments.css", "other.css", "site.css", "looks.css"]
-    head = styles.with_joined_links("".join(link % name for name in names))
-    asked = re.findall(r"_static/([\w.]+)", head)
-    assert asked == ["theme.css", "other.css", "book.css"]
-    # Another version of a part is another version of the whole.
-    other = styles.with_joined_links(link.replace("v=1", "v=2") % names[1])
-    assert other != styles.with_joined_links(link % names[1])
+    links = [f"../_static/{name}?v=1" for name in names]
+    asked = assets.sheets(links, "", lambda name: f"../_static/{name}")
+    assert [re.search(r"_static/([\w.]+)", link)[1] for link in asked] == [
+        "theme.css", "other.css", "book.css",
+    ]  # fmt: skip
 
 
 def test_the_font_of_the_themes_icons_goes_and_no_other():
     face = '@font-face{font-family:F;src:url("%s")}'
     css = face % "../vendor/fontawesome/fa.woff2" + face % "fonts/text.woff2"
-    assert styles.lean(css, set()) == face % "fonts/text.woff2"
+    assert styles.lean(css, styles.Known()) == face % "fonts/text.woff2"
 
 
 def test_variables_that_nothing_asks_for_are_dropped():
@@ -212,7 +209,7 @@ def test_variables_that_nothing_asks_for_are_dropped():
 
 def test_comments_are_left_out_of_scripts_and_nothing_else():
     script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
-    assert change.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+    assert assets.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
 
 
 def test_entry_and_missing_page(site):
@@ -233,34 +230,24 @@ def test_entry_and_missing_page(site):
 # The functions
 
 
-def test_a_change_that_finds_nothing_stops_the_build():
-    with pytest.raises(ThemeError, match="no longer has icon"):
-        change.replace("<p>", "icon", "<i>", "")
-
-
-@pytest.fixture
-def found(tmp_path):
-    config = SimpleNamespace(site_digest="0", html_theme_options={})
-    return change.Found(SimpleNamespace(doctreedir=tmp_path, config=config))
-
-
-@pytest.mark.parametrize("needed", [change.SOME, "sphinx-book-theme>=0.1"])
-def test_what_no_page_has_stops_the_build(needed, found):
-    assert change.replace("<p>", "icon", "<i>", "", needed, found) == "<p>"
-    with pytest.raises(ThemeError, match=r"No page of the site has icon.*'<i>'"):
-        found.complete()
-    assert change.replace("<i>", "icon", "<i>", "", needed, found) == ""
-    found.complete()
-
-
-def test_what_another_theme_has_stops_nothing(found):
-    change.replace("<p>", "icon", "<i>", "", "sphinx-book-theme<0.1", found)
-    found.complete()
+def test_what_no_page_has_stops_the_build():
+    body = (
+        '<h2>T<a class="headerlink" href="#t" title="x">#</a></h2>'
+        '<div class="pst-scrollable-table-container"></div>'
+        '<summary aria-label="Toggle hidden content">\n'
+        '<p class="collapsed admonition-title">Show</p></summary>'
+        '<div role="doc-biblioentry"></div>'
+    )
+    assert markup.missing([markup.mended(body)]) == []
+    for row in markup.ROWS:
+        if row.sign:
+            others = re.sub(row.pattern, "", body)
+            assert markup.missing([markup.mended(others)]) == [row]
 
 
 def test_an_unknown_inline_script_stops_the_build():
     with pytest.raises(ThemeError, match=r"inline script.*track"):
-        list(assets._take([("", "track()")], "", "body"))
+        markup.mended("<p><script>track()</script></p>")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +264,7 @@ def test_an_unknown_inline_script_stops_the_build():
     ],
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
-    assert assets._needed(name, body) is loaded
+    assert assets.needed(name, body) is loaded
 
 
 def test_formula_becomes_mathml():
@@ -409,16 +396,57 @@ def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
         icons.inline("no-such-icon")
 
 
-def test_selectors_go_that_ask_for_an_unknown_class():
+def lean(css, page="", script="", ours=True):
+    return styles.lean(css, styles.Known([page], [script], ours=ours))
+
+
+def test_selectors_go_that_ask_for_what_no_element_is():
     css = (
-        "/*! MIT */ /* License: ours */ /* note */ a{b:c} .on , .off p{d:e} .off{f:g}"
-        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} "
-        "@media screen{.on{n:o}} @font-face{p:q}"
+        "/*! MIT */ /* License: ours */ /* note */ p{b:c} .on , .off p{d:e} .off{f:g}"
+        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} b.on{x:y} p > .on{z:1}"
+        "@media screen{.on{n:o}} @font-face{p:q} #at{r:s} #gone{t:u} [lang]{v:w}"
     )
-    assert styles.lean(css, {"on"}) == (
-        "/*! MIT *//* License: ours */a{b:c}.on{d:e}.on:not(.off){h:i}"
-        "@media screen{.on{n:o}}@font-face{p:q}"
+    assert lean(css, '<p class="on" id=\'x\'><i id="at" class="other">') == (
+        "/*! MIT *//* License: ours */p{b:c}.on{d:e}.on:not(.off){h:i}p>.on{z:1}"
+        "@media screen{.on{n:o}}@font-face{p:q}#at{r:s}"
     )
+
+
+def test_what_a_script_may_make_is_kept():
+    css = ".off.on{a:b}aside{c:d}[data-my-state]{e:f}.row{g:h}"
+    script = (
+        'x.className = "off on"; y = `<aside>`; z.dataset.myState = "the first row"'
+    )
+    assert lean(css, "<p>", script) == css
+    # A theme's words are no names where they stand in a sentence.
+    assert lean(css, "<p>", script, ours=False) == css.removesuffix(".row{g:h}")
+    # A word that is an element of the pages is no class of a theme's.
+    tag = 'document.createElement("table")'
+    assert lean("table{a:b}.table{c:d}", "<table>", tag, ours=False) == "table{a:b}"
+
+
+def test_rules_lose_what_is_for_people():
+    css = """p {  color : rgb(1, 2,  3) ; /* why */ --a: ; margin: 0 -1px!important
+      ; content: "a,  b" ; & a > b { top : 0 } }"""
+    assert lean(css, "<p>") == (
+        'p{color:rgb(1, 2,  3);--a: ;margin:0 -1px!important;content:"a,  b";'
+        "& a > b { top : 0 }}"
+    )
+
+
+def test_a_build_on_top_of_another_has_all_parts(tmp_path):
+    site, store = tmp_path / "_static", tmp_path / "kept"
+    (site / "styles").mkdir(parents=True)
+    (site / "styles" / "bootstrap.css").write_text("a{}")
+    (site / "mystnb.1.css").write_text("b{}")
+    styles.keep(site, store)
+    (site / "styles" / "bootstrap.css").unlink()
+    (site / "mystnb.1.css").rename(site / "mystnb.2.css")
+    styles.keep(site, store)
+    assert (site / "styles" / "bootstrap.css").read_text() == "a{}"
+    assert sorted(f.name for f in store.iterdir()) == [
+        "mystnb.2.css", "styles-bootstrap.css",
+    ]  # fmt: skip
 
 
 def test_style_sheet_draws_every_icon_of_the_admonitions():
@@ -466,12 +494,6 @@ def test_the_game_s_script_is_on_its_page_alone(site):
 def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
     data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
-    page = (
-        '<html lang="en"><head><meta name="viewport" content="x">'
-        '<link rel="stylesheet" href="a.css">'
-        f"{data}<script src='x'></script></head><body>"
-        f"<script>document.write(`<b>`);</script>{data}</body>"
-    )
-    changed = assets.change(page, app=None)
-    assert changed.count(data) == 2
-    assert changed.index(data) < changed.index("</head>")
+    thebe = '<script type="text/x-thebe-config">{}</script>'
+    empty = "<script>\n</script>"
+    assert markup.mended(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"

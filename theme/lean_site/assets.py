@@ -13,10 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
-from sphinx.errors import ThemeError
-
-from theme.lean_site.change import bare, replace
-from theme.lean_site.styles import with_joined_links
+from theme.lean_site import styles
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -69,116 +66,72 @@ NEEDED_FOR = {
     "sphinx-design.min.css": r'class="[^"]*\bsd-',
     "design-tabs.js": r'class="[^"]*\bsd-tab',
 }
-# Inline scripts that set a constant; `site.js` sets those that are needed.
-CONSTANTS = (
-    "let toggleHint",
-    "let toggleOpenOnPrint",
-    "var togglebuttonSelector",
-    "const THEBE_JS_URL",
-    "kernelName =",
-    "DOCUMENTATION_OPTIONS.pagename",
-    "DOCUMENTATION_OPTIONS.search_as_you_type = false",  # so it is when nothing sets it
-)
-DEFER = '    <script defer src="%s"></script>\n'
-# Fetched with the page and run after it (scripts/late.js): what a lab needs holds up
-# neither the first paint nor the page's own controls.
-LATE = '    <link rel="preload" as="script" fetchpriority="low" href="%s" />\n'
 LABS = re.compile(r"labs(-\w+)?\.js$")
-DATA = r'type="application/(?:json"|vnd\.jupyter|ld\+json)'
-SCRIPT = r"[ \t]*<script([^>]*)>(.*?)</script>\n?"
 
 
-def change(text, app, found=None):
-    """Rewrite the page's head, and take the inline scripts out of its body."""
-    head, mark, body = text.partition("</head>")
-    head = _drop_duplicates(head)
-    # Without scripts nothing else sets it, and all colors hang on it.
-    if "data-theme=" not in head.partition("<head>")[0]:
-        head = replace(head, "root", r"<html ", '<html data-theme="light" ')
-    if "<math" in body:
-        head = replace(head, "root", r"<html ", '<html data-faces="maths" ')
-    head = replace(head, "link to a style sheet", r"[ \t]*<link ([^>]*)/?>\n?",
-                   lambda match: _link(match, body))  # fmt: skip
-    head = with_joined_links(head)
-    body = _written_buttons(body, found)
-    scripts = [
-        *_take(re.findall(SCRIPT, head, re.DOTALL), body, "head"),
-        *_take(re.findall(SCRIPT, body, re.DOTALL), body, "body"),
+def bare(script):
+    """Leave out the lines of a script that are comments."""
+    return re.sub(r"^ *//.*\n", "", script, flags=re.MULTILINE)
+
+
+def needed(name, body):
+    """Tell whether a page with this body asks for a file."""
+    return name not in NEVER and (
+        name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
+    )
+
+
+def sheets(links, body, own):
+    """Choose the sheets of a page, those that are joined first and last.
+
+    Args:
+        links: the addresses of all that extensions would load, in their order.
+        body: the HTML of the article.
+        own: gives the address of a file of ours.
+    """
+    some = [
+        link
+        for link in links
+        if not styles.joined_in(_path(link)) and needed(_name(link), body)
     ]
-    head = re.sub(SCRIPT, _keep_data, head, flags=re.DOTALL)
-    body = re.sub(SCRIPT, _keep_data, body, flags=re.DOTALL)
-    head += f"    <script>{THEME_SCRIPT}</script>\n" + "".join(scripts)
-    return head + mark + body
+    return [own("theme.css"), *some, own("book.css")]
+
+
+def _path(address):
+    return address.partition("?")[0].rpartition("_static/")[2]
 
 
 def _name(address):
     return address.partition("?")[0].rpartition("/")[2]
 
 
-def _needed(name, body):
-    return name not in NEVER and (
-        name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
-    )
+def choose(app, pagename, templatename, context, doctree):
+    """Give the template the scripts and sheets that the page needs."""
+    body = context.get("body", "")
+    version = app.config.site_digest[:8]
 
+    def own(name):
+        return f"{context['pathto'](f'_static/{name}', 1)}?v={version}"
 
-def _link(match, body):
-    attributes = match[1]
-    if "preload" in attributes:  # of fonts we drop, of scripts that start at once
-        return ""
-    address = re.search(r'href="([^"]*)"', attributes)
-    if "stylesheet" in attributes and not _needed(_name(address[1]), body):
-        return ""
-    return match[0]
+    def linked(files, tag, attribute):
+        ordered = sorted(files, key=lambda file: file.priority)
+        tags = [context[tag](file) for file in ordered if file.filename]
+        return [re.search(rf'{attribute}="([^"]*)"', text)[1] for text in tags]
 
-
-def _drop_duplicates(head):
-    first, mark, rest = head.partition('<meta name="viewport"')
-    rest = re.sub(r'\s*<meta name="viewport"[^>]*>', "", rest)
-    rest = re.sub(r"\s*<!--.*?-->", "", rest, flags=re.DOTALL)
-    return first + mark + rest
-
-
-def _written_buttons(body, found):
-    # The theme writes its buttons by script. As markup they need no exception from the
-    # policy and cause no shift; without scripts the style sheet hides them. From
-    # pydata-sphinx-theme 0.16 on it writes them as markup itself.
-    return replace(
-        body,
-        "button written by a script",
-        r"<script>\s*document\.write\(`(.*?)`\);\s*</script>",
-        lambda match: match[1],
-        "pydata-sphinx-theme<0.16",
-        found,
-    )
-
-
-def _take(scripts, body, where):
-    for attributes, inline in scripts:
-        address = re.search(r'src="([^"]*)"', attributes)
-        if re.search(DATA, attributes) or "x-thebe-config" in attributes:
-            continue
-        if address and _needed(_name(address[1]), body):
-            yield (LATE if LABS.match(_name(address[1])) else DEFER) % address[1]
-        elif not address and not _known(inline):
-            raise ThemeError(
-                f"The page's {where} holds an inline script that "
-                "theme/lean_site/assets.py does not know, and that the page's "
-                f"policy would block: {inline.strip()[:120]!r}. Move it to a file."
-            )
-
-
-def _known(inline):
-    text = inline.strip()
-    return (
-        not text
-        or text.startswith(CONSTANTS)
-        or "document.documentElement.dataset.mode" in text  # replaced by ours
-        or 'document.querySelector("form.bd-search input")' in text  # in site.js
-    )
-
-
-def _keep_data(match):
-    return match[0] if re.search(DATA, match[1]) else ""
+    scripts = [
+        link
+        for link in linked(context["script_files"], "js_tag", "src")
+        if needed(_name(link), body)
+    ]
+    late = [link for link in scripts if LABS.match(_name(link))]
+    links = linked(context["css_files"], "css_tag", "href")
+    context |= {
+        "first_script": THEME_SCRIPT,
+        "has_maths": "<math" in body,
+        "sheets": sheets(links, body, own),
+        "scripts": [own("site.js"), *(s for s in scripts if s not in late)],
+        "late_scripts": late,
+    }
 
 
 def site_script(config):
@@ -200,15 +153,15 @@ def site_script(config):
     )
 
 
-def _write(app, *_):
-    if app.builder.format == "html":
-        folder = Path(app.outdir) / "_static"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "site.js").write_text(site_script(app.config), encoding="utf-8")
+def write_script(app, error):
+    """Write the script that every page asks for."""
+    if not error and app.builder.format == "html":
+        file = Path(app.outdir) / "_static" / "site.js"
+        file.write_text(site_script(app.config), encoding="utf-8")
 
 
-def _drop_unused(app, error):
-    # Not asked for by any page, and most of what would be uploaded.
+def drop_unused(app, error):
+    """Take away what no page asks for, which is most of what would be uploaded."""
     if not error and app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         shutil.rmtree(folder / "vendor", ignore_errors=True)
@@ -216,11 +169,3 @@ def _drop_unused(app, error):
             # With them the maps from what was packed to its sources.
             if file.name in NEVER or file.suffix == ".map":
                 file.unlink()
-
-
-def setup(app):
-    app.connect("builder-inited", _write)
-    app.connect("build-finished", _write)
-    app.connect("build-finished", _drop_unused)
-    app.add_js_file("site.js", priority=400)
-    app.add_css_file("site.css", priority=860)

@@ -1,28 +1,20 @@
 """The side bar: numbered pages with their number, and the sections that they cover.
 
-Every part but the chapter folds, and the one that the reader is in is open.
+The chapter stands first and open. Every other part folds, and the one that the reader
+is in is open.
 
 The number is the one that its figures and listings have: page 03, Figure 03b. The
 sections are those of the chapter that the page says it covers.
 """
 
-import html
 import posixpath
 import re
+from functools import cache
 
 from docutils import nodes
-from sphinx.transforms import SphinxTransform
+from sphinx import addnodes
 
 COVERS = re.compile(r"covers sections? (3[.\d]*)(?: and (3[.\d]*))?")
-ENTRY = re.compile(
-    r'(<li class="toctree-l1[^"]*"><a class="[^"]*" href="([^"]*)">)([^<]*)(</a>)'
-)
-GROUP = re.compile(
-    r'<p [^>]*class="caption"[^>]*><span class="caption-text">([^<]*)</span></p>\s*'
-    r'(<ul class="(?:current )?nav bd-sidenav">.*?</ul>)',
-    re.DOTALL,
-)
-CHAPTER = "The chapter"  # in _toc.yml
 
 
 def sections(text):
@@ -42,43 +34,38 @@ def number(docname):
     return match[1] if match else ""
 
 
-class Note(SphinxTransform):
-    """Keep what each page says that it covers."""
-
-    default_priority = 412
-
-    def apply(self, **kwargs):
-        for paragraph in self.document.findall(nodes.paragraph):
-            if found := sections(" ".join(paragraph.astext().split())):
-                self.env.metadata[self.env.docname]["covers"] = found
-                return
+def note_sections(page):
+    """Keep what a page says that it covers."""
+    for paragraph in page.document.findall(nodes.paragraph):
+        if found := sections(" ".join(paragraph.astext().split())):
+            page.env.metadata[page.env.docname]["covers"] = found
+            return
 
 
-def change(text, app, context):
-    """Write the numbers into the side bar."""
-    here = context["pagename"]
-
-    def entry(match):
-        head, target, title, tail = match.groups()
-        page = target.partition("#")[0].removesuffix(".html")
-        page = posixpath.normpath(posixpath.join(posixpath.dirname(here), page))
-        page = page if target.partition("#")[0] else here
-        before = f'<span class="toc-number">{n}</span> ' if (n := number(page)) else ""
-        covers = app.env.metadata.get(page, {}).get("covers", "")
-        after = (
-            f' <span class="toc-section">{html.escape(covers)}</span>' if covers else ""
-        )
-        return f"{head}{before}<span>{title}</span>{after}{tail}"
-
-    def group(match):
-        caption, pages = match.groups()
-        if caption == CHAPTER:
-            return match[0]
-        is_open = " open" if 'class="toctree-l1 current' in pages else ""
-        return f"<details{is_open}><summary>{caption}</summary>{pages}</details>"
-
-    return GROUP.sub(group, ENTRY.sub(entry, text))
+def list_pages(app, pagename, templatename, context, doctree):
+    """Give the template the parts of the book with their pages."""
+    parts = []
+    for caption, names in _parts(app.env):
+        pages = [_page(app.env, name, pagename) for name in names]
+        is_open = any(page["here"] for page in pages)
+        parts.append({"caption": caption, "pages": pages, "open": is_open})
+    context["parts"] = parts
 
 
-def setup(app):
-    app.add_transform(Note)
+@cache
+def _parts(env):
+    root = env.get_doctree(env.config.root_doc)
+    return [
+        (tree["caption"], [name for _, name in tree["entries"] if name])
+        for tree in root.findall(addnodes.toctree)
+    ]
+
+
+def _page(env, name, here):
+    return {
+        "name": name,
+        "title": env.titles[name].astext(),
+        "number": number(name),
+        "sections": env.metadata.get(name, {}).get("covers", ""),
+        "here": name == here,
+    }

@@ -91,11 +91,11 @@ def site_map(base, pages):
     )
 
 
-def _missing(app):
+def missing_page(app):
     yield "404", {"title": "Not found", "body": MISSING}, "page.html"
 
 
-def _write(app, error):
+def write(app, error):
     if error or app.builder.format != "html":
         return
     folder, root = Path(app.outdir), f"{app.config.root_doc}.html"
@@ -115,8 +115,3 @@ def _write(app, error):
         files["robots.txt"] = f"User-agent: *\nAllow: /\nSitemap: {base}/sitemap.xml\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def setup(app):
-    app.connect("html-collect-pages", _missing)
-    app.connect("build-finished", _write)

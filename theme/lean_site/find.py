@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from theme.lean_site import sections
-from theme.lean_site.change import SOME, bare, replace
+from theme.lean_site.assets import bare
 
 HERE = Path(__file__).parent / "scripts"
 # What someone is likely to look for first: the chapter, not its exercises.
@@ -85,36 +85,16 @@ def _weight(name, part):
     return WEIGHTS.get(part, 1) - (0.1 if name.endswith("_questions") else 0)
 
 
-def change(text, found=None):
-    """Take the theme's search field out, and let its buttons open ours."""
-    text = replace(
-        text, "search field of the theme",
-        # Up to pydata-sphinx-theme 0.15, and since.
-        r'<div class="search-button__wrapper">.*?</form></div>\s*</div>'
-        r'|<dialog id="pst-search-dialog">.*?</dialog>', "",
-    )  # fmt: skip
-    # Asked for by every page since pydata-sphinx-theme 0.17, and not written.
-    text = replace(
-        text, "index of Sphinx's search",
-        r'<script [^>]*\bsearchindex\.js"[^>]*></script>', "",
-        "pydata-sphinx-theme>=0.17", found,
-    )  # fmt: skip
-    return replace(
-        text, "search button", r"\bsearch-button__button\b", "open-search",
-        SOME, found,
-    )  # fmt: skip
-
-
-def _drop_theirs(app):
+def drop_theirs(app):
     if app.builder.format == "html":
         app.builder.search = False
 
 
-def _page(app):
+def page(app):
     yield "search", {"title": "Search", "body": PAGE}, "page.html"
 
 
-def _write(app, error):
+def write(app, error):
     if error or app.builder.format != "html":
         return
     site = Path(app.outdir)
@@ -133,10 +113,3 @@ def _write(app, error):
     for name, text in files.items():
         (site / "_static" / name).write_text(text, encoding="utf-8")
     (site / "searchindex.js").unlink(missing_ok=True)  # of an earlier build
-
-
-def setup(app):
-    app.connect("builder-inited", _drop_theirs)
-    app.connect("html-collect-pages", _page)
-    app.connect("build-finished", _write)
-    app.add_css_file("search.css", priority=850)

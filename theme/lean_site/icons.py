@@ -14,8 +14,6 @@ import pydata_sphinx_theme
 import sphinx_book_theme
 from sphinx.errors import ThemeError
 
-from theme.lean_site.change import replace
-
 THEMES = [
     Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme",
     Path(sphinx_book_theme.__file__).parent / "theme" / "sphinx_book_theme",
@@ -25,11 +23,6 @@ SCRIPTS = ("static/vendor/fontawesome/*/js/all.min.js", "static/scripts/fontawes
 SHAPE = re.compile(
     r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"([0-9a-f]+)","([^"]+)"\]'
 )
-ELEMENT = (
-    r'<(i|span) class="([^"]*\b(?:fa|fas|fab|fa-solid|fa-brands) [^"]*)"([^>]*)>'
-    r"\s*</\1>"
-)
-SIZES = {"fa-lg", "fa-solid", "fa-brands", "fas", "fab", "fa"}
 CREDIT = "Icons: Font Awesome Free 6, CC BY 4.0, https://fontawesome.com/license/free"
 
 
@@ -66,18 +59,6 @@ def inline(name, classes="", attributes=""):
         f'<svg class="{classes}"{attributes} aria-hidden="true" focusable="false" '
         f'viewBox="0 0 {width} {height}"><path fill="currentColor" d="{path}"/></svg>'
     )
-
-
-def _inline_of(match):
-    names = match[2].split()
-    icon = next(n for n in names if n.startswith("fa-") and n not in SIZES)
-    kept = " ".join(n for n in names if n != icon and n not in SIZES)
-    return inline(icon.removeprefix("fa-"), kept, match[3])
-
-
-def change(text, app):
-    """Put inline SVG in the place of Font Awesome's elements."""
-    return replace(text, "Font Awesome icon", ELEMENT, _inline_of)
 
 
 def _address(code):
@@ -122,15 +103,8 @@ def _masks(rules):
             )
 
 
-def _write(app):
-    if app.builder.format == "html":
-        folder = Path(app.outdir) / "_static"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "icons.css").write_text(style_sheet(), encoding="utf-8")
-
-
-def setup(app):
-    app.connect("builder-inited", _write)
-    app.connect("build-finished", lambda app, error: _write(app))
-    # After the theme's style sheets, so that these rules win.
-    app.add_css_file("icons.css", priority=850)
+def write(app, error):
+    """Write the sheet that draws them, once the theme's own are there."""
+    if not error and app.builder.format == "html":
+        sheet = Path(app.outdir) / "_static" / "icons.css"
+        sheet.write_text(style_sheet(), encoding="utf-8")

@@ -67,7 +67,7 @@ def _pdf(context, name):
     }
 
 
-def _choose(app, pagename, templatename, context, doctree):
+def choose_buttons(app, pagename, templatename, context, doctree):
     source = context.get("page_source_suffix", "")
     header, is_notebook = context.get("header_buttons", []), source == ".ipynb"
     installs = is_notebook and _installs(Path(app.env.doc2path(pagename)))
@@ -89,7 +89,7 @@ def addresses(environment):
     return url, site.rstrip("/")
 
 
-def _set_address(app, config):
+def set_address(app, config):
     options = config.html_theme_options
     if found := addresses(os.environ):
         options["repository_url"], config.html_baseurl = found
@@ -98,7 +98,7 @@ def _set_address(app, config):
         options["launch_buttons"] = {}
 
 
-def _install_in_downloads(app, error):
+def install_in_downloads(app, error):
     # What someone downloads comes from nowhere: it installs what it was built with.
     url = app.config.html_theme_options.get("repository_url")
     if error or app.builder.format != "html":
@@ -109,10 +109,6 @@ def _install_in_downloads(app, error):
         nbformat.write(address.with_cell(notebook, url, ref), path)
 
 
-def setup(app):
+def add_settings(app):
     # The PDF is printed from the finished site, so only who prints it sets this.
     app.add_config_value("site_pdf", os.environ.get("BOOK_PDF", ""), "html")
-    app.connect("config-inited", _set_address, priority=900)
-    # The theme collects its buttons at priorities up to 502.
-    app.connect("html-page-context", _choose, priority=900)
-    app.connect("build-finished", _install_in_downloads)

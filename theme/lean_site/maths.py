@@ -11,7 +11,6 @@ import xml.etree.ElementTree as ET
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.errors import ExtensionError
-from sphinx.transforms.post_transforms import SphinxPostTransform
 
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 # An index of several letters is a word, as in d_{out}, not a product of d, o, u and t.
@@ -87,24 +86,21 @@ def _join_words(math):
             name.attrib.pop("mathvariant", None)  # words are upright by themselves
 
 
-class KeepTogether(SphinxPostTransform):
-    """Let no line begin with the full stop behind a formula, nor end with a bracket."""
+def keep_together(page):
+    """Move the signs beside each formula into its node.
 
-    default_priority = 60
-    formats = ("html",)
-
-    def run(self, **kwargs):
-        """Move the signs beside each formula into its node."""
-        for formula in list(self.document.findall(nodes.math)):
-            place, parent = formula.parent.index(formula), formula.parent
-            before = parent[place - 1] if place else None
-            after = parent[place + 1] if place + 1 < len(parent) else None
-            if isinstance(after, nodes.Text) and (m := CLOSING.match(after)):
-                formula["after"] = m[0]
-                parent[place + 1] = nodes.Text(after[m.end() :])
-            if isinstance(before, nodes.Text) and (m := OPENING.search(before)):
-                formula["before"] = m[0]
-                parent[place - 1] = nodes.Text(before[: m.start()])
+    No line then begins with the full stop behind a formula, nor ends with a bracket.
+    """
+    for formula in list(page.document.findall(nodes.math)):
+        place, parent = formula.parent.index(formula), formula.parent
+        before = parent[place - 1] if place else None
+        after = parent[place + 1] if place + 1 < len(parent) else None
+        if isinstance(after, nodes.Text) and (m := CLOSING.match(after)):
+            formula["after"] = m[0]
+            parent[place + 1] = nodes.Text(after[m.end() :])
+        if isinstance(before, nodes.Text) and (m := OPENING.search(before)):
+            formula["before"] = m[0]
+            parent[place - 1] = nodes.Text(before[: m.start()])
 
 
 def _inline(translator, node):
@@ -126,11 +122,9 @@ def _block(translator, node):
     raise nodes.SkipNode
 
 
-def _use(app, config):
+def use_renderer(app, config):
     config.html_math_renderer = "mathml"
 
 
-def setup(app):
-    app.add_post_transform(KeepTogether)
+def add_renderer(app):
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    app.connect("config-inited", _use)

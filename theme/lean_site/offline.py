@@ -55,16 +55,11 @@ def worker(site):
     return f"const BUILD = {json.dumps(build)};\n{own}"
 
 
-def _page(app):
+def page(app):
     yield "offline", {"title": "Offline", "body": PAGE}, "page.html"
 
 
-def _write(app, error):
+def write(app, error):
     if not error and app.builder.name == "html":
         site = Path(app.outdir)
         (site / "sw.js").write_text(worker(site), encoding="utf-8")
-
-
-def setup(app):
-    app.connect("html-collect-pages", _page)
-    app.connect("build-finished", _write, priority=950)  # after the styles, at 900

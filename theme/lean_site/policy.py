@@ -9,7 +9,6 @@ import base64
 import hashlib
 
 from theme.lean_site.assets import THEME_SCRIPT
-from theme.lean_site.change import replace
 
 
 def source_hash(text):
@@ -33,12 +32,3 @@ def policy(script=THEME_SCRIPT, **more):
         "object-src": "'none'",
     } | more
     return "; ".join(f"{name} {value}" for name, value in rules.items())
-
-
-def change(text):
-    """Put the policy before everything that it governs."""
-    tag = f'<meta http-equiv="Content-Security-Policy" content="{policy()}" />'
-    tag += '\n    <meta name="referrer" content="strict-origin-when-cross-origin" />'
-    return replace(
-        text, "charset", r'<meta charset="utf-8" ?/>', lambda m: f"{m[0]}\n    {tag}"
-    )

@@ -1,0 +1,82 @@
+"""What stands around an article: our own template, and what it shows."""
+
+import hashlib
+import posixpath
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+from theme.lean_site import describe, icons
+from theme.lean_site.policy import policy
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FILES = {".py", ".js", ".css", ".svg", ".png", ".woff2", ".html"}
+# What writes the pages and their sheets.
+MADE_WITH = ("sphinx-book-theme", "pydata-sphinx-theme", "myst-nb", "pygments")
+SOURCES = "book/provenance"
+ABOUT = {
+    "How this book is checked": "how-the-book-is-checked",
+    "Every number": "published-values",
+}
+
+
+def add_settings(app):
+    """Name our settings."""
+    app.add_config_value("site_digest", "", "html")
+    for name in ("site_description", "site_card_alt"):
+        app.add_config_value(name, "", "html")
+
+
+def use_templates(app, config):
+    """Let our frame go before the theme's."""
+    config.templates_path.insert(0, str(HERE / "templates"))
+
+
+def digest(app, config):
+    """Make a change of these files, or another theme, a change of the settings.
+
+    Sphinx writes a page again when the page or the settings changed.
+    """
+    files = sorted(f for f in HERE.parent.rglob("*") if f.suffix in FILES)
+    texts = [f.read_bytes() for f in files]
+    texts += [version(name).encode() for name in MADE_WITH]
+    config.site_digest = hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def edition():
+    """Give the version of the book, as its citation names it."""
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+
+
+def fill(app, pagename, templatename, context, doctree):
+    """Give the template what it shows beside the article."""
+
+    def address(name):
+        folder = posixpath.dirname(pagename)
+        return posixpath.relpath(name, folder or ".")
+
+    url = app.config.html_theme_options.get("repository_url", "")
+    about = {
+        words: address(f"{SOURCES}.html#{part}")
+        for words, part in ABOUT.items()
+        if SOURCES in app.env.found_docs
+    }
+    context |= {
+        "about": about | ({"Report a mistake": f"{url}/issues"} if url else {}),
+        "author": app.config.author,
+        "edition": edition(),
+        "icon": icons.inline,
+        "logo": app.config.html_theme_options["logo"],
+        "page_contents": _page_contents(context),
+        "policy": policy(),
+        "social_tags": describe.tags(app, context),
+        "structured_data": describe.structured(app, context),
+    }
+
+
+def _page_contents(context):
+    # Some pages have none, and the theme then gives nothing or an empty text.
+    make = context.get("generate_toc_html")
+    return str(make() or "") if make and context.get("toc") else ""
