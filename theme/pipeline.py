@@ -6,7 +6,7 @@ they stand here; no step has a priority of its own. Each says which earlier step
 needs, and what holds once it has run. A test reads the list: what is needed must have
 been done before.
 
-A step marked LEAN belongs to `theme.lean_site`, an extension of its own, so that the
+A step marked LEAN belongs to `theme.lean`, an extension of its own, so that the
 measuring can build the book without it.
 """
 
@@ -45,7 +45,7 @@ from theme.lean_site import (
     styles,
 )
 
-LEAN = "theme.lean_site"
+LEAN = "theme.lean"
 # What Sphinx calls, and at which of its own places: behind what others do there. The
 # numbers of trees are those between Sphinx's and MyST-NB's own transforms.
 MOMENTS = {

@@ -128,7 +128,7 @@ def test_a_release_is_published_without_a_password_and_only_if_an_owner_says_so(
 def test_plain_book_drops_only_what_makes_the_site_lean():
     given = (ROOT / "_config.yml").read_text(encoding="utf-8")
     config, bare = yaml.safe_load(given), yaml.safe_load(plain.plain_config(given))
-    assert "theme.lean_site" not in bare["sphinx"]["local_extensions"]
+    assert "theme.lean" not in bare["sphinx"]["local_extensions"]
     assert "theme" in bare["sphinx"]["local_extensions"]
     assert set(config) - set(bare) == {"repository", "launch_buttons"}
     assert bare["sphinx"]["config"].items() <= config["sphinx"]["config"].items()

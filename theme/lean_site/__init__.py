@@ -1,4 +1,4 @@
-"""Sphinx extension: a site that is small, private and readable by everyone.
+"""What makes the site small, private and readable by everyone.
 
 The theme's pages load their icons, mathematics and live-code tools from large scripts
 or from other hosts. Here stands what takes their place: the frame around a page is a
@@ -20,11 +20,3 @@ concern; `theme.pipeline` says when each runs:
     extras    the entry page, the page for wrong addresses, the site map
     find      the search, with its index of sections and cells (`sections` cuts them)
 """
-
-
-def setup(app):
-    """Let the steps of `theme.pipeline` run that make the site lean."""
-    from theme import pipeline
-
-    pipeline.set_up(app, "theme.lean_site")
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,7 +15,7 @@ OURS = ("site_description", "site_card_alt")
 def plain_config(text):
     """Give _config.yml without the hooks that make the site lean."""
     config = yaml.safe_load(text)
-    del config["sphinx"]["local_extensions"]["theme.lean_site"]
+    del config["sphinx"]["local_extensions"]["theme.lean"]
     for name in OURS:
         del config["sphinx"]["config"][name]
     for name in ("repository", "launch_buttons"):
