@@ -12,16 +12,10 @@ from tests.attention.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
 
-OPEN = (
-    "convert",
-    "functional",
-    "installation",
-    "parallel",
-)  # modules whose functions are public
+# Modules whose functions are public. Those of attention.parallel need more processes:
+# tests/attention/test_parallel.py runs parallel_worker.py, which is their example.
+OPEN = ("convert", "functional", "installation")
 METHODS = (attention.KeyValueCache.crop, attention.KeyValueCache.reorder)
-# One process of a group cannot show what several do: tests/attention/test_parallel.py
-# runs tests/attention/parallel_worker.py, which is the example.
-NEEDS_SEVERAL_PROCESSES = "attention.parallel"
 
 
 def public_objects():
@@ -45,8 +39,6 @@ def examples_of(value):
 
 @pytest.mark.parametrize("value", public_objects())
 def test_the_docstring_has_an_example_that_runs(value):
-    if value.__module__ == NEEDS_SEVERAL_PROCESSES:
-        pytest.skip("an example of attention.parallel needs several processes")
     # An empty namespace: what an example needs, it imports.
     (found,) = examples_of(value)
     assert found.examples, f"{value.__name__} has no example"
