@@ -21,13 +21,20 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+
+try:
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+except ImportError as error:
+    raise ImportError(
+        f"attention.parallel needs PyTorch 2.5 or later with torch.distributed, and "
+        f"this is {torch.__version__}. Everything else in attention runs without it."
+    ) from error
 
 from attention import validate
 from attention.fused import FusedMultiHeadAttention

@@ -58,6 +58,11 @@ def _load_figures():
         import coding_attention.figures  # noqa: F401
 
 
+def _count_answers(hand_in):
+    """Take the place of `check_exercise_of` in the process of one notebook."""
+    globals()["check_exercise_of"] = lambda variant: hand_in
+
+
 def _row(submission, course, limits):
     student = submission.student(course)
     row = Row(submission.file, student, submission.variant, submission.cells)
@@ -74,7 +79,12 @@ def _row(submission, course, limits):
     ):
         ended = run(
             lambda network: worker.run(
-                submission, check_exercise_of(whose), limits, network, events.fileno()
+                submission,
+                check_exercise_of(whose),
+                limits,
+                network,
+                events.fileno(),
+                _count_answers,
             ),
             limits,
             Path(folder),

@@ -5,6 +5,7 @@ import importlib
 import inspect
 
 import pytest
+import torch
 
 import attention
 import attncheck
@@ -12,16 +13,10 @@ from tests.attention.public import LAYERS, PUBLIC
 
 pytestmark = pytest.mark.package
 
-OPEN = (
-    "convert",
-    "functional",
-    "installation",
-    "parallel",
-)  # modules whose functions are public
+# Modules whose functions are public. Those of attention.parallel need more processes:
+# tests/attention/test_parallel.py runs parallel_worker.py, which is their example.
+OPEN = ("convert", "functional", "installation")
 METHODS = (attention.KeyValueCache.crop, attention.KeyValueCache.reorder)
-# One process of a group cannot show what several do: tests/attention/test_parallel.py
-# runs tests/attention/parallel_worker.py, which is the example.
-NEEDS_SEVERAL_PROCESSES = "attention.parallel"
 
 
 def public_objects():
@@ -45,8 +40,8 @@ def examples_of(value):
 
 @pytest.mark.parametrize("value", public_objects())
 def test_the_docstring_has_an_example_that_runs(value):
-    if value.__module__ == NEEDS_SEVERAL_PROCESSES:
-        pytest.skip("an example of attention.parallel needs several processes")
+    if value is attncheck.check_padding and torch.__version__ < "2.5":
+        pytest.skip("a query with nothing to see gets nan before PyTorch 2.5")
     # An empty namespace: what an example needs, it imports.
     (found,) = examples_of(value)
     assert found.examples, f"{value.__name__} has no example"
