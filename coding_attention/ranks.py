@@ -14,6 +14,7 @@ rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.set_num_threads(1)
 meet = "file://" + os.environ["MEET"]
 dist.init_process_group("gloo", meet, rank=rank, world_size=ranks)
+dist.barrier()  # nobody leaves before all have connected
 """
 FOOTER = "\ndist.destroy_process_group()\n"
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
