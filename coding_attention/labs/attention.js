@@ -122,7 +122,7 @@ export default {
       pick: (i) => lab.set({ query: i }),
     });
     write(bars.stage.heading, "Weights α");
-    bars.stage.element.append(legend(["query", "query"], ["z", "context z"]));
+    bars.stage.element.append(legend(["query", "query"], ["z", "z"]));
     const full = attention({ inputs: now.inputs, projections: lab.projections() });
     const stages = { keys: lab.stage("Keys k, and q"), values: lab.stage("Values v, and z") };
     spaces.keys = plane({

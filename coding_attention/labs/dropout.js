@@ -121,7 +121,7 @@ export default {
     }
     for (const name of ["mean", "weights"]) lab.aside(cells[name].stage);
     const curves = chart(lab);
-    lab.stage("Each mean as a share of its weight", "drag the line").show(
+    lab.stage("Each mean as a share of its weight").show(
       curves.root, legend(["bar", "the framed weight"], ["token", "all others"]));
     for (const [name, title] of Object.entries(titles)) {
       grids[name] = lab.table(title, name === "dropped" ? "striped: dropped" : "", {
@@ -183,7 +183,6 @@ export default {
       }
       cells.dropped.flagCells("al-out", out);
       grids.dropped.flagCells("al-hidden", out);
-      write(cells.mean.stage.note, `${n} so far`);
       write(lab.summary, verdict(low, high));
       const fair = now.bug === "none" && lab.get("training") && lab.get("p") >= 0.5;
       const solved = fair && low >= 1 - NEAR && high <= 1 + NEAR;

@@ -96,6 +96,7 @@ export default {
       inspect: (i, j) => (j ? lab.inspect("weights")(i, t) : lab.inspect("context")(i, width)),
     });
     bars.table.classList.add("al-named");
+    write(bars.stage.heading, "Outputs");
     // One drawing: a row of bars goes on with the row of squares.
     lab.root.classList.add("al-joined");
     const grids = {};

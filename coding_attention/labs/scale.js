@@ -139,13 +139,14 @@ export default {
     });
     const keys = range(KEYS).map((i) => `key ${i + 1}`);
     const over = saturation(lab);
-    const wide = lab.stage("Saturation over d_k", "drag the line");
+    const wide = lab.stage("Saturation over d_k");
     wide.show(over.root, legend(["bar", "largest weight"], ["second", "slope of softmax (dashed)"]));
     const curves = curveAndHistogram();
     lab.stage("Scores and their softmax").show(curves.root);
     const bars = lab.drawn("bars", "Weights α of the first query", "", {
       corner: "key", rows: keys, columns: ["α"], inspect: (i) => lab.inspect("one")(1, i),
     });
+    write(bars.stage.heading, "Weights α");
     const one = lab.table("One of 16 queries and its 8 keys", "of width d_k", {
       corner: "row", rows: ["scores / divisor", "weights α"], columns: keys, inspect: lab.inspect("one"),
     });

@@ -275,9 +275,11 @@ export class Lab {
     this.tables = make("div", { class: "al-stages" });
     this.extra = make("div", { class: "al-controls" });
     this.tabs = make("div", { class: "al-tabs" });
+    this.kept = {}; // what the address says of folds
     this.more = this.fold("Settings", this.extra);
     this.numbers = this.fold("Numbers", this.tables);
     this.numbers.panel.classList.add("al-numbers");
+    this.kept.numbers = this.numbers;
     this.controls.append(this.tabs);
     // Words are below all that is pressed: however long they are, no control moves. A form
     // of its own keeps the radio buttons of two labs on one page apart.
@@ -352,7 +354,7 @@ export class Lab {
     const panel = make("div", { class: "al-panel", hidden: true }, ...content);
     const open = (on) => {
       // Settings and Share have one place.
-      if (on && fold !== this.numbers) [this.more, this.shared].forEach((one) => one !== fold && one?.open(false));
+      if (on && [this.more, this.shared].includes(fold)) [this.more, this.shared].forEach((one) => one !== fold && one?.open(false));
       panel.hidden = !on;
       tab.setAttribute("aria-expanded", String(on));
       this.remember();
@@ -435,7 +437,7 @@ export class Lab {
       const same = JSON.stringify(value) === JSON.stringify(this.first[trait]);
       if (!same && !found.has(trait)) found.set(trait, text(value));
     }
-    if (!this.numbers.panel.hidden) found.set("numbers", "1");
+    for (const [name, { panel }] of Object.entries(this.kept)) if (!panel.hidden) found.set(name, "1");
     return found.toString();
   }
 
@@ -455,7 +457,7 @@ export class Lab {
       const value = given.has(trait) ? read(given.get(trait)) : undefined;
       if (value !== undefined) changes[trait] = value;
     }
-    this.numbers.open(given.has("numbers"));
+    for (const [name, { open }] of Object.entries(this.kept)) open(given.has(name));
     this.set(changes);
   }
 
