@@ -34,20 +34,21 @@ const strip = (kind, label) => {
   return { element, update };
 };
 
-const step = (number, name, ...content) => make("div", { class: `mc-step mc-${number}` },
-  make("p", {}, make("b", {}, String(number)), " ", ...[name].flat()), ...content);
+const step = (text, ...content) => make("div", { class: "mc-step" }, make("p", {}, text), ...content);
+const line = (...cells) => make("tr", {}, ...cells);
+const cell = (wide, ...content) => make("td", { class: "mc-plain", colspan: wide }, ...content);
 
 // The rows are words; what is computed of each stands in its row, from left to right.
 const machine = (lab) => {
   const element = make("div", { class: "mc-board" });
   let [built, parts] = ["", null];
   const build = (texts, head) => {
-    const line = make("p", { class: "al-line" }, "Point at a number to read how it comes about.");
-    const asks = make("b", {}, "");
+    const told = make("p", { class: "al-line" }, "Point at a number to read how it comes about.");
+    const asks = make("th", { scope: "row" }, "");
     const query = strip("al-query", "query");
     const rows = grid({
       label: "The head's steps, a row for each word", corner: "1 token", rows: texts,
-      columns: ["3 score", "4 mask", "5 weight"], inspect: (i, j) => write(line, parts.spell(i, j)),
+      columns: ["3 score", "4 mask", "5 weight"], inspect: (i, j) => write(told, parts.spell(i, j)),
     });
     const [keys, values] = ["al-k", "al-v"].map((kind) =>
       texts.map((word) => strip(kind, `${kind === "al-k" ? "key" : "value"} of ${word}`)));
@@ -59,17 +60,19 @@ const machine = (lab) => {
       one.append(make("td", {}, values[i].element));
     });
     const mix = strip("al-v", "context z, the mix of all values");
+    // The query stands over the keys that it meets, the mix below the values that it is of.
+    rows.table.tHead.append(line(asks, cell(1, query.element), cell(4, "its query q meets each key")));
+    rows.table.append(make("tfoot", {}, line(make("th", { scope: "row" }, "6 mix"),
+      cell(4, "each value times its weight, added up to the context z"), cell(1, mix.element))));
     const own = Number(head.split(".")[1]);
     const heads = range(HEADS_OF_LAYER).map((h) =>
       make("span", { class: h === own ? "mc-head mc-own" : "mc-head" }, h === own ? mix.element.cloneNode(true) : ""));
     element.replaceChildren(
-      step(2, ["query q of ", asks], query.element),
       rows.element,
-      step(6, "mix: each value times its weight, added up to z", mix.element),
-      step(7, `heads: z beside those of the layer's ${HEADS_OF_LAYER - 1} other heads, each from its own q, k and v`,
+      step(`7 heads: z beside those of the layer's ${HEADS_OF_LAYER - 1} other heads, each from its own q, k and v`,
         make("div", { class: "mc-heads" }, ...heads)),
-      step(8, `output: one matrix mixes all ${HEADS_OF_LAYER * WIDTH} numbers into the word's next vector`),
-      line
+      step(`8 output: one matrix mixes all ${HEADS_OF_LAYER * WIDTH} numbers into the word's next vector`),
+      told
     );
     return { asks, query, rows, keys, values, mix, heads, own };
   };
@@ -79,7 +82,7 @@ const machine = (lab) => {
     built = key;
     const [q, k, v] = [inner.q, inner.k, inner.v].map(unpack);
     const scores = inner.scores[asked].map((x) => x / 100);
-    write(parts.asks, texts[asked]);
+    write(parts.asks, `2 ${texts[asked]}`);
     parts.query.update(q[asked]);
     k.forEach((row, i) => parts.keys[i].update(row));
     v.forEach((row, i) => parts.values[i].update(row));
@@ -230,8 +233,8 @@ export default {
         : `${texts[asked]} looks at ${texts[most]} (${weights[most].toFixed(2)}).`);
       const inner = scene().inner?.[which()];
       opened.tab.disabled = !inner;
-      if (inner) inside.update(texts, scene().head, inner, asked, weights);
-      else opened.open(false);
+      if (inner && !opened.panel.hidden) inside.update(texts, scene().head, inner, asked, weights);
+      if (!inner && !opened.panel.hidden) opened.open(false);
       flipped ||= lab.get("exchanged") && !mean && asked === differs;
       lab.ask("Try it: make it look somewhere else by exchanging one word.", flipped,
         "Done: one word exchanged, and the same head looks somewhere else.");

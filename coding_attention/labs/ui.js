@@ -357,7 +357,7 @@ export class Lab {
       if (on && [this.more, this.shared].includes(fold)) [this.more, this.shared].forEach((one) => one !== fold && one?.open(false));
       panel.hidden = !on;
       tab.setAttribute("aria-expanded", String(on));
-      this.remember();
+      this.redraw?.(); // what is not open is not drawn
     };
     const tab = make("button", {
       type: "button", class: "al-tab", hidden: true, "aria-expanded": "false",
@@ -680,6 +680,7 @@ export class Lab {
     }
     redraw();
     this.started = true;
+    this.redraw = changed;
     return () => {
       open = false;
       window.removeEventListener("hashchange", arrive);
