@@ -125,7 +125,7 @@ def test_arrow_keys_move_and_enter_picks(lab_on_page):
                        (3, 1), (4, 1)]  # fmt: skip
     assert table.locator('[tabindex="0"]').count() == 1
     keys.press("Enter")
-    query = root.get_by_label("Query")
+    query = root.get_by_role("combobox", name="Query")
     assert query.input_value() == "with"
     assert "with attends most to" in root.locator(".al-summary").text_content()
     table.locator("tbody th").nth(4).click()
@@ -311,6 +311,7 @@ def test_entries_move_and_keep_their_color(lab_on_page, still):
     root, lab, one = lab_on_page("HeadSplitLab", reduced_motion=motion)
     root.locator(".hs-block td").nth(3).hover()  # [0, 0, 1, 1] is entry 5
     assert "entry 5 is feature 1" in root.locator(".al-readout").text_content()
+    one.page.mouse.move(0, 0)
     colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
       [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
     before = root.evaluate(colors)

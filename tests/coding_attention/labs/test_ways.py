@@ -9,7 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.coding_attention.labs.harness import PHONE, check, drag, drawn, press, settings
+from tests.coding_attention.labs.harness import (
+    PHONE,
+    check,
+    drag,
+    drawn,
+    press,
+    settings,
+)
 from tests.coding_attention.labs.table import IN_GRIDS, ROWS, class_of
 from tools.measure.visit import visiting
 
