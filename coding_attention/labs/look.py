@@ -61,7 +61,7 @@ def _scene(head, asks, *sentences):
 
 @torch.no_grad()
 def _inner(head, sentence):
-    # What the head computes on the way to its weights: 8 bits a number, scores in 100ths.
+    # What the head computes before its weights: 8 bits a number, scores in 100ths.
     with torch.random.fork_rng(devices=[]):
         layer = SelfAttention_v2(real.WIDTH, real.HEAD_WIDTH, qkv_bias=True)
     layer = real.load_head(layer, head)
