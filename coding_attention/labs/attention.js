@@ -70,12 +70,12 @@ export default {
   render({ model, el, place }) {
     const lab = new Lab({ model, el, place }, "Attention lab", TRAITS);
     const tokens = lab.get("tokens");
-    lab.radios("query", "Query", tokens.map((token, i) => [i, token]));
+    lab.choice("query", "Query", tokens.map((token, i) => [i, token]));
+    lab.resetButton();
     lab.toggle("averaged", "Plain mean");
     lab.toggle("trainable", "Trainable projections");
     lab.toggle("scaled", "Divide scores by √d_k");
     lab.toggle("causal", "Causal mask");
-    lab.resetButton();
     lab.param(
       "inputs",
       (text) => {
@@ -99,10 +99,11 @@ export default {
         inputs: map(lab.get("inputs"), (x, a, b) =>
           a === i && shown.includes(b) ? point[shown.indexOf(b)] : x),
       });
+    lab.root.classList.add("al-attention");
     const space = lab.stage("Tokens x", "drag them");
     const spaces = {
       inputs: plane({
-        label: "Tokens x", names: tokens, kind: "token", reach: reachOf(now.inputs),
+        label: "Tokens x", names: tokens, kind: "token", side: 190, reach: reachOf(now.inputs),
         move: setPoint, seen: (i) => lab.inspect("weights")(lab.get("query"), i),
       }),
     };
@@ -113,26 +114,27 @@ export default {
         draw();
       },
     }, ...axesOf.map(([a, b]) => make("option", {}, `features ${a + 1} and ${b + 1}`)));
-    space.show(spaces.inputs.element, axesOf.length > 1 ? axis : "");
+    space.show(spaces.inputs.element);
+    if (axesOf.length > 1) lab.settings(() => lab.add(axis));
     const bars = lab.drawn("bars", "Weights α of the query", "", {
       corner: "token", rows: tokens, columns: ["α"],
       inspect: (i) => lab.inspect("weights")(lab.get("query"), i),
       pick: (i) => lab.set({ query: i }),
     });
-    bars.stage.element.append(legend(["query", "the query"], ["z", "z, its context"]));
+    write(bars.stage.heading, "Weights α");
+    bars.stage.element.append(legend(["query", "query"], ["z", "z"]));
     const full = attention({ inputs: now.inputs, projections: lab.projections() });
-    const stages = { keys: lab.stage("q of the query, and all keys k") };
-    stages.values = lab.stage("Values v and their mean z");
+    const stages = { keys: lab.stage("Keys k, and q"), values: lab.stage("Values v, and z") };
     spaces.keys = plane({
-      label: "Keys k", names: tokens, kind: "k", side: 210,
+      label: "Keys k", names: tokens, kind: "k", side: 150,
       reach: reachOf(full.keys, full.queries), seen: (i) => lab.inspect("scores")(lab.get("query"), i),
     });
     spaces.values = plane({
-      label: "Values v", names: tokens, kind: "v", side: 210,
+      label: "Values v", names: tokens, kind: "v", side: 150,
       reach: reachOf(full.values), seen: (i) => lab.inspect("weights")(lab.get("query"), i),
     });
     for (const name of ["keys", "values"]) stages[name].show(spaces[name].element);
-    const heat = lab.drawn("heat", "Weights α of all queries", "rows: queries", {
+    const heat = lab.drawn("heat", "Weights α of all queries", "", {
       ...square(tokens), inspect: lab.inspect("weights"), pick: (i) => lab.set({ query: i }),
     });
 
@@ -187,7 +189,10 @@ export default {
         at: along(now.inputs, shown), axisNames: names, chosen: query, weights: row,
         z: trainable ? null : along([now.context[query]], shown)[0],
       });
+      // Keys and values, or the weights of all queries: one room for both.
       for (const stage of Object.values(stages)) stage.element.hidden = !trainable;
+      if (trainable) lab.tables.prepend(heat.stage.element);
+      else lab.stages.append(heat.stage.element);
       for (const name of ["queries", "keys", "values"]) {
         grids[name].stage.element.hidden = !trainable;
       }

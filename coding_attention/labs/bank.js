@@ -8,7 +8,7 @@ const [WIDTH, HEIGHT, LEFT, BOTTOM, UNIT_X, UNIT_Y] = [340, 250, 26, 222, 106, 7
 const HINT =
   "Drag a word, or push it with the arrow keys. Point at a bar to read its sum.";
 
-const place = ([x, y]) => [LEFT + UNIT_X * x, BOTTOM - UNIT_Y * y];
+const point = ([x, y]) => [LEFT + UNIT_X * x, BOTTOM - UNIT_Y * y];
 const two = (vector) => `(${vector.map((x) => x.toFixed(2)).join(", ")})`;
 
 // Scores, weights and context vector of one word of a sentence.
@@ -20,13 +20,22 @@ const look = (vectors, words, word) => {
 };
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "One word, two meanings", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "One word, two meanings", TRAITS);
     lab.root.classList.add("al-bank");
     const word = lab.get("word");
     const axes = lab.get("axes");
     const sentences = lab.get("sentences").map((text) => text.split(" "));
-    const names = Object.keys(lab.get("vectors")).sort();
+    // As they are read: of two words in one place, the later one is on top.
+    const names = [...new Set([...sentences.flat(), ...Object.keys(lab.get("vectors"))])];
+    lab.param("vectors", (text) => {
+      const given = text.split(";").map((part) => part.split(":"));
+      const found = Object.fromEntries(given.map(([name, at = ""]) => [name, at.split(",").map(Number)]));
+      const good = Object.entries(found).every(([name, at]) =>
+        names.includes(name) && at.length === 2 && at.every((x) => x >= 0 && x <= MOST));
+      return good ? { ...lab.first.vectors, ...found } : undefined;
+    }, (vectors) => names.filter((name) => String(vectors[name]) !== String(lab.first.vectors[name]))
+      .map((name) => `${name}:${vectors[name].join()}`).join(";"));
     let now = [];
 
     // Of a word j in sentence i, or of the sum where j is -1.
@@ -98,8 +107,8 @@ export default {
       vectors: { ...lab.get("vectors"), [name]: vector.map((x) => clamp(x, 0, MOST)) },
     });
     const follow = (event, name) => {
-      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(plane.getScreenCTM().inverse());
-      const steps = [(point.x - LEFT) / UNIT_X, (BOTTOM - point.y) / UNIT_Y];
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(plane.getScreenCTM().inverse());
+      const steps = [(at.x - LEFT) / UNIT_X, (BOTTOM - at.y) / UNIT_Y];
       move(name, steps.map((x) => Math.round(20 * x) / 20));
     };
     const push = (event, name) => {
@@ -140,7 +149,7 @@ export default {
     const placeWords = (vectors) => {
       const taken = [];
       for (const { name, element, label, ground } of handles) {
-        const [x, y] = place(vectors[name]);
+        const [x, y] = point(vectors[name]);
         const above = taken.filter(([a, b]) => Math.abs(a - x) < 60 && Math.abs(b - y) < 16).length;
         taken.push([x, y]);
         put(element, { transform: `translate(${x} ${y})` });
@@ -161,9 +170,9 @@ export default {
       const vectors = lab.get("vectors");
       now = sentences.map((words) => look(vectors, words, word));
       placeWords(vectors);
-      const start = place(vectors[word]);
+      const start = point(vectors[word]);
       now.forEach(({ weights, z }, i) => {
-        const end = place(z);
+        const end = point(z);
         ways[i].setAttribute("d", `M${start.join(" ")}L${end.join(" ")}`);
         ends[i].setAttribute("transform", `translate(${end.join(" ")})`);
         weights.forEach((w, j) => {
@@ -174,6 +183,9 @@ export default {
       });
       const turned = now.map(({ z }, i) => `In sentence ${i + 1}, ${word} turns ${meaning(z)}`);
       const same = meaning(now[0].z) === meaning(now[1].z);
+      const whose = meaning(now[0].z);
+      lab.ask(`Move one word, and let ${word} turn the same way in both sentences.`, same && whose !== "neither way",
+        `Done: both sentences now turn ${word} ${whose}. One cue that changes sides is enough.`);
       write(lab.summary, `${turned[0]}; ${turned[1][0].toLowerCase()}${turned[1].slice(1)}.${same ? " One meaning is left." : ""}`);
     });
   },

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SHARED = ("core.js", "ui.js")
+SHARED = ("core.js", "share.js", "ui.js")
 DRAWING = ("d3.js", "draw.js")  # for the labs that draw, behind what all share
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";\n', re.MULTILINE)

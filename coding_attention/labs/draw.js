@@ -218,6 +218,7 @@ export const playButton = (lab, text, next, wait) => {
     }, wait);
     return next(true);
   });
+  button.classList.add("al-play");
   return button;
 };
 

@@ -9,25 +9,24 @@ import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 const TRAITS = ["weights", "tokens", "p", "seed", "draws", "training", "bug", "query", "key"];
 const MOST = 1000;
 const NEAR = 0.1;
-const HINT =
-  "Drag the line over the draws. Point at a cell to read its number; click one, and its mean is the thick line.";
+const HINT = "Drag the line, or click a cell to follow its mean.";
 const percent = (x) => `${Math.round(100 * x)} %`;
 
 // The mean of each weight over 1, 2, 3 … draws, as a share of the weight.
 const chart = (lab) => {
-  const root = canvas(320, 240, "Mean of each weight over the draws, as a share of the weight");
+  const root = canvas(320, 150, "Mean of each weight over the draws, as a share of the weight");
   const x = scaleLog([1, MOST], [34, 306]);
-  const y = scaleLinear([0, 2], [200, 22]).clamp(true);
+  const y = scaleLinear([0, 2], [116, 18]).clamp(true);
   axes(root)({
     x, y, xLabel: "draws", yLabel: "mean / weight", xTicks: [1, 10, 100, MOST],
-    yTicks: [0, 0.5, 1, 1.5, 2],
+    yTicks: [0, 1, 2],
   });
   const rule = svg("path", { class: "al-rule" });
   const others = svg("path", { class: "al-curve al-faint" });
   const picked = svg("path", { class: "al-curve" });
   root.append(others, rule, picked);
   const within = (n) => clamp(Math.round(n), 1, MOST);
-  const mark = cursor(root, "Draws in the mean", [[22, 200]], {
+  const mark = cursor(root, "Draws in the mean", [[18, 116]], {
     to: (px) => lab.set({ draws: within(x.invert(px)) }),
     by: (steps) => {
       const n = lab.get("draws");
@@ -62,8 +61,6 @@ export default {
       ["Left on in eval()", { bug: "left on", training: false }],
     ], {});
     lab.among("bug", ["none", "undivided", "left on"].map((name) => [name, name]));
-    lab.toggle("training", "train(), not eval()");
-    lab.slider("p", "p", { min: 0, max: 0.9, step: 0.05, show: (p) => p.toFixed(2) });
     lab.between("draws", 1, MOST, true);
     const more = (count) => {
       const n = lab.get("draws");
@@ -76,8 +73,13 @@ export default {
       if (n === MOST && !first) return false;
       return lab.set({ draws: n === MOST ? 1 : Math.min(n + Math.ceil(n / 12), MOST) });
     }, 120);
-    lab.newDraws();
     lab.resetButton();
+    lab.settings(() => {
+      lab.toggle("training", "train(), not eval()");
+      lab.slider("p", "p", { min: 0, max: 0.9, step: 0.05, show: (p) => p.toFixed(2) });
+      lab.newDraws();
+    });
+    lab.root.classList.add("al-joined");
     for (const trait of ["query", "key"]) lab.among(trait, tokens.map((name, i) => [i, name]));
 
     // Whether anything is dropped, and by what share the kept weights are divided.
@@ -112,15 +114,15 @@ export default {
     const pick = (i, j) => lab.get("weights")[i][j] > 0 && lab.set({ query: i, key: j });
     const cell = { ...square(tokens), pick };
     const titles = { weights: "Weights α", dropped: "The last draw", mean: "Mean over the draws" };
-    const notes = { weights: "without dropout", dropped: "× dropped", mean: "" };
+    const notes = { weights: "as they were", dropped: "× dropped", mean: "" };
     const [cells, grids] = [{}, {}];
-    for (const name of ["weights", "dropped"]) {
+    for (const name of ["dropped", "mean", "weights"]) {
       cells[name] = lab.drawn("heat", titles[name], notes[name], { ...cell, inspect: lab.inspect(name) });
     }
+    for (const name of ["mean", "weights"]) lab.aside(cells[name].stage);
     const curves = chart(lab);
-    lab.stage("Each mean as a share of its weight", "drag the line").show(
+    lab.stage("Each mean as a share of its weight").show(
       curves.root, legend(["bar", "the framed weight"], ["token", "all others"]));
-    cells.mean = lab.drawn("heat", titles.mean, "", { ...cell, inspect: lab.inspect("mean") });
     for (const [name, title] of Object.entries(titles)) {
       grids[name] = lab.table(title, name === "dropped" ? "striped: dropped" : "", {
         ...cell, columns: [...tokens, "sum"], inspect: lab.inspect(name),
@@ -152,7 +154,7 @@ export default {
     };
     const verdict = (low, high) => {
       const [p, n] = [lab.get("p"), lab.get("draws")];
-      const off = `After ${n} draws, the means lie between ${percent(low)} and ${percent(high)} of their weights`;
+      const off = `After ${n} draws, they are between ${percent(low)} and ${percent(high)}`;
       if (now.bug === "left on" && !lab.get("training")) {
         return "Dropout is left on in eval(): the same sentence gives other weights in each pass. " +
           `This one and the one before differ by up to ${format(largestDifference(now.dropped, now.before))}.`;
@@ -181,7 +183,6 @@ export default {
       }
       cells.dropped.flagCells("al-out", out);
       grids.dropped.flagCells("al-hidden", out);
-      write(cells.mean.stage.note, `${n} so far`);
       write(lab.summary, verdict(low, high));
       const fair = now.bug === "none" && lab.get("training") && lab.get("p") >= 0.5;
       const solved = fair && low >= 1 - NEAR && high <= 1 + NEAR;

@@ -62,30 +62,30 @@ export default {
       ["view, then transpose", { straight: false }],
       ["Bug: one straight view", { straight: true }],
     ], {});
-    lab.among("straight", [[true, "1"], [false, "0"]]);
-    lab.choice("batch", "b", [[1, "1"], [2, "2"]]);
-    lab.slider("num_tokens", "t", { min: 1, max: 6 });
-    lab.choice("d_out", "d_out", WIDTHS.map((d) => [d, String(d)]), (d) =>
-      // One head always fits.
-      d % lab.get("num_heads") ? { num_heads: 1, d_out: d } : { d_out: d }
-    );
-    const divisors = () =>
-      range(lab.get("d_out")).map((i) => i + 1)
-        .filter((h) => lab.get("d_out") % h === 0)
-        .map((h) => [h, String(h)]);
-    lab.choice("num_heads", "h", divisors);
-    lab.between("num_heads", 1, 12, true); // the address may give both at once
-    lab.resetButton();
-    const stage = lab.stage("");
-    stage.element.classList.add("al-wide");
-    const steps = lab.radios("step", "Step", STEPS.map(([, name], i) => [i, name]));
-    const play = playButton(lab, "Play", (first) => {
+    lab.choice("step", "Step", STEPS.map(([, name], i) => [i, name]));
+    playButton(lab, "Play", (first) => {
       const next = lab.get("step") + 1;
       lab.set({ step: next < STEPS.length ? next : first ? 0 : STEPS.length - 1 });
       return next < STEPS.length - 1 || Boolean(first && next >= STEPS.length);
     }, 1400);
-    steps.append(play);
-    lab.stages.before(steps);
+    lab.resetButton();
+    lab.among("straight", [[true, "1"], [false, "0"]]);
+    const divisors = () =>
+      range(lab.get("d_out")).map((i) => i + 1)
+        .filter((h) => lab.get("d_out") % h === 0)
+        .map((h) => [h, String(h)]);
+    lab.settings(() => {
+      lab.choice("batch", "b", [[1, "1"], [2, "2"]]);
+      lab.slider("num_tokens", "t", { min: 1, max: 6 });
+      lab.choice("d_out", "d_out", WIDTHS.map((d) => [d, String(d)]), (d) =>
+        // One head always fits.
+        d % lab.get("num_heads") ? { num_heads: 1, d_out: d } : { d_out: d }
+      );
+      lab.choice("num_heads", "h", divisors);
+    });
+    lab.between("num_heads", 1, 12, true); // the address may give both at once
+    const stage = lab.stage("");
+    stage.element.classList.add("al-wide");
 
     let all = null;
     let cells = new Map();

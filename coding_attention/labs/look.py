@@ -1,10 +1,12 @@
 """The look lab: what a head of a trained model looks at, word by word."""
 
+import base64
 from html import escape
 
 import torch
 import traitlets
 
+from attention.trainable import SelfAttention_v2
 from coding_attention.labs import base
 from coding_attention.models import real
 
@@ -48,10 +50,34 @@ def _scene(head, asks, *sentences):
     looks = [real.looks(sentence, head) for sentence in sentences]
     weights = [(255 * given).round().int().tolist() for _, given in looks]
     words = [words for words, _ in looks]
-    return {
+    scene = {
         "head": head, "ask": real.find(words[0], asks),
         "words": words, "weights": weights,
     }  # fmt: skip
+    if head in real.facts()["states"] and set(sentences) <= set(real.sentences(head)):
+        scene["inner"] = [_inner(head, sentence) for sentence in sentences]
+    return scene
+
+
+@torch.no_grad()
+def _inner(head, sentence):
+    # What the head computes before its weights: 8 bits a number, scores in 100ths.
+    with torch.random.fork_rng(devices=[]):
+        layer = SelfAttention_v2(real.WIDTH, real.HEAD_WIDTH, qkv_bias=True)
+    layer = real.load_head(layer, head)
+    _, x = real.states(head, sentence)
+    queries, keys, values = layer.W_query(x), layer.W_key(x), layer.W_value(x)
+    scores = queries @ keys.T / real.HEAD_WIDTH**0.5  # (t, t)
+    return {
+        "q": _packed(queries), "k": _packed(keys), "v": _packed(values),
+        "scores": (100 * scores).round().int().tolist(),
+    }  # fmt: skip
+
+
+def _packed(rows):
+    scale = rows.abs().max().item() / 127
+    steps = (rows / scale).round().to(torch.int8).numpy().tobytes()
+    return {"scale": float(f"{scale:.6g}"), "steps": base64.b64encode(steps).decode()}
 
 
 def _scenes(lab, name, value):
@@ -83,7 +109,8 @@ class LookLab(base.Lab):
     Traits:
         scenes: list of dicts: ``head``, its name; ``words``, one or two lists, which
             differ in one word; ``weights`` (t, t) for each; ``ask``, the word that
-            asks at first.
+            asks at first; where they are stored, ``inner``: queries, keys, values and
+            scores of each.
         scene: which one is shown.
         exchanged: whether its second sentence is shown.
         asked: index of the word that asks.

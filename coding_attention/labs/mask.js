@@ -2,7 +2,7 @@
 import {
   attention, format, largestDifference, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
 } from "./core.js";
-import { Lab, byWeight, features, make, square, write } from "./ui.js";
+import { Lab, byWeight, features, square, write } from "./ui.js";
 
 const TRAITS = [
   "inputs", "tokens", "part", "diagonal", "fill", "place", "renormalized", "hidden_row",
@@ -54,18 +54,16 @@ export default {
       ["Hide all of a row", { ...right, hidden_row: Math.floor(t / 2) }],
     ]);
     lab.choice("nudged", "Change token", orNone);
-    lab.slider("nudge", "by", { min: -2, max: 2, step: 0.1, show: (x) => x.toFixed(1) });
-    lab.choices = make("div", { class: "al-controls" });
-    const first = lab.controls;
-    lab.controls = lab.choices;
-    lab.choice("part", "Hide", [["triu", "triu: from the diagonal up"], ["tril", "tril: from the diagonal down"]]);
-    lab.slider("diagonal", "Diagonal", { min: -t, max: t });
-    lab.choice("fill", "Fill with", ["-inf", "0", "-1e9"].map((name) => [name, name]));
-    lab.choice("place", "When", [["before", "before softmax"], ["after", "after softmax"]]);
     lab.toggle("renormalized", "Divide rows by their sum");
-    lab.choice("hidden_row", "Hide all of row", orNone);
-    lab.controls = first;
     lab.resetButton();
+    lab.settings(() => {
+      lab.slider("nudge", "by", { min: -2, max: 2, step: 0.1, show: (x) => x.toFixed(1) });
+      lab.choice("part", "Hide", [["triu", "triu: from the diagonal up"], ["tril", "tril: from the diagonal down"]]);
+      lab.slider("diagonal", "Diagonal", { min: -t, max: t });
+      lab.choice("fill", "Fill with", ["-inf", "0", "-1e9"].map((name) => [name, name]));
+      lab.choice("place", "When", [["before", "before softmax"], ["after", "after softmax"]]);
+      lab.choice("hidden_row", "Hide all of row", orNone);
+    });
 
     let now = compute(lab);
     const wanted = now.weights;
@@ -93,14 +91,14 @@ export default {
     spell.seen = spell.hide;
     lab.tells(HINT, (name, i, j) => spell[name](i, j));
     const heat = lab.drawn("heat", "Weights α", "striped: hidden", { ...square(tokens), inspect: lab.inspect("weights") });
-    const bars = lab.drawn("bars", "Outputs that move", "and sums of rows", {
+    const bars = lab.drawn("bars", "Outputs that move", "", {
       corner: "token", rows: tokens, columns: ["moves", "sum"],
       inspect: (i, j) => (j ? lab.inspect("weights")(i, t) : lab.inspect("context")(i, width)),
     });
     bars.table.classList.add("al-named");
-    // Above the drawing what is pressed first, below it every single choice: on a phone, too,
-    // each is close to what it moves.
-    lab.stages.after(lab.choices);
+    write(bars.stage.heading, "Outputs");
+    // One drawing: a row of bars goes on with the row of squares.
+    lab.root.classList.add("al-joined");
     const grids = {};
     const add = (name, title, note, columns, corner = "q \\ k") => {
       grids[name] = lab.table(title, note, { corner, rows: tokens, columns, inspect: lab.inspect(name) });

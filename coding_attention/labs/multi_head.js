@@ -71,12 +71,16 @@ export default {
       const good = off.every((head) => Number.isInteger(head) && head >= 0 && head < MOST);
       return good ? [...new Set(off)].sort() : undefined;
     }, (off) => off.join());
+    lab.add(make("div", { class: "al-presets", role: "group", "aria-label": "Heads that are on" },
+      make("span", {}, "On:"), ...switches));
     lab.choice("token", "Token", tokens.map((token, i) => [i, token]));
-    if (Object.keys(lab.get("heads")).length > 1) { // not the heads of one layer that was given
-      lab.slider("num_heads", "num_heads", { min: 1, max: MOST });
-      lab.slider("d_head", "d_out of one head", { min: 1, max: 4 });
-    }
     lab.resetButton();
+    if (Object.keys(lab.get("heads")).length > 1) { // not the heads of one layer that was given
+      lab.settings(() => {
+        lab.slider("num_heads", "num_heads", { min: 1, max: MOST });
+        lab.slider("d_head", "d_out of one head", { min: 1, max: 4 });
+      });
+    }
 
     let now = null;
     let shape = "";
@@ -106,9 +110,7 @@ export default {
     lab.tells(HINT, (how, i, j) => how(i, j));
     const heats = lab.stage("1. Weights α of each head");
     heats.element.classList.add("al-wide");
-    // Where each is switched, what it adds is close by.
-    lab.summary.before(heats.element, make("div", { class: "al-presets", role: "group", "aria-label": "Heads that are on" },
-      make("span", {}, "On:"), ...switches));
+    lab.aside(heats);
     const stages = {
       bars: lab.stage(""),
       context: lab.stage("3. Contexts z"),
@@ -118,6 +120,7 @@ export default {
     const build = (h, d) => {
       lab.seen = null;
       lab.tables.replaceChildren();
+      lab.aside(heats);
       const used = names.slice(0, h);
       const joined = range(h * d).map((j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
       const drawn = (label, shape, options, colors) => {

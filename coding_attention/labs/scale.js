@@ -30,7 +30,7 @@ const verdict = (largest, entropy) => {
 
 // The curve that softmax lays through the scores of one query, above the histogram of all.
 const curveAndHistogram = () => {
-  const root = canvas(320, 300, "Softmax of one query, above a histogram of all scores");
+  const root = canvas(210, 210, "Softmax of one query, above a histogram of all scores");
   const [above, below] = [axes(root), axes(root)];
   const curve = svg("path", { class: "al-curve" });
   const points = range(KEYS).map(() => svg("circle", { class: "al-point", r: 5 }));
@@ -41,9 +41,9 @@ const curveAndHistogram = () => {
     update(now, all) {
       const most = Math.max(...all.map(Math.abs));
       const edge = [1, 3, 10, 30, 100, 300].find((x) => x >= most) || 10 ** Math.ceil(Math.log10(most));
-      const x = scaleLinear([-edge, edge], [34, 312]);
-      const y = scaleLinear([0, 1], [130, 22]);
-      above({ x, y, yLabel: "α of the first query", xTicks: 5, yTicks: [0, 0.5, 1] });
+      const x = scaleLinear([-edge, edge], [30, 202]);
+      const y = scaleLinear([0, 1], [88, 18]);
+      above({ x, y, yLabel: "α of the first query", xTicks: 3, yTicks: [0, 0.5, 1] });
       const top = Math.max(...now.scores);
       const weight = now.weights[now.scores.indexOf(top)];
       const through = (score) => weight * Math.exp(score - top);
@@ -53,11 +53,11 @@ const curveAndHistogram = () => {
       points.forEach((point, i) => put(point, { cx: x(now.scores[i]), cy: y(now.weights[i]) }));
       const counts = bins.map(() => 0);
       for (const s of all) counts[Math.min(23, Math.floor(((s + edge) / (2 * edge)) * 24))] += 1;
-      const high = scaleLinear([0, Math.max(...counts)], [264, 176]);
-      below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores", xTicks: 5, yTicks: 2 });
+      const high = scaleLinear([0, Math.max(...counts)], [178, 122]);
+      below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores", xTicks: 3, yTicks: 2 });
       bins.forEach((bin, k) => put(bin, {
-        x: x(-edge + (k * edge) / 12) + 0.5, width: 278 / 24 - 1,
-        y: high(counts[k]), height: 264 - high(counts[k]),
+        x: x(-edge + (k * edge) / 12) + 0.5, width: 172 / 24 - 1,
+        y: high(counts[k]), height: 178 - high(counts[k]),
       }));
     },
   };
@@ -65,9 +65,9 @@ const curveAndHistogram = () => {
 
 // The largest weight and the slope of softmax over the width of a key.
 const saturation = (lab) => {
-  const root = canvas(320, 240, "Largest weight and slope of softmax by d_k");
-  const x = scaleLog([1, WIDEST], [34, 306]);
-  const y = scaleLinear([0, 1], [200, 22]);
+  const root = canvas(210, 150, "Largest weight and slope of softmax by d_k");
+  const x = scaleLog([1, WIDEST], [30, 196]);
+  const y = scaleLinear([0, 1], [116, 18]);
   axes(root)({ x, y, xLabel: "d_k", xTicks: WIDTHS, yTicks: [0, 0.5, 1] });
   const [largest, slope] = ["al-curve", "al-curve al-second"].map((kind) => svg("path", { class: kind }));
   root.append(largest, slope);
@@ -76,7 +76,7 @@ const saturation = (lab) => {
     return STOPS.reduce((a, b) => (Math.abs(Math.log(b / width)) < Math.abs(Math.log(a / width)) ? b : a));
   };
   const place = () => STOPS.findIndex((stop) => stop >= lab.get("d_k"));
-  const mark = cursor(root, "d_k, the width of a key", [[22, 200]], {
+  const mark = cursor(root, "d_k, the width of a key", [[18, 116]], {
     to: (px) => lab.set({ d_k: nearest(px) }),
     by: (steps) => lab.set({ d_k: STOPS[clamp(place() + steps, 0, STOPS.length - 1)] }),
   });
@@ -100,13 +100,16 @@ export default {
       read: (width) => STOPS.findIndex((stop) => stop >= width),
       change: (at) => ({ d_k: STOPS[at] }),
     });
-    lab.number("d_k", "exactly", { min: 1, max: WIDEST });
     lab.choice("divisor", "Divide by", [
       ["none", "nothing"], ["root", "√d_k"], ["full", "d_k"], ["other", "√ of another d"],
     ]);
-    lab.number("other", "another d", { min: 1, max: WIDEST });
-    lab.newDraws();
     lab.resetButton();
+    lab.settings(() => {
+      lab.number("d_k", "exactly", { min: 1, max: WIDEST });
+      lab.number("other", "another d", { min: 1, max: WIDEST });
+      lab.newDraws();
+    });
+    lab.root.classList.add("al-scale");
 
     let seed = null;
     let drawn = null;
@@ -136,13 +139,14 @@ export default {
     });
     const keys = range(KEYS).map((i) => `key ${i + 1}`);
     const over = saturation(lab);
-    const wide = lab.stage("Saturation over d_k", "drag the line");
+    const wide = lab.stage("Saturation over d_k");
     wide.show(over.root, legend(["bar", "largest weight"], ["second", "slope of softmax (dashed)"]));
     const curves = curveAndHistogram();
     lab.stage("Scores and their softmax").show(curves.root);
     const bars = lab.drawn("bars", "Weights α of the first query", "", {
       corner: "key", rows: keys, columns: ["α"], inspect: (i) => lab.inspect("one")(1, i),
     });
+    write(bars.stage.heading, "Weights α");
     const one = lab.table("One of 16 queries and its 8 keys", "of width d_k", {
       corner: "row", rows: ["scores / divisor", "weights α"], columns: keys, inspect: lab.inspect("one"),
     });
@@ -177,14 +181,12 @@ export default {
       write(
         lab.summary,
         `With d_k = ${d_k}, scores spread by ${format(spread)}. The largest of 8 weights is ` +
-          `${format(largest)} in the mean of 16 queries, ${format(Math.max(...now.weights))} for the ` +
-          `first, whose bars are drawn. The slope of softmax is ${format(gradient)}. ` +
+          `${format(largest)} in the mean of 16 queries. The slope of softmax is ${format(gradient)}. ` +
           verdict(largest, entropy)
       );
       const solved = d_k >= 64 && largest < 0.6;
       lab.ask(
-        "Can you keep the largest weight, in the mean of 16 queries, below 0.6 with keys as " +
-          "wide as 64 or wider?",
+        "Can you keep the largest weight below 0.6 in the mean, with d_k at 64 or more?",
         solved, `Done: keys of width ${d_k}, and no key gets nearly all of the weight.`);
     });
   },

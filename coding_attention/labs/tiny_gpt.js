@@ -142,8 +142,8 @@ const makeBars = (add, inspect) => {
 };
 
 export default {
-  render({ model, el }) {
-    const lab = new Lab({ model, el }, "A trained model", TRAITS);
+  render({ model, el, place }) {
+    const lab = new Lab({ model, el, place }, "A trained model", TRAITS);
     lab.root.classList.add("al-gpt");
     const [words, sizes] = lab.all("words", "sizes");
     const params = readWeights(lab.get("weights"), lab.get("shapes"));
@@ -174,6 +174,16 @@ export default {
     });
     const slider = lab.controls.querySelector("input[type=range]");
     lab.button("Take back", () => put(lab.get("tokens").slice(0, -1)));
+    lab.param("tokens", (text) => {
+      const tokens = tokenize(text.replaceAll("_", " "), words);
+      return tokens.length ? tokens.slice(0, most) : undefined;
+    }, (tokens) => spell(tokens).replaceAll(" ", "_"));
+    lab.param("silenced", (text) => {
+      const off = text.split(",").map(Number);
+      const good = off.every((n) => Number.isInteger(n) && n >= 0 && n < sizes.num_blocks * sizes.num_heads);
+      return good ? [...new Set(off)].sort() : undefined;
+    }, (off) => off.join());
+    lab.between("at", -1, most - 1, true);
     const add = (i) => put([...lab.get("tokens").slice(0, query + 1), likeliest[i]]);
     lab.button("Let it write", () => add(0));
     lab.resetButton();
@@ -223,10 +233,14 @@ export default {
       const shown = names();
       heads.forEach(({ update, b, h, n }) => update(now.patterns[b][h], shown, query, silenced.includes(n)));
       bars.update(likeliest, words, now.chances, before, silenced.length > 0);
-      legend.hidden = !silenced.length;
+      legend.style.visibility = silenced.length ? "" : "hidden"; // nothing below it moves
       const [best, meant] = [likeliest[0], order(before)[0]];
       const lost = silenced.length
         ? ` With all heads it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
+      const gone = best !== meant && silenced.length;
+      const off = silenced.map((n) => heads[n]).map(({ b, h }) => `block ${b + 1}, head ${h + 1}`);
+      lab.ask(`Switch off heads until the model no longer expects “${words[meant]}”. How few do you need?`, Boolean(gone),
+        `Done: without ${off.join(" and ")}, it expects “${words[best]}” and no longer “${words[meant]}”.`);
       write(lab.summary, `After “${shown[query]}” the model expects “${words[best]}”, with probability ${now.chances[best].toFixed(2)}.${lost}`);
     });
   },

@@ -5,7 +5,7 @@ import { line, scaleLinear } from "./d3.js";
 import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
 const TRAITS = ["tokens", "steps", "losses", "curve", "heads", "scores", "patterns", "at", "head"];
-const HINT = "Drag the line over the steps. Point at a cell of a head, or walk there with the arrow keys, to read its weight.";
+const HINT = "Drag the line, or point at a cell to read its weight.";
 const FORMED = 0.5;
 const two = (x) => (x < 0.005 ? "" : x.toFixed(2));
 
@@ -17,12 +17,12 @@ const chart = (lab) => {
   const [steps, losses, heads] = lab.all("steps", "losses", "heads");
   const scores = Object.entries(lab.get("scores"));
   const curve = lab.get("curve");
-  const root = canvas(320, scores.length ? 330 : 190, "Loss and scores over the training");
+  const root = canvas(320, scores.length ? 222 : 134, "Loss and scores over the training");
   const last = Math.max(...steps, ...curve.map(([step]) => step), 1);
   const x = scaleLinear([0, last], [34, 306]);
-  const y = scaleLinear([0, Math.max(...losses, ...curve.map(([, loss]) => loss), 1e-9)], [140, 22]);
-  const z = scaleLinear([0, 1], [286, 182]);
-  axes(root)({ x, y, yLabel: "loss", xTicks: 5, ...(scores.length ? {} : { xLabel: "training step" }) });
+  const y = scaleLinear([0, Math.max(...losses, ...curve.map(([, loss]) => loss), 1e-9)], [84, 18]);
+  const z = scaleLinear([0, 1], [184, 118]);
+  axes(root)({ x, y, yLabel: "loss", xTicks: scores.length ? 0 : 5, yTicks: 3, ...(scores.length ? {} : { xLabel: "training step" }) });
   root.append(svg("path", { class: "al-curve al-loss", d: line(([s]) => x(s), ([, l]) => y(l))(curve) }));
   root.append(...steps.map((s, k) => svg("circle", { class: "al-bin", cx: x(s), cy: y(losses[k]), r: 3.5 })));
   const lines = scores.map(([, rows], k) => heads.map((_, h) =>
@@ -33,7 +33,7 @@ const chart = (lab) => {
   }
   const nearest = (px) => steps.reduce((best, s, k) =>
     (Math.abs(x(s) - px) < Math.abs(x(steps[best]) - px) ? k : best), 0);
-  const mark = cursor(root, "Training step", (scores.length ? [[22, 140], [182, 286]] : [[22, 140]]), {
+  const mark = cursor(root, "Training step", (scores.length ? [[18, 84], [118, 184]] : [[18, 84]]), {
     to: (px) => lab.set({ at: nearest(px) }),
     by: (ways) => go(lab, ways),
   });
@@ -60,6 +60,7 @@ export default {
       const at = text === "" ? -1 : steps.indexOf(Number(text));
       return at < 0 ? undefined : at;
     }, (at) => String(steps[at]));
+    lab.root.classList.add("al-training");
     lab.button("Step back", () => go(lab, -1));
     lab.button("Step on", () => go(lab, 1));
     playButton(lab, "Play", (first) => {

@@ -1,5 +1,6 @@
 // What the labs share on screen: controls, grids of numbers, and lines that are announced.
 import { format } from "./core.js";
+import { copyPicture } from "./share.js";
 
 const dress = (element, attributes, children) => {
   for (const [name, value] of Object.entries(attributes)) {
@@ -268,28 +269,31 @@ export class Lab {
     this.first = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
     this.controls = make("div", { class: "al-controls" });
     this.summary = make("p", { class: "al-summary", role: "status" });
-    this.stages = make("div", { class: "al-stages" });
+    this.stages = make("div", { class: "al-stages al-draws" });
     this.readout = make("p", { class: "al-readout", role: "status" });
     this.task = make("p", { class: "al-task", role: "status" });
     this.tables = make("div", { class: "al-stages" });
-    this.numbers = make(
-      "details",
-      { class: "al-numbers", hidden: true, toggle: () => this.remember() },
-      make("summary", {}, "Numbers"),
-      this.tables
-    );
-    // A form of its own keeps the radio buttons of two labs on one page apart.
+    this.extra = make("div", { class: "al-controls" });
+    this.tabs = make("div", { class: "al-tabs" });
+    this.kept = {}; // what the address says of folds
+    this.more = this.fold("Settings", this.extra);
+    this.numbers = this.fold("Numbers", this.tables);
+    this.numbers.panel.classList.add("al-numbers");
+    this.kept.numbers = this.numbers;
+    this.controls.append(this.tabs);
+    // Words are below all that is pressed: however long they are, no control moves. A form
+    // of its own keeps the radio buttons of two labs on one page apart.
     const form = make(
       "form",
       { submit: (event) => event.preventDefault() },
       make("p", { class: "al-title" }, title),
       this.stages,
       this.controls,
-      this.summary,
-      this.task,
-      this.readout,
-      this.numbers
+      this.more.panel,
+      make("div", { class: "al-words" }, this.summary, this.task, this.readout),
+      this.numbers.panel
     );
+    this.share(title);
     this.root = make(
       "div",
       {
@@ -305,6 +309,12 @@ export class Lab {
       form
     );
     el.append(this.root);
+    // A phone: what has no room beside the rest is among the numbers.
+    this.narrow = this.root.clientWidth > 0 && this.root.clientWidth < 480;
+  }
+
+  aside(stage) {
+    if (this.narrow) this.tables.append(stage.element);
   }
 
   get(name) {
@@ -325,9 +335,75 @@ export class Lab {
     this.model.save_changes();
   }
 
+  // Controls stand before the tabs, or among the settings while `settings` runs.
   add(element) {
-    this.controls.append(element);
+    if (this.inSettings) this.extra.append(element);
+    else this.tabs.before(element);
     return element;
+  }
+
+  settings(build) {
+    this.inSettings = true;
+    build();
+    this.inSettings = false;
+    this.more.tab.hidden = false;
+  }
+
+  // A part that is on demand: a button among the tabs, and what it opens.
+  fold(name, ...content) {
+    const panel = make("div", { class: "al-panel", hidden: true }, ...content);
+    const open = (on) => {
+      // Settings and Share have one place.
+      if (on && [this.more, this.shared].includes(fold)) [this.more, this.shared].forEach((one) => one !== fold && one?.open(false));
+      panel.hidden = !on;
+      tab.setAttribute("aria-expanded", String(on));
+      this.redraw?.(); // what is not open is not drawn
+    };
+    const tab = make("button", {
+      type: "button", class: "al-tab", hidden: true, "aria-expanded": "false",
+      click: () => open(panel.hidden),
+    }, name);
+    this.tabs.append(tab);
+    const fold = { panel, tab, open };
+    return fold;
+  }
+
+  // Its state as a link and as an embedded frame, and its drawing as an image.
+  share(title) {
+    const fold = this.fold("Share");
+    const said = make("span", { class: "al-said", role: "status" });
+    const field = (name, text) => {
+      const line = make("input", { type: "text", readonly: true, focus: () => line.select() });
+      this.syncs.push(() => (line.value = text()));
+      const copy = async () => {
+        line.select();
+        const done = await navigator.clipboard?.writeText(line.value).then(() => true, () => false)
+          ?? document.execCommand("copy");
+        write(said, done ? `${name} copied.` : "Selected: copy it with the keys.");
+      };
+      return [make("label", { class: "al-control" }, make("span", {}, name), line),
+        make("button", { type: "button", class: "al-button", click: copy }, `Copy ${name.toLowerCase()}`)];
+    };
+    const address = (search) => {
+      const query = this.address();
+      return `${location.href.split(/[?#]/)[0]}${search}#${this.place}${query ? `?${query}` : ""}`;
+    };
+    const frame = () => {
+      const { width, height } = this.root.getBoundingClientRect();
+      const source = address("?embed").replaceAll("&", "&amp;");
+      return `<iframe src="${source}" title="${title}" width="${Math.ceil(width) + 24}" ` +
+        `height="${Math.ceil(height) + 24}" loading="lazy" style="border: 0"></iframe>`;
+    };
+    const image = async () => {
+      const place = this.place ? address("") : "";
+      write(said, await copyPicture(this.root, { title, place }));
+    };
+    fold.panel.append(make("div", { class: "al-controls" },
+      ...(this.place ? [...field("Link", () => address("")), ...field("Frame", frame)] : []),
+      make("button", { type: "button", class: "al-button", click: image }, "Copy image"), said));
+    fold.tab.hidden = false;
+    this.more.panel.after(fold.panel);
+    this.shared = fold;
   }
 
   // What the address may say of a trait: `read` gives its value, undefined if it has none.
@@ -361,7 +437,7 @@ export class Lab {
       const same = JSON.stringify(value) === JSON.stringify(this.first[trait]);
       if (!same && !found.has(trait)) found.set(trait, text(value));
     }
-    if (this.numbers.open) found.set("numbers", "1");
+    for (const [name, { panel }] of Object.entries(this.kept)) if (!panel.hidden) found.set(name, "1");
     return found.toString();
   }
 
@@ -381,7 +457,7 @@ export class Lab {
       const value = given.has(trait) ? read(given.get(trait)) : undefined;
       if (value !== undefined) changes[trait] = value;
     }
-    this.numbers.open = given.has("numbers");
+    for (const [name, { open }] of Object.entries(this.kept)) open(given.has(name));
     this.set(changes);
   }
 
@@ -511,7 +587,7 @@ export class Lab {
 
   // Grids of numbers on demand, each with a line of its own for the sum behind a number.
   table(title, note, options) {
-    this.numbers.hidden = false;
+    this.numbers.tab.hidden = false;
     const line = make("p", { class: "al-line", "aria-hidden": "true" });
     const inspect = options.inspect && ((...where) => {
       this.near = line;
@@ -604,6 +680,7 @@ export class Lab {
     }
     redraw();
     this.started = true;
+    this.redraw = changed;
     return () => {
       open = false;
       window.removeEventListener("hashchange", arrive);

@@ -183,6 +183,7 @@ def served(lab_site, serving):
 @pytest.fixture
 def lab_on_page(visit, served):
     """Open the page of a lab; gives its root, the lab in Python, and the visit."""
+    from tests.coding_attention.labs.harness import settings
     from tests.coding_attention.labs.table import ROWS
 
     def open_(name, **options):
@@ -191,6 +192,7 @@ def lab_on_page(visit, served):
         lab = ROWS[name].make()
         root = page.locator(f'.attn-lab[aria-label="{lab.title}"]')
         root.wait_for()
+        settings(root)
         return root, lab, one
 
     return open_

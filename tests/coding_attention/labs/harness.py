@@ -15,7 +15,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 # Numbers are on demand: the reader opens them.
 READ = """root => {
-  root.querySelectorAll('details').forEach(part => (part.open = true));
+  [...root.querySelectorAll('.al-tab[aria-expanded=false]:not([hidden])')]
+    .filter(tab => tab.textContent === 'Numbers').forEach(tab => tab.click());
   return Object.fromEntries([...root.querySelectorAll('table[role=grid]')]
   .filter(table => table.checkVisibility() && !table.matches('.al-heat, .al-bars'))
   .map(table => [table.getAttribute('aria-label'), [...table.tBodies[0].rows].map(
@@ -89,6 +90,13 @@ def wait_until_shown(page, root, lab, seconds=20):
 def drawn(page):
     """Wait until all that was asked for so far is on the screen."""
     page.evaluate(DRAWN)
+
+
+def settings(root):
+    """Open what is on demand among the controls, where the lab has it."""
+    tab = root.get_by_role("button", name="Settings", exact=True, expanded=False)
+    if tab.count():
+        tab.click()
 
 
 def text_of(root, kind):

@@ -48,7 +48,7 @@ def test_the_thick_line_is_the_mean_of_the_framed_weight(lab_on_page, state):
     assert len(points) >= 40
     for x, y in points:
         n = round(1000 ** ((x - 34) / 272))  # the axis is logarithmic, 1 to 1000
-        assert 2 * (200 - y) / 178 == pytest.approx(expected[n - 1].item(), abs=0.01)
+        assert 2 * (116 - y) / 98 == pytest.approx(expected[n - 1].item(), abs=0.01)
     faint = root.locator("path.al-faint").get_attribute("d")
     assert faint.count("M") == 20  # the other weights that are not 0
 
@@ -68,8 +68,7 @@ def test_what_is_dropped_is_crossed_out(lab_on_page):
     root, lab, _ = lab_on_page("DropoutLab")
     out = (
         root.locator(".al-heat")
-        .nth(1)
-        .locator("tbody td")
+        .first.locator("tbody td")
         .evaluate_all("all => all.map(e => e.classList.contains('al-out'))")
     )
     gone = ~lab.kept() & (torch.tensor(lab.weights) > 0)
@@ -86,7 +85,7 @@ def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):
     weights = torch.tensor(lab.weights, dtype=torch.float64)
     share = (lab.compute()[1] / weights)[weights > 0]
     low, high = (round(100 * x.item()) for x in (share.min(), share.max()))
-    assert f"between {low} % and {high} % of their weights" in summary(root)
+    assert f"between {low} % and {high} %." in summary(root)
     assert "go to 1 - p = 0.5 of their weights" in summary(root)
     assert "eval() will meet weights 2 times as large" in summary(root)
     root.get_by_role("button", name="Left on in eval()").click()
@@ -105,7 +104,7 @@ def test_a_number_spells_how_it_comes_about(lab_on_page):
     kept = sum(lab.kept(n + 1)[1, 0].item() for n in range(100))
     mean = lab.compute()[1][1, 0]
     weight = f"{lab.weights[1][0]:.4f}"
-    root.locator(".al-heat").nth(2).locator("tbody td").nth(6).hover()
+    root.locator(".al-heat").nth(1).locator("tbody td").nth(6).hover()
     assert root.locator(".al-readout").text_content() == (
         f"journey → Your: kept in {kept} of 100 draws: {kept} / 100 · {weight} / "
         f"(1 - 0.5) = {mean:.4f}; the weight is {weight}"

@@ -124,7 +124,7 @@ def test_keys_that_mean_something_to_a_notebook_stay_in_the_lab(page, run):
     assert root.get_by_label("starts", exact=True).is_checked()  # the third row
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(SOURCES)
     # So do numbers; all of it comes to the kernel.
-    root.locator("summary", has_text="Numbers").click()
+    root.get_by_role("button", name="Numbers", exact=True).click()
     root.get_by_label("Inputs x, Your, 1").fill("0.5")
     root.get_by_label("Inputs x, Your, 1").blur()
     printed = run("AttentionLab", 3).locator(".jp-OutputArea-output")

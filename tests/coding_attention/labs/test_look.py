@@ -123,7 +123,7 @@ def test_keys_ask_another_word_and_controls_choose(lab_on_page):
     check(root, LookLab(asked=lab.asked - 2, averaged=True))
     root.get_by_label("Plain mean").uncheck()
     heads = list(CHOSEN)
-    root.get_by_label("Head").select_option(index=2)
+    root.get_by_role("combobox", name="Head").select_option(index=2)
     scene = sum(len(CHOSEN[head]) for head in heads[:2])
     check(root, LookLab(scene=scene))
     assert root.get_by_role("button", name="No word to exchange").is_disabled()

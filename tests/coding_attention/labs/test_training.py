@@ -67,12 +67,12 @@ def test_lines_are_the_loss_and_the_scores(lab_on_page):
         )
     ]
     x = [34 + 272 * step / 200 for step in STEPS]
-    loss = [(a, 140 - 118 * y / 2.5) for a, y in zip(x, lab.losses, strict=True)]
+    loss = [(a, 84 - 66 * y / 2.5) for a, y in zip(x, lab.losses, strict=True)]
     found = [pytest.approx(point, abs=0.01) for point in paths[0]]
     assert loss == found
     for h in range(2):
         values = [row[h] for row in lab.scores["induction"]]
-        score = [(a, 286 - 104 * y) for a, y in zip(x, values, strict=True)]
+        score = [(a, 184 - 66 * y) for a, y in zip(x, values, strict=True)]
         assert score == [pytest.approx(point, abs=0.01) for point in paths[1 + h]]
 
 

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.coding_attention.labs.harness import PHONE, check, drag, drawn, press
+from tests.coding_attention.labs.harness import (
+    PHONE,
+    check,
+    drag,
+    drawn,
+    press,
+    settings,
+)
 from tests.coding_attention.labs.table import IN_GRIDS, ROWS, class_of
 from tools.measure.visit import visiting
 
@@ -63,7 +70,7 @@ PARTS = """root => {
     }
     return found;
   };
-  const CONTROLS = 'input, select, button, summary, .al-handle, [tabindex="0"][role]';
+  const CONTROLS = 'input, select, button, .al-handle, [tabindex="0"][role]';
   const controls = () => [...root.querySelectorAll(CONTROLS)].filter(e =>
     visible(e) && !e.closest('.al-numbers') && !e.matches('td, [disabled]'));
   const kind = e => e.matches('.al-handle, .bk-handle') ? 'handle' :
@@ -97,7 +104,8 @@ WAY = """e => (e.type === 'range' ? e.value === e.min
 def controls(root):
     root.evaluate(
         f"""root => {{ const {{ controls, kind }} = ({PARTS})(root);
-          controls().forEach(e => e.setAttribute('data-kind', kind(e))); }}"""
+          controls().filter(e => !e.matches('.al-tab'))
+            .forEach(e => e.setAttribute('data-kind', kind(e))); }}"""
     )
     return root.locator("[data-kind]").all()
 
@@ -158,7 +166,6 @@ def moves(hand):
             drawn(page)
             changed[kind] = ask(root, f"return {STATE} !== root.before")
             back(root)
-        changed.pop("summary", None)  # Numbers: they are not drawn
         idle = [kind for kind, moved in changed.items() if not moved]
         assert changed, "there is nothing to move"
         assert not idle, f"nothing drawn or told follows these controls: {idle}"
@@ -170,7 +177,7 @@ def together(root, page):
     """On a phone, one screen holds a control and a drawing that it moves."""
     for control in controls(root):
         kind = control.get_attribute("data-kind")
-        if not control.is_visible() or kind == "summary":
+        if not control.is_visible():
             continue
         control.evaluate("e => e.closest('.attn-lab').moved = e")
         ask(root, "root.before = drawn().map(html);")
@@ -193,7 +200,7 @@ def fits(root, page):
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     cut = ask(
         root,
-        """return controls().filter(e => e.matches('button, select, summary') &&
+        """return controls().filter(e => e.matches('button, select') &&
              e.scrollWidth > e.clientWidth + 3).map(e => e.textContent)""",
     )
     assert cut == []
@@ -313,6 +320,7 @@ def test_lab(come, name):
     root = on_page(visit.page, name)
     others = f'.attn-lab:not([aria-label="{class_of(name).title}"])'
     with styled(visit.page, f"{others} {{ display: none !important }}"):
+        settings(root)
         check(root, visit.page)
     assert visit.errors == []
     assert visit.third_parties() == []
