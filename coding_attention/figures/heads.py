@@ -45,7 +45,8 @@ def pattern(weights, rows, columns, title=None, marked=()):
     left = 0.12 + 0.072 * max(len(str(label)) for label in rows)
     above = 0.12 + 0.072 * max(len(str(label)) for label in columns)
     above += 0.24 * (title is not None)
-    side = min(0.24, (3.5 - left) / t_k)
+    # Two of six tokens stand side by side on a phone.
+    side = min(0.21 if t_k <= 6 else 0.24, (3.5 - left) / t_k)
     width, height = left + side * t_k + 0.05, above + side * t_q + 0.05
     ax = new_axes(width, height)
     ax.set_position(

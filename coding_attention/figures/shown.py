@@ -1,8 +1,8 @@
 """What a page shows: finished drawings as SVG, with caption and text alternative.
 
-On a desk a figure fills the column of text: with drawings side by side, or with its
-caption beside them. On a phone everything stands below each other. The sizes below are
-those of the site; a test measures them there.
+On a desk a figure fills the column of text, with its caption in the margin, or, with
+several drawings, the margin too. On a phone everything stands below each other. The
+sizes below are those of the site; a test measures them there.
 """
 
 import html
@@ -18,10 +18,12 @@ from coding_attention.stored import STORING
 
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
-# In CSS pixels: the column on a desk, what drawings get of it when the caption stands
-# beside them, the column on a phone, the gap between two, the smallest text on a desk.
-COLUMN, BESIDE, PHONE, GAP, LEAST = 688, 440, 358, 24, 12
-MOST = 1.7  # pixels a point: text of 8.5 points gets 14 pixels
+# In CSS pixels: the column of text on a desk, the same with the margin, the column on a
+# phone, the gap between two drawings on either, the smallest text on either.
+COLUMN, WHOLE, PHONE, GAP, NARROW, LEAST, SMALLEST = 616, 888, 358, 24, 10.7, 12, 11
+FILLED = 0.82  # of its column, by one drawing alone
+WIDE = "1 1 100%"
+MOST, ALONE = 1.95, 2.15  # pixels a point: text of 8.5 points is no larger than the page's
 
 
 class Shown:
@@ -37,9 +39,10 @@ class Shown:
 
     def _repr_html_(self):
         panels = "".join(self.svgs)
-        row = "display: flex; flex-wrap: wrap; gap: 0.5em 24px"
+        row = f"display: flex; flex-wrap: wrap; gap: 0.5em min({GAP}px, 3%)"
+        wide = " data-wide" if self.width == WIDE else ""
         return (
-            f'<figure class="attention-figure" style="{row}; margin: 1em 0">'
+            f'<figure class="attention-figure"{wide} style="{row}; margin: 1em 0">'
             f'<div role="img" aria-label="{html.escape(self.alt)}" '
             f'style="{row}; flex: {self.width}; min-width: 0">{panels}</div>'
             f'<figcaption style="flex: 1 1 13em; text-align: left">'
@@ -85,59 +88,68 @@ def show(*axes, caption=None, alt=None):
 def _laid_out(roots):
     """Give each drawing its width, and all of them their share of the column.
 
-    A drawing is as wide as its smallest text asks for, and grows from there.
+    All drawings of a figure have one scale: the one at which the longest row fills the
+    column, or on a phone the screen.
     """
     widths = [float(root.get("viewBox").split()[2]) for root in roots]
-    least = [w * LEAST / _smallest_text(r) for w, r in zip(widths, roots, strict=True)]
-    alone = max(least) <= BESIDE
-    rows = _rows(least, COLUMN)
-    one_a_row = all(len(row) == 1 for row in rows)
-    beside = alone and (one_a_row or sum(least) + GAP * (len(least) - 1) <= BESIDE)
-    room = BESIDE if beside else COLUMN
-    scale = min(_scales(widths, rows, room))
-    scale = min(scale, MOST) if beside else scale
-    small = [min(scale, one) for one in _scales(widths, _rows(least, PHONE), PHONE)]
-    even = max(small) < 1.01 * min(small)
-    texts = []
-    for root, width, basis in zip(roots, widths, least, strict=True):
-        basis = min(basis, width * scale) - 1  # no rounding breaks a row
+    texts = [_smallest_text(root) for root in roots]
+    readable = [LEAST * w / text for w, text in zip(widths, texts, strict=True)]
+    alone = len(roots) == 1
+    room, most = (FILLED * COLUMN, ALONE) if alone else (WHOLE, MOST)
+    rows = _rows(readable, room, GAP)
+    taken = _longest(widths, rows, scale := min(most, _scale(widths, rows, room, GAP)))
+    if taken < 1.2 * COLUMN:  # too little for the margin
+        scale = min(scale, _scale(widths, rows, COLUMN, GAP))
+        taken = _longest(widths, rows, scale)
+    readable = [SMALLEST * w / text for w, text in zip(widths, texts, strict=True)]
+    rows = _rows(readable, PHONE, NARROW)
+    small = min(scale, _scale(widths, rows, PHONE, NARROW))
+    if len(rows) == len(roots) and min(widths) == max(widths):
+        small = scale  # each has a row of its own, and shrinks with it
+    for root, width in zip(roots, widths, strict=True):
+        desk = width * scale
         root.set(
             "style",
-            f"flex: {width:.0f} 1 {basis:.0f}px; min-width: 0; height: auto; "
-            f"max-width: {_most(width, scale, scale if even else min(small), room)}",
+            f"flex: {width:.0f} 1 {desk - 1:.0f}px; min-width: 0; height: auto; "
+            f"max-width: {_most(desk, width * small, taken)}",
         )
-        texts.append(for_any_page(ET.tostring(root, encoding="unicode")))
-    if not beside:
-        return texts, "1 1 100%"
-    taken = max(sum(widths[i] * scale + GAP for i in row) - GAP for row in rows)
-    return texts, f"0 1 {taken:.0f}px"
+    share = WIDE if taken > COLUMN + 1 else f"0 1 {taken:.0f}px"
+    return [for_any_page(ET.tostring(r, encoding="unicode")) for r in roots], share
 
 
-def _rows(least, column):
-    """Give which drawings stand in each row, when each has its least width."""
-    rows = [[]]
-    for i, basis in enumerate(least):
-        used = sum(least[j] + GAP for j in rows[-1])
-        if rows[-1] and used + basis > column:
-            rows.append([])
-        rows[-1].append(i)
-    return rows
+def _rows(least, room, gap):
+    """Give which drawings stand in each row: as many as fit, and as even as can be."""
+
+    def filled(most):
+        rows = [[]]
+        for i in range(len(least)):
+            row = [*rows[-1], i]
+            over = sum(least[j] + gap for j in row) - gap > room
+            if rows[-1] and (over or len(row) > most):
+                rows.append([i])
+            else:
+                rows[-1] = row
+        return rows
+
+    return filled(-(-len(least) // len(filled(len(least)))))
 
 
-def _scales(widths, rows, room):
-    """Give the scale at which each row fills the room."""
-    return [(room - GAP * (len(row) - 1)) / sum(widths[i] for i in row) for row in rows]
+def _longest(widths, rows, scale, gap=GAP):
+    return max(sum(widths[i] * scale + gap for i in row) - gap for row in rows)
 
 
-def _most(width, scale, small, room):
-    """Give the largest width of a drawing, so that all of a figure have one scale.
+def _scale(widths, rows, room, gap):
+    """Give the scale at which the longest row fills the room."""
+    return min(
+        (room - gap * (len(row) - 1)) / sum(widths[i] for i in row) for row in rows
+    )
 
-    On a phone, a last row of one drawing would else be larger than a row of two.
-    """
-    desk, phone = width * scale, width * small
+
+def _most(desk, phone, taken):
+    """Give the largest width of a drawing: from the phone's to the desk's."""
     if phone > desk - 1:
         return f"{desk:.0f}px"
-    rise = (desk - phone) / (room - PHONE)
+    rise = (desk - phone) / (taken - PHONE)
     return f"min({desk:.0f}px, {phone - rise * PHONE:.1f}px + {100 * rise:.2f}%)"
 
 

@@ -1,11 +1,21 @@
 """Nothing is cut or hidden from a reader, on a laptop and on a phone."""
 
+from statistics import median
+
 import pytest
 
 from tests.book.pages import toc_entries
-from tools.measure.reading import is_tensor, read, row
+from tools.measure.reading import is_tensor, most_marks, read, row
 
 pytestmark = pytest.mark.browser
+
+# Figures that leave more than a fifth of their column empty, and why: a drawing of a
+# few cells would have larger letters than the text around it.
+SMALL = {
+    "04_questions:figure-mask-corner": "a mask of a few cells",
+    "10_attention_in_models:figure-distance": "a grid of a few cells",
+    "checker:figure-by-page": "a grid of a few cells",
+}
 
 
 @pytest.mark.parametrize("page", toc_entries())
@@ -26,6 +36,18 @@ def test_nothing_is_cut(page, browser, address):
     for box in found["boxes 390"]:
         if is_tensor(box["text"]):
             assert box["size"] <= 13
+    # Set like a book: lines that the eye finds back from, figures that fill their room.
+    lines = found["lines 1280"]
+    if len(lines) >= 12:
+        assert 60 <= median(lines) <= 72
+    for figure in found["figures 1280"]:
+        name = f"{page.rpartition('/')[2]}:{figure['cell']}"
+        assert (figure["share"] < 0.8) == (name in SMALL), (name, figure)
+        assert figure["seen"], name
+        beside = not figure["wide"] and not page.endswith("index")
+        assert figure["margin"] == beside, name
+    assert most_marks(found["marks 1280"]) <= 1
+    assert most_marks(found["marks 390"]) <= 1
 
 
 def test_what_is_cut_is_seen(browser, tmp_path):
@@ -50,3 +72,4 @@ def test_what_is_cut_is_seen(browser, tmp_path):
     assert numbers["code_cut_1280"] == numbers["tables_hidden_1280"] == 1
     assert numbers["labels_out"] == 2  # at both widths
     assert (numbers["stops_unseen"], numbers["stops_a_cell"]) == (1, 2)
+    assert most_marks([0, 100, 950, 990]) == 3

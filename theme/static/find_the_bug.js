@@ -25,6 +25,18 @@
     } catch { /* see load */ }
   };
 
+  const copied = async (text) => {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+    // Over http, browsers know only the old way.
+    const field = make("textarea", {});
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  };
+
   const shown = (x) => (typeof x === "number" ? x.toFixed(2) : x);
   const total = (row) => row.find((x) => typeof x === "string") ?? row.reduce((a, b) => a + b, 0);
   const tone = (x) => (typeof x === "number" ? `${Math.round(100 * Math.min(Math.max(x, 0), 1))}%` : "0%");
@@ -66,6 +78,16 @@
   let score = load(); // case -> wrong guesses before the right one
 
   const tell = make("p", { role: "status" });
+  const squares = make("p", { class: "fb-squares", "aria-hidden": "true" });
+  // A square for each case: solved at the first guess, later, not yet.
+  const kinds = () => cases.map(({ dataset }) =>
+    score[dataset.case] === 0 ? "first" : dataset.case in score ? "later" : "open");
+  const copy = make("button", { type: "button", class: "fb-button", click: async () => {
+    const row = kinds().map((kind) => ({ first: "🟩", later: "🟨", open: "⬜" })[kind]).join("");
+    const text = `Find the bug: ${Object.keys(score).length} of ${cases.length}\n${row}`;
+    const done = await copied(text);
+    copy.textContent = done ? "Copied" : "The browser does not allow it";
+  } }, "Copy the score");
   const again = make("button", { type: "button", class: "fb-button", click: () => {
     score = {};
     save(score);
@@ -76,7 +98,21 @@
     const done = Object.keys(score).length;
     const first = Object.values(score).filter((wrong) => wrong === 0).length;
     tell.textContent = `Solved ${done} of ${cases.length}` + (done ? `, ${first} at the first guess.` : ".");
-    again.hidden = !done;
+    squares.replaceChildren(...kinds().map((kind) => make("i", { class: `fb-${kind}` })));
+    copy.textContent = "Copy the score";
+    again.hidden = copy.hidden = !done;
+  };
+
+  // Four grids are more than a phone can show at once: there one picture is seen at a
+  // time, and a button exchanges them.
+  const choosePicture = (element) => {
+    const pictures = element.querySelector(".fb-pictures");
+    const other = make("button", { type: "button", class: "fb-button fb-exchange", click: () => {
+      const right = pictures.classList.toggle("fb-seen-right");
+      other.textContent = right ? "Show this layer" : "Show the right layer";
+    } }, "Show the right layer");
+    pictures.classList.add("fb-one");
+    pictures.append(other);
   };
 
   const play = (element) => {
@@ -86,7 +122,10 @@
     const answer = element.querySelector(".fb-answer");
     const reply = make("div", { class: "fb-reply", role: "status" });
     const shelf = make("div", { class: "fb-pictures" });
+    const next = make("a", { class: "fb-next", href: `#${cases[cases.indexOf(element) + 1]?.closest("section").id}` }, "Next case");
     list.after(reply, shelf);
+    if (element !== cases.at(-1)) answer.before(next);
+    if (kind === "heads" || kind === "batch") choosePicture(element);
     let wrong = 0;
 
     const buttons = [...list.children].map((item) => {
@@ -138,6 +177,6 @@
   };
 
   cases.forEach(play);
-  place.append(tell, again);
+  place.append(tell, squares, copy, again);
   showScore();
 })();

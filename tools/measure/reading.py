@@ -54,6 +54,52 @@ FORMULAS = """() => {
     blocks: below.length, room: Math.min(Infinity, ...below),
   };
 }"""
+# Letters in each full line of the paragraphs that are words alone.
+LINES = """() => [...document.querySelectorAll("article section > p")]
+  .filter((p) => p.checkVisibility() && !p.querySelector("math, code, img"))
+  .flatMap((p) => {
+    const lines = new Map(), range = document.createRange();
+    const walk = document.createTreeWalker(p, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      for (const word of walk.currentNode.data.matchAll(/\\S+\\s?/g)) {
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].trimEnd().length);
+        const line = Math.round(range.getBoundingClientRect().bottom / 12);
+        lines.set(line, (lines.get(line) ?? 0) + word[0].length);
+      }
+    }
+    return [...lines.values()].slice(0, -1);
+  })"""
+# What of its column a figure fills with its drawings, and whether its caption stands in
+# the margin; its column is that of the text, or goes to the end of the margin.
+FIGURES = """() => [...document.querySelectorAll("article .attention-figure")].map((e) => {
+  const drawn = [...e.querySelectorAll("svg")].map((s) => s.getBoundingClientRect());
+  const caption = e.querySelector("figcaption").getBoundingClientRect();
+  const right = Math.max(...drawn.map((box) => box.right));
+  const wide = e.hasAttribute("data-wide");
+  const column = parseFloat(getComputedStyle(e).getPropertyValue(
+    wide ? "--whole" : "--text")) * 16;
+  return {
+    cell: e.closest(".cell").id, wide, margin: caption.left >= right,
+    share: (right - Math.min(...drawn.map((box) => box.left))) / column,
+    seen: [...drawn, caption].every((box) => box.right <= innerWidth) &&
+      [e, ...e.querySelectorAll("svg")].every((one) => {
+        const box = one.getBoundingClientRect();
+        for (let up = one.parentElement; up; up = up.parentElement) {
+          if (getComputedStyle(up).overflowX !== "visible"
+              && up.getBoundingClientRect().right < box.right - 1) return false;
+        }
+        return true;
+      }),
+  };
+})"""
+# Marks that are no content, each with its place on the page, as it is at first.
+MARKS = """() => [...document.querySelectorAll(
+    "a.headerlink, a.cell-link, button.copybtn, details.published, .published-number")]
+  .filter((e) => e.checkVisibility({opacityProperty: true, visibilityProperty: true}))
+  .filter((e) => !e.matches(".published-number")
+    || getComputedStyle(e).textDecorationLine !== "none")
+  .map((e) => e.getBoundingClientRect().top + scrollY)"""
 # What the tab key stops at, folded parts left aside, and which of it cannot be seen.
 STOPS = """() => {
   document.querySelectorAll("article details").forEach((e) => { e.open = false; });
@@ -88,11 +134,19 @@ def read(instance, url):
             found[f"tables {width}"] = visit.page.evaluate(TABLES)
             found[f"labels {width}"] = visit.page.evaluate(LABELS)
             found[f"formulas {width}"] = visit.page.evaluate(FORMULAS)
+            found[f"marks {width}"] = visit.page.evaluate(MARKS)
+            found[f"lines {width}"] = visit.page.evaluate(LINES)
         visit.page.evaluate(BOXES)
         for width in (390, 1280):
             visit.resize(width)
             found[f"boxes {width}"] = visit.page.evaluate(BOXES)
+            found[f"figures {width}"] = visit.page.evaluate(FIGURES)
         return found | visit.page.evaluate(STOPS)
+
+
+def most_marks(tops, screen=900):
+    """Give the largest count of marks that one screen shows."""
+    return max((sum(0 <= y - x < screen for y in tops) for x in tops), default=0)
 
 
 def row(found):

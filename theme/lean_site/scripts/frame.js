@@ -44,8 +44,9 @@
     const box = document.getElementById(`pst-${which}-sidebar-checkbox`);
     const modal = document.getElementById(`pst-${which}-sidebar-modal`); // of newer themes
     const isOpen = () => (modal ? modal.open : box.checked);
-    // On a wide screen the bar is there until it is folded away.
-    const isWide = matchMedia(`(min-width: ${which === "primary" ? 992 : 1200}px)`);
+    // On a wide screen the bar is there until it is folded away, but on the first page.
+    const least = document.querySelector(".opening") ? 1e5 : which === "primary" ? 992 : 1200;
+    const isWide = matchMedia(`(min-width: ${least}px)`);
     const tell = () => {
       button.setAttribute("aria-expanded", isWide.matches && !modal ? !isOpen() : isOpen());
     };
