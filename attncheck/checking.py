@@ -60,7 +60,7 @@ def _checked(options):
     report = checked(
         cls,
         own=own,
-        config=config,
+        own_config=config,
         causal=options.causal and own.get("causal", True) is not False,
         layout=options.layout,
         time_limit=options.time_limit,

@@ -137,7 +137,7 @@ def checked(
     causal=True,
     *,
     own=None,
-    config=None,
+    own_config=None,
     weights=None,
     call=None,
     layout="btd",
@@ -149,7 +149,7 @@ def checked(
 ):
     """Do what :func:`check` does, with arguments of the constructor apart.
 
-    ``own`` holds these, whatever names they have; ``config`` the settings for a
+    ``own`` holds these, whatever names they have; ``own_config`` the settings for a
     constructor that takes one object with all of them.
     """
     if not isinstance(time_limit, int | float) or not time_limit > 0:
@@ -171,7 +171,7 @@ def checked(
             layer = described(**_layer_options(module_or_class, arguments))
             causal = causal and not layer.memory  # a memory is there from the start
             arguments |= own or {}
-            source = Source(module_or_class, arguments, causal, worker, config)
+            source = Source(module_or_class, arguments, causal, worker, own_config)
             report.subject = source.label
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer)

@@ -144,6 +144,8 @@ class Comparison:
 
     def match(self):
         """Return the mistakes that give the same output, or None."""
+        if parity.distance(self.y, self.x) < 1e-3:
+            return None  # it returns its input: that equals attention to itself alone
         return self._named(self.readings)
 
     def _named(self, readings):

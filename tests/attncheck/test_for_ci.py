@@ -96,7 +96,9 @@ def test_github(wrong, capsys):
 
 def test_junit(wrong, capsys):
     assert main([wrong, "--format", "junit"]) == 1
-    suite = ElementTree.fromstring(capsys.readouterr().out)
+    (suite,) = ElementTree.fromstring(capsys.readouterr().out)
+    needed = {"id", "package", "timestamp", "hostname", "time"}  # by the schema
+    assert needed <= set(suite.attrib)
     assert suite.attrib["failures"] == "1"
     (failed,) = [case for case in suite if case.find("failure") is not None]
     assert "ATT307" in failed.find("failure").attrib["message"]
