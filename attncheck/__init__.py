@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attncheck.contracts import check_cache, check_cross, check_padding
     from attncheck.mistakes import MISTAKES, Mistake
     from attncheck.report import CheckFailed, Finding, Report, Result
-    from attncheck.run import check
+    from attncheck.run import assert_attention, check
 
 __all__ = [
     "MISTAKES",
@@ -28,6 +28,7 @@ __all__ = [
     "Mistake",
     "Report",
     "Result",
+    "assert_attention",
     "check",
     "check_cache",
     "check_cross",
@@ -38,7 +39,7 @@ _MODULES = {
     "contracts": ("check_cache", "check_cross", "check_padding"),
     "mistakes": ("MISTAKES", "Mistake"),
     "report": ("CheckFailed", "Finding", "Report", "Result"),
-    "run": ("check",),
+    "run": ("assert_attention", "check"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -3,11 +3,13 @@
 import copy
 import inspect
 import textwrap
+from dataclasses import MISSING, dataclass, field
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_lazy_parameter
 
+from attncheck import config
 from attncheck.limits import message
 
 DEFAULTS = {
@@ -51,29 +53,60 @@ class FunctionModule(nn.Module):
         return self.function(x)
 
 
-def constructor_arguments(cls, given, causal):
-    """Match the sizes to the constructor's own names.
+@dataclass
+class Plan:
+    """How a constructor is called.
+
+    Attributes:
+        arguments: what is passed, settings of a config among them.
+        mapped: {the chapter's name: the constructor's or the config's}.
+        config: (argument that takes a config, its class, the names of its settings),
+            or None.
+        guessed: {argument: value} that only its name told.
+    """
+
+    arguments: dict
+    mapped: dict
+    config: tuple | None = None
+    guessed: dict = field(default_factory=dict)
+
+    def make(self, cls, arguments):
+        """Return the instance."""
+        if self.config is None:
+            return cls(**arguments)
+        name, kind, names = self.config
+        inside = {n: value for n, value in arguments.items() if n in names}
+        rest = {n: value for n, value in arguments.items() if n not in names}
+        return cls(**{name: kind(**inside)}, **rest)
+
+
+def constructor_arguments(cls, given, causal, settings=None):
+    """Match the sizes to the constructor's own names, or to those of its config.
 
     Args:
         cls: the class.
         given: the reader's constructor arguments, by the chapter's or own names.
         causal: passed on if the constructor asks for it.
+        settings: those of a config that the reader gave, by its own names.
 
     Returns:
-        (arguments for the constructor, {the chapter's name: the constructor's}).
+        :class:`Plan`.
 
     Raises:
         UnusableError: the constructor needs or lacks a name.
     """
     parameters = _parameters(cls)
+    taken, kind = config.parameter_of(cls, parameters)
+    if settings and taken is None:
+        names = [n for n, p in parameters.items() if p.default is p.empty]
+        if not names:
+            raise UnusableError(_names_differ(cls, list(parameters), "no config"))
+        taken, kind = names[0], None
+    if taken is not None and taken not in given:
+        return _with_config(cls, parameters, (taken, kind), given, causal, settings)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     names = [n for n, p in parameters.items() if p.kind in _NAMED]
-    mapped = {}
-    for ours, theirs in ALIASES.items():
-        match = [name for name in theirs if name in names]
-        free = [name for name in match if name not in mapped.values()]
-        if free:
-            mapped[ours] = free[0]
+    mapped = _mapped(names)
     arguments = {}
     for ours, value in (DEFAULTS | {"causal": causal}).items():
         if ours in mapped:
@@ -93,15 +126,90 @@ def constructor_arguments(cls, given, causal):
         for ours, value in DEFAULTS.items():
             if ours not in mapped and len(names) == 0:
                 arguments.setdefault(ours, value)
-    missing = [
+    needed = [
         name
         for name in names
         if parameters[name].default is inspect.Parameter.empty and name not in arguments
     ]
+    sizes = DEFAULTS | {o: arguments[t] for o, t in mapped.items() if t in arguments}
+    tried = {name: config.guess(name, sizes) for name in needed}
+    missing = [name for name, (found, _) in tried.items() if not found]
     if missing:
-        reason = f"it needs {', '.join(missing)}"
-        raise UnusableError(_names_differ(cls, names, reason))
-    return arguments, mapped
+        raise UnusableError(
+            _names_differ(cls, names, f"it needs {', '.join(missing)}", missing)
+        )
+    guessed = {name: value for name, (_, value) in tried.items()}
+    return Plan(arguments | guessed, mapped, guessed=guessed)
+
+
+def _mapped(names):
+    """Return {the chapter's name: the first of these names that means the same}."""
+    mapped = {}
+    for ours, theirs in ALIASES.items():
+        free = [n for n in theirs if n in names and n not in mapped.values()]
+        if free:
+            mapped[ours] = free[0]
+    return mapped
+
+
+def _with_config(cls, parameters, taken, given, causal, settings):
+    """Return the plan of a class that takes one object with all settings."""
+    name, kind = taken
+    held = config.fields_of(kind) if kind else None
+    settings = dict(settings or {})
+    outside = {n: value for n, value in given.items() if n in parameters}
+    inside = {n: value for n, value in given.items() if n not in parameters}
+    for other, parameter in parameters.items():
+        if other == name or other in outside or parameter.kind not in _NAMED:
+            continue
+        if parameter.default is parameter.empty:
+            found, value = config.guess(other, DEFAULTS)
+            if not found:
+                more = f"it needs {name} and {other}"
+                raise UnusableError(_names_differ(cls, list(parameters), more, [other]))
+            outside[other] = value
+    sizes = DEFAULTS | {n: v for n, v in inside.items() if n in DEFAULTS}
+    ours_of = {other: ours for ours, others in ALIASES.items() for other in others}
+
+    def known(setting):
+        ours = ours_of.get(setting)
+        value = (sizes | {"causal": causal, "qkv_bias": False}).get(ours)
+        return ours is not None and value is not None, value
+
+    if held is not None:
+        made, unknown = {}, []
+        mapped = _mapped(list(held))
+        for setting, default in held.items():
+            found, value = known(setting)
+            found = found and setting == mapped.get(ours_of[setting])
+            needed = default in (MISSING, inspect.Parameter.empty)
+            if not found and needed:
+                found, value = config.guess(setting, sizes)
+            if not found and needed and setting not in settings:
+                unknown.append(setting)
+            if found and (needed or ours_of.get(setting) in (*DEFAULTS, "causal")):
+                made[setting] = value
+        made |= settings
+    else:
+        kind = config.Config
+        made, unknown = config.asked_for(
+            lambda tried: cls(**{name: config.Config(**tried)}, **outside),
+            settings, known, sizes,
+        )  # fmt: skip
+    for setting, value in inside.items():
+        if setting not in DEFAULTS:
+            made[setting] = value
+    if unknown:
+        raise UnusableError(
+            f"{cls.__name__}({name}) reads {', '.join(unknown)} of its config, and "
+            f"nothing says what they are. From a terminal: "
+            f"{' '.join(f'--config {setting}=…' for setting in unknown)}. In Python "
+            f"build the instance, and check that."
+        )
+    mapped = {o: n for o, n in _mapped(list(made)).items() if o != "qkv_bias"}
+    plan = Plan(made | outside, mapped, (name, kind, frozenset(made)))
+    plan.guessed = {n: v for n, v in made.items() if n not in settings}
+    return plan
 
 
 _NAMED = (
@@ -120,13 +228,15 @@ def _parameters(cls):
         ) from None
 
 
-def _names_differ(cls, names, reason):
+def _names_differ(cls, names, reason, missing=()):
+    missing = list(missing) or [(names or ["d_in"])[-1]]
     takes = ", ".join(names) if names else "no arguments"
     return (
         f"{cls.__name__} takes {takes}; {reason}. Known names are "
         f"{', '.join(DEFAULTS)}. Give the others by name, as in "
-        f"check({cls.__name__}, {(names or ['d_in'])[-1]}=…), or check an instance. "
-        f"From a terminal: --set {(names or ['d_in'])[-1]}=…, or --config for a class "
+        f"check({cls.__name__}, {', '.join(f'{name}=…' for name in missing)}), or "
+        f"check an instance. From a terminal: "
+        f"{' '.join(f'--set {name}=…' for name in missing)}, or --config for a class "
         f"that takes one object with all settings."
     )
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 from attncheck.layer import OPTIONS
 from attncheck.mistakes import MISTAKES
-from attncheck.reference import RIGHT
+from attncheck.reference import PLAIN, RIGHT
 
 FILLS = [-1.0, -2.0, -3.0, -5.0, -8.0, -10.0, -20.0]
 MASKING = {"mask", "fill", "mask_by"}
@@ -35,14 +35,17 @@ KINDS = [
 ]
 
 
-def base_recipe(causal):
+def base_recipe(causal, layer=PLAIN):
     """Return what is right."""
-    return RIGHT if causal else replace(RIGHT, mask="none")
+    right = RIGHT if layer.scale is None else replace(RIGHT, scale=layer.scale)
+    return right if causal else replace(right, mask="none")
 
 
 def table(causal, layer):
     """Return the changes that make sense for this layer."""
     rows = [row for row in CHANGES if causal or not MASKING & set(row[1])]
+    if layer.scale is not None:
+        rows = [row for row in rows if row[1].get("scale") != layer.scale]
     for option, changes in LAYER_CHANGES.items():
         if getattr(layer, option):
             rows += [row for row in changes if not _is_meant(row, layer)]
@@ -53,18 +56,20 @@ def _is_meant(row, layer):
     """Whether a change only repeats what was declared."""
     how = row[1].get("rotated", "")
     meant = (layer.rope.pairing, f"base {layer.rope.base:g}") if layer.rope else ()
-    return how in meant
+    norm = layer.norm_over == "all" and row[1].get("norm") == "width"
+    return how in meant or norm
 
 
 def recipes(causal, d_head, layer):
     """Return (mistake names, recipe, words) for all single mistakes."""
-    base = base_recipe(causal)
+    base = base_recipe(causal, layer)
     singles = [
         ((name,), replace(base, **change), words)
         for name, change, words in table(causal, layer)
     ]
     if not causal:
-        return [*singles, (("mask_unwanted",), RIGHT, "with a causal mask")]
+        causal_one = replace(base, mask=RIGHT.mask)
+        return [*singles, (("mask_unwanted",), causal_one, "with a causal mask")]
     # The fill may come before or after the scores are scaled.
     for fill in FILLS:
         for value in (fill, fill / d_head**0.5):
@@ -79,7 +84,7 @@ def recipes(causal, d_head, layer):
 
 def pairs(causal, layer):
     """Yield (mistake names, recipe, words) for two mistakes at once."""
-    base = base_recipe(causal)
+    base = base_recipe(causal, layer)
     rows = table(causal, layer)
     for (name, change, words), (other, second, more) in combinations(rows, 2):
         if name != other and not set(change) & set(second):
@@ -89,7 +94,7 @@ def pairs(causal, layer):
 
 def triples(causal, layer):
     """Yield three mistakes at once, of three kinds."""
-    base = base_recipe(causal)
+    base = base_recipe(causal, layer)
     rows = table(causal, layer)
     layered = {key for _, change, _ in rows for key in change} - {
         key for kind in KINDS for key in kind

@@ -11,7 +11,15 @@ class SkipTest(Exception):  # noqa: N818 (an outcome, as in unittest)
 
 
 class NotCompared(SkipTest):
-    """The class could not be compared with attention; the message says why."""
+    """The class could not be compared with attention; the message says why.
+
+    Attributes:
+        proposal: options of the check that would have it compared.
+    """
+
+    def __init__(self, why, **proposal):
+        super().__init__(why)
+        self.proposal = proposal
 
 
 class Collector:
@@ -23,7 +31,9 @@ class Collector:
         causes: names of mistakes that the output was matched to exactly.
         places: {name of the mistake: (file, line number, text)}.
         example: (expected, actual) weights of four tokens, or None.
+        compared: whether the output was compared with what is right.
         not_compared: why the class could not be compared with attention, or "".
+        proposal: options that would have it compared.
         blame: function (name) that returns the line at fault, or None.
     """
 
@@ -32,7 +42,9 @@ class Collector:
         self.results = []
         self.causes = ()
         self.example = None
+        self.compared = False
         self.not_compared = ""
+        self.proposal = {}
         self.blame = lambda name: None
         self._test = ""
         self._told = []
@@ -50,6 +62,7 @@ class Collector:
         except SkipTest as reason:
             if isinstance(reason, NotCompared):
                 self.not_compared = str(reason)
+                self.proposal = reason.proposal
             self._end(test, "not run", str(reason))
             return
         except Failure as failure:

@@ -1,149 +1,244 @@
-"""``python -m attncheck path/to/file.py:ClassName``."""
+"""``attention-check path/to/file.py:ClassName``, also ``python -m attncheck``.
+
+PyTorch is imported when there is something to check: help, versions and explanations
+come without it.
+"""
 
 import argparse
 import ast
+import contextlib
+import os
 import re
+import shlex
 import sys
+import textwrap
+import tomllib
+from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
-import torch
-
-from attncheck.build import DEFAULTS, UnusableError
 from attncheck.formats import FORMATS, rendered
-from attncheck.isolated import EndedError, isolated
-from attncheck.loading import evaluated, load, unfinished
-from attncheck.report import Report
-from attncheck.run import check
+from attncheck.mistakes import MISTAKES
+from attncheck.report import WIDTH, Report, worst
 
-__all__ = ["load", "main"]
+__all__ = ["main"]
 
-EPILOG = """exit status: 0 nothing found that fails, 1 something found, 2 nothing that
-could be tested. Example: python -m attncheck my_attention.py:CausalAttention
---d-in 16"""
+EPILOG = """exit status: 0 passed, 1 something found that fails, 2 nothing that could be
+tested, 3 not judged: the output could not be compared with what is right. Options can
+also stand in [tool.attncheck] of pyproject.toml. Example: attention-check
+my_attention.py:CausalAttention --d-in 16"""
 SPARE = 60.0  # seconds beside those of the class: for a slow start
-LAYER = ("rope", "qk_norm", "prenorm")
-FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
-
-
-class Config(SimpleNamespace):
-    """Settings that can be read as attributes and as entries."""
-
-    def __getitem__(self, name):
-        return getattr(self, name)
-
-    def get(self, name, default=None):
-        """Return a setting, or the default."""
-        return getattr(self, name, default)
+INTERRUPTED = 130  # as shells have it
+SIZES = ("d_in", "d_out", "context_length", "num_heads", "dropout")
+COLORS = {"passed": "32", "failed": "31", "not usable": "31", "not judged": "33"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check the class that the command line names, print the report.
+    """Check what the command line names, print the report.
 
-    The class is loaded and run in a process of its own.
+    Each class is loaded and run in a process of its own.
 
     Returns:
-        The exit status: 0, 1, or 2 for unusable input.
+        The exit status: 0 passed, 1 failed, 2 not usable, 3 not judged; of several
+        classes the worst: 1 before 2, 2 before 3.
     """
-    options = _parser().parse_args(arguments)
-    seconds = 6 * options.time_limit + SPARE
     try:
-        report = isolated(lambda: _checked(options), seconds)
-    except EndedError as error:
-        report = Report(
-            options.target,
-            usable=False,
-            problem=f"{error}. Code that ends its own process, or crashes it, cannot "
-            f"be tested. Look for os._exit, os.kill, os.exec… and native code.",
-        )
-    text = rendered(report, options.format, options.target)
+        status = _main(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("Interrupted: there is no report.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # as with `| head`: whoever reads has seen enough
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0 if arguments is None else 1
+
+
+def _main(arguments):
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.explain:
+        return _explain(options.explain)
+    try:
+        options, classes = _with_settings(parser, options, arguments)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    targets = options.targets or list(classes)
+    if not targets:
+        parser.error("say what to check, as in my_attention.py:MyAttention")
+    from attncheck import checking
+
+    reports = []
+    for target in targets:
+        given = argparse.Namespace(**vars(options))
+        if target in classes:
+            given = parser.parse_args(arguments, classes[target])
+        for one in checking.classes_of(target):
+            given.target = one
+            report = checking.report_on(given, SPARE)
+            report.command = _command(arguments, targets, one, report)
+            reports.append((report, one))
+    return _tell(reports, options)
+
+
+def _tell(reports, options):
+    """Print the reports, or write them to a file and print a line for each."""
+    text = rendered(reports, options.format)
+    status = worst([report for report, _ in reports])
+    plain = options.format == "text" or options.output
     if options.output:
         Path(options.output).write_text(text + "\n", encoding="utf-8")
-        text = report.headline()
-    plain = options.format == "text" or options.output
-    print(text, file=sys.stderr if plain and not report.usable else sys.stdout)
-    return report.exit_status
+        text = "\n".join(report.headline() for report, _ in reports)
+    unusable = all(not report.usable for report, _ in reports)
+    stream = sys.stderr if plain and unusable else sys.stdout
+    if options.format == "text" and _colored(stream):
+        text = _painted(text, reports)
+    print(text, file=stream)
+    return status
 
 
-def _checked(options):
-    """Return the report on what the options name."""
-    notes = []
+def _command(arguments, targets, target, report):
+    """Return the command line that would have the class judged, complete."""
+    if not report.not_compared:
+        return ""
+    left = [word for word in arguments if word not in targets]
+    words = ["attention-check", target, *left]
+    for name, value in report.proposal.items():
+        words += _flags(name, value)
+    return shlex.join(words)
+
+
+def _flags(name, value):
+    """Return an option of the check as words of the command line."""
+    option = f"--{name.replace('_', '-')}"
+    if name == "rope":
+        value = {"pairing": value} if not isinstance(value, dict) else dict(value)
+        pairing, way = value.pop("pairing"), value.pop("way", None)
+        flags = ["--rope", ",".join(["on" if pairing is True else pairing] + (
+            ["other-way"] if way else []))]  # fmt: skip
+        for more, number in value.items():
+            flags += [f"--rope-{more}", f"{number:g}"]
+        return flags
+    if name == "reference":
+        return [option, value or "right.py:RightAttention"]
+    if name == "scale":
+        return [option, {"1": "none", "1/d_head": "1/d"}.get(value, str(value))]
+    return [option] if value is True else [option, str(value)]
+
+
+def _explain(code):
+    """Print what a mistake is, with a wrong line and the right one."""
+    wanted = code.strip()
+    found = [
+        mistake
+        for mistake in MISTAKES.values()
+        if wanted.upper() == mistake.code or wanted == mistake.name
+    ]
+    if not found:
+        near = sorted(
+            f"{mistake.code} {mistake.name}"
+            for mistake in MISTAKES.values()
+            if mistake.code.startswith(wanted.upper()[:4])
+        )
+        print(f"There is no mistake {code}. Near it: {', '.join(near) or 'none'}.",
+              file=sys.stderr)  # fmt: skip
+        return 2
+    (mistake,) = found
+    lines = [f"{mistake.code} {mistake.name} [{mistake.severity}]", "", mistake.title]
+    lines += ["", *textwrap.wrap(mistake.means, WIDTH), ""]
+    lines += textwrap.wrap(f"Likely line: {mistake.line}", WIDTH)
+    for words, code in zip(("Wrong", "Right"), mistake.example(), strict=False):
+        lines += ["", f"{words}:", textwrap.indent(code, "    ")]
+    print("\n".join([*lines, "", f"Read: {mistake.page}"]))
+    return 0
+
+
+def _version():
     try:
-        given = {name: getattr(options, name) for name in DEFAULTS}
-        given = {name: value for name, value in given.items() if value is not None}
-        given |= dict(_setting(text, "--set") for text in options.set)
-        cls = load(options.target, options.time_limit, notes)
-        if options.config:
-            cls = _configured(cls, options.config)
-        given |= _functions(options)
-    except UnusableError as error:
-        return Report(options.target, usable=False, problem=str(error))
-    for name in LAYER:
-        value = getattr(options, name)
-        if value:
-            given[name] = True if value == "on" else value
-    if options.rope_base:
-        pairing = given.get("rope", True)
-        pairing = "halves" if pairing is True else pairing
-        given["rope"] = {"pairing": pairing, "base": options.rope_base}
-    for name in ("window", "memory", "softcap", "alibi", "sink", "documents"):
-        if getattr(options, name):
-            given[name] = getattr(options, name)
-    report = check(
-        cls,
-        causal=options.causal,
-        layout=options.layout,
-        time_limit=options.time_limit,
-        select=options.select,
-        ignore=options.ignore,
-        strict=options.strict,
-        **given,
-    )
-    unfinished(report, notes)
-    report.notes += notes
-    return report
+        return metadata.version("coding-attention")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
-def _functions(options):
-    """Return what --call, --weights and --reference name."""
-    given = {}
-    for name in ("call", "weights", "reference"):
-        text = getattr(options, name)
-        if not text:
-            continue
-        if text == "none" and name == "reference":
-            given[name] = False
-        elif FILE.fullmatch(text):
-            given[name] = load(text, options.time_limit)
-        else:
-            given[name] = evaluated(text, {"torch": torch}, options.time_limit)
-    return given
+def _colored(stream):
+    return stream.isatty() and "NO_COLOR" not in os.environ
 
 
-def _configured(cls, texts):
-    """Return a class whose constructor gives its own one object with settings."""
-    config = Config(**dict(_setting(text, "--config") for text in texts))
-    try:
-        return cls(config)
-    except Exception as error:
-        raise UnusableError(
-            f"{getattr(cls, '__name__', cls)}(config) raised "
-            f"{type(error).__name__}: {error}. Settings given: "
-            f"{', '.join(vars(config))}."
-        ) from None
+def _painted(text, reports):
+    """Color headlines by verdict, and the titles of findings."""
+    lines = text.split("\n")
+    starts = {" ".join(r.headline().split())[:40]: COLORS[r.verdict]
+              for r, _ in reports}  # fmt: skip
+    for place, line in enumerate(lines):
+        color = starts.get(line[:40]) or next(
+            (c for start, c in starts.items() if line and start.startswith(line)), None
+        )
+        if re.match(r"\d+\. .*", line):
+            color = "1"
+        if color:
+            lines[place] = f"\x1b[{color}m{line}\x1b[0m"
+    return "\n".join(lines)
+
+
+def _with_settings(parser, options, arguments):
+    """Return the options with those of pyproject.toml, and {class: its options}.
+
+    Raises:
+        ValueError: there is a setting that is no option.
+    """
+    file = next(
+        (folder / "pyproject.toml" for folder in (Path.cwd(), *Path.cwd().parents)
+         if (folder / "pyproject.toml").is_file()), None
+    )  # fmt: skip
+    if file is None:
+        return options, {}
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    table = dict(tables.get("tool", {}).get("attncheck", {}))
+    classes = table.pop("classes", {})
+    if not table and not classes:
+        return options, {}
+    general = _namespace(parser, table, file)
+    each = {
+        target: _namespace(parser, table | more, file)
+        for target, more in classes.items()
+    }
+    return parser.parse_args(arguments, general), each
+
+
+def _namespace(parser, table, file):
+    """Return a table of settings as options that the command line can change."""
+    made = argparse.Namespace()
+    known = vars(parser.parse_args([]))
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in known or name in ("targets", "explain"):
+            raise ValueError(f"{file} has {key!r} in [tool.attncheck], and the options "
+                             f"are {', '.join(sorted(known))}.")  # fmt: skip
+        if name in ("set", "config") and isinstance(value, dict):
+            value = [f"{one}={each!r}" for one, each in value.items()]
+        if name in ("rope", "qk_norm", "prenorm", "sink") and value is True:
+            value = "on"
+        if name in ("select", "ignore") and isinstance(value, list):
+            value = ",".join(value)
+        setattr(made, name, value)
+    return made
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m attncheck",
+        prog="attention-check",
         description="Test an attention class by what it does, and name the mistake.",
         epilog=EPILOG,
     )
     parser.add_argument(
-        "target",
-        help="path/to/file.py:ClassName, file.py:factory(), notebook.ipynb:ClassName "
-        "or module:ClassName",
+        "targets",
+        nargs="*",
+        metavar="target",
+        help="path/to/file.py:ClassName, file.py:factory(), notebook.ipynb:ClassName, "
+        "module:ClassName, or a file or folder, whose attention classes are checked",
     )
+    parser.add_argument("--explain", metavar="CODE", help="say what a code means")
+    parser.add_argument("--version", action="version", version=_version())
     _add_building(parser.add_argument_group("how to build and call it"))
     _add_layer(parser.add_argument_group("what it does besides attention"))
     _add_report(parser.add_argument_group("what to report"))
@@ -151,7 +246,7 @@ def _parser():
 
 
 def _add_building(group):
-    for name in ("d_in", "d_out", "context_length", "num_heads"):
+    for name in SIZES[:-1]:
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
     group.add_argument("--dropout", type=float, metavar="P")
     group.add_argument(
@@ -188,37 +283,77 @@ def _add_layer(group):
         action="store_false",
         help="every token may see all tokens",
     )
-    pairings = ("on", "halves", "neighbors")
-    group.add_argument("--rope", nargs="?", const="on", choices=pairings)
+    group.add_argument(
+        "--rope",
+        nargs="?",
+        const="on",
+        type=_rope_words,
+        metavar="HOW",
+        help="rotary positions: on, halves, neighbors; with ,other-way where they "
+        "turn the other way",
+    )
     group.add_argument("--rope-base", type=float, metavar="BASE")
+    group.add_argument(
+        "--rope-share", type=float, metavar="SHARE", help="the part that is rotated"
+    )
     group.add_argument("--window", type=int, metavar="N")
+    group.add_argument(
+        "--first", type=int, metavar="N", help="tokens visible behind the window"
+    )
     group.add_argument("--memory", type=int, metavar="N", help="cross-attention")
     group.add_argument("--alibi", action="store_true")
     norms = ("on", "layer", "rms", "l2")
     group.add_argument("--qk-norm", nargs="?", const="on", choices=norms)
+    group.add_argument(
+        "--norm-over", choices=("heads", "all"), help="each head, or all at once"
+    )
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
     group.add_argument("--softcap", type=float, metavar="CAP")
-    group.add_argument("--sink", action="store_true", help="a learned score per head")
+    group.add_argument(
+        "--scale", metavar="HOW", help="1/d, none, or the number that scores times"
+    )
+    group.add_argument(
+        "--bias", metavar="CODE", help="'lambda module, t: …', added to the scores"
+    )
+    group.add_argument(
+        "--sink", "--sinks", nargs="?", const="learned", choices=("learned", "zero"),
+        help="one more score for each head",
+    )  # fmt: skip
     group.add_argument("--documents", action="store_true", help="packed into one row")
+
+
+def _rope_words(text):
+    words = text.split(",")
+    if not set(words) <= {"on", "halves", "neighbors", "other-way"}:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is none of on, halves, neighbors, with or without ,other-way"
+        )
+    return text
 
 
 def _add_report(group):
     group.add_argument("--select", default="", metavar="CODES", help="these alone")
     group.add_argument("--ignore", default="", metavar="CODES", help="all but these")
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="fail on warnings, and where it could not be compared",
-    )
+    group.add_argument("--strict", action="store_true", help="fail on warnings")
     group.add_argument("--format", choices=list(FORMATS), default="text")
     group.add_argument("--output", metavar="FILE", help="write the report to a file")
 
 
-def _setting(text, option):
+def setting(text, option):
+    """Return (name, value) of NAME=VALUE.
+
+    Raises:
+        ValueError: it is something else.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise UnusableError(f"{option} wants NAME=VALUE, but got {text!r}.")
+        raise ValueError(f"{option} wants NAME=VALUE, but got {text!r}.")
     try:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):
         return name, value
+
+
+def unusable(target, problem):
+    """Return the report that says why nothing could be tested."""
+    return Report(target, usable=False, problem=problem)

@@ -1,23 +1,33 @@
 """A report in the forms that other tools read."""
 
+import contextlib
+import datetime
 import json
+import platform
+from collections import Counter
+from importlib import metadata
 from xml.etree import ElementTree
 
 from attncheck.mistakes import MISTAKES
-from attncheck.report import shown
+from attncheck.report import shown, worst
 
 LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def rendered(report, how, target):
-    """Return the report as a text in one of :data:`FORMATS`."""
-    return FORMATS[how](report, target)
+def rendered(reports, how):
+    """Return reports, pairs of one and its target, as a text in a form."""
+    return FORMATS[how](reports)
 
 
-def as_text(report, target):
+def as_text(reports):
     """Return what a person reads."""
-    return str(report)
+    text = "\n\n\n".join(str(report) for report, _ in reports)
+    if len(reports) < 2:
+        return text
+    counts = Counter(report.verdict for report, _ in reports)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"{text}\n\n\n{len(reports)} classes: {told}"
 
 
 def as_dictionary(report):
@@ -26,10 +36,12 @@ def as_dictionary(report):
         "subject": report.subject,
         "headline": report.headline(),
         "ok": report.ok,
+        "verdict": report.verdict,
         "exit_status": report.exit_status,
         "usable": report.usable,
         "problem": report.problem,
         "not_compared": report.not_compared,
+        "command": report.command,
         "findings": [_finding(finding) for finding in report.findings],
         "tests": [
             {"test": r.test, "outcome": r.outcome, "why": r.why} for r in report.results
@@ -61,14 +73,18 @@ def _finding(finding):
     return told
 
 
-def as_json(report, target):
-    """Return one JSON object."""
-    return json.dumps(as_dictionary(report), indent=2, ensure_ascii=False)
+def as_json(reports):
+    """Return one JSON object; of several classes, one that holds all."""
+    told = [as_dictionary(report) for report, _ in reports]
+    statuses = {"exit_status": worst([report for report, _ in reports])}
+    whole = told[0] if len(told) == 1 else statuses | {"reports": told}
+    return json.dumps(whole, indent=2, ensure_ascii=False)
 
 
-def as_sarif(report, target):
+def as_sarif(reports):
     """Return SARIF 2.1.0, which code hosts show beside the lines."""
-    names = [finding.mistake for finding in report.findings]
+    found = [(finding, target) for report, target in reports
+             for finding in report.findings]  # fmt: skip
     rules = [
         {
             "id": MISTAKES[name].code,
@@ -77,7 +93,8 @@ def as_sarif(report, target):
             "fullDescription": {"text": MISTAKES[name].means},
             "help": {"text": MISTAKES[name].line},
         }
-        for name in dict.fromkeys(names)
+        | _address("helpUri", f"#{MISTAKES[name].code.lower()}")
+        for name in dict.fromkeys(finding.mistake for finding, _ in found)
     ]
     results = [
         {
@@ -86,17 +103,40 @@ def as_sarif(report, target):
             "message": {"text": f"{finding.title}. {finding.seen} {finding.means}"},
             "locations": [_sarif_place(finding, target)],
         }
-        for finding in report.findings
+        for finding, target in found
     ]
+    usable = all(report.usable for report, _ in reports)
+    invocation = {"executionSuccessful": usable}
+    notes = [
+        {"level": "error" if not report.usable else "warning",
+         "message": {"text": report.problem or _not_judged(report)}}
+        for report, _ in reports
+        if report.verdict in ("not usable", "not judged")
+    ]  # fmt: skip
+    if notes:
+        invocation["toolExecutionNotifications"] = notes
+    driver = {"name": "attention.check", "rules": rules} | _address("informationUri")
     run = {
-        "tool": {"driver": {"name": "attention.check", "rules": rules}},
+        "tool": {"driver": driver},
         "results": results,
-        "invocations": [{"executionSuccessful": report.usable}],
+        "invocations": [invocation],
     }
-    if not report.usable:
-        note = {"level": "error", "message": {"text": report.problem}}
-        run["invocations"][0]["toolExecutionNotifications"] = [note]
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _address(key, place=""):
+    """Return where the page of all codes is, if the package says where the book is."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for entry in metadata.metadata("coding-attention").get_all("Project-URL") or ():
+            name, _, site = entry.partition(", ")
+            if name == "Homepage":
+                return {key: f"{site.rstrip('/')}/book/codes.html{place}"}
+    return {}
+
+
+def _not_judged(report):
+    why = report.not_compared or "a test broke inside the checker"
+    return f"{report.subject} was not judged: {why}. {report.command}".strip()
 
 
 def _sarif_place(finding, target):
@@ -113,10 +153,15 @@ def _sarif_place(finding, target):
     }
 
 
-def as_github(report, target):
+def as_github(reports):
     """Return workflow commands, which put findings beside the lines of a change."""
+    return "\n".join(line for report in reports for line in _github(*report))
+
+
+def _github(report, target):
     if not report.usable:
-        return f"::error title={_escaped(report.subject)}::{_escaped(report.problem)}"
+        title = _escaped(report.subject, more=True)
+        return [f"::error title={title}::{_escaped(report.problem)}"]
     commands = {"error": "error", "warning": "warning", "note": "notice"}
     lines = []
     for finding in report.findings:
@@ -125,10 +170,13 @@ def as_github(report, target):
             file, line, _ = finding.place
         title = _escaped(f"{finding.code} {finding.title}", more=True)
         where = f"file={_escaped(shown(file), more=True)},line={line},title={title}"
-        text = _escaped(f"{finding.seen}\n{finding.means}\nMeant: {finding.line}")
-        lines.append(f"::{commands[finding.severity]} {where}::{text}")
-    lines.append(report.headline())
-    return "\n".join(lines)
+        text = f"{finding.seen}\n{finding.means}\nLikely line: {finding.line}"
+        lines.append(f"::{commands[finding.severity]} {where}::{_escaped(text)}")
+    if report.verdict == "not judged":
+        file = _escaped(shown(target.partition(":")[0]), more=True)
+        where = f"file={file},line=1,title=Not judged"
+        lines.append(f"::error {where}::{_escaped(_not_judged(report))}")
+    return [*lines, report.headline()]
 
 
 def _escaped(text, more=False):
@@ -136,43 +184,56 @@ def _escaped(text, more=False):
     return text.replace(":", "%3A").replace(",", "%2C") if more else text
 
 
-def as_junit(report, target):
-    """Return JUnit XML: a test case for each test."""
-    results = report.results
-    suite = ElementTree.Element("testsuite", name="attention.check")
+def as_junit(reports):
+    """Return JUnit XML: a suite for each class, a test case for each test."""
+    whole = ElementTree.Element("testsuites")
+    suites = [_suite(report, place) for place, (report, _) in enumerate(reports)]
+    whole.extend(suites)
+    for name in ("tests", "failures", "errors"):
+        whole.set(name, str(sum(int(suite.get(name)) for suite in suites)))
+    return ElementTree.tostring(whole, encoding="unicode")
+
+
+def _suite(report, place):
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    given = {"name": "attention.check", "id": str(place), "package": report.subject,
+             "timestamp": now, "hostname": platform.node() or "localhost",
+             "time": "0"}  # fmt: skip
+    suite = ElementTree.Element("testsuite", given)
     failures = errors = skipped = 0
-    if not report.usable:
-        case = ElementTree.SubElement(suite, "testcase", _case(report, "usable"))
-        ElementTree.SubElement(case, "error", message=report.problem)
+    if report.verdict in ("not usable", "not judged"):
+        case = ElementTree.SubElement(suite, "testcase", _case(report, report.verdict))
+        message = report.problem or _not_judged(report)
+        ElementTree.SubElement(case, "error", message=message, type=report.verdict)
         errors = 1
     by_name = {finding.mistake: finding for finding in report.findings}
-    untold = dict(by_name)
-    for result in results:
+    for result in report.results:
         case = ElementTree.SubElement(suite, "testcase", _case(report, result.test))
         if result.outcome == "not run":
             ElementTree.SubElement(case, "skipped", message=result.why)
             skipped += 1
         elif result.outcome == "broken":
-            ElementTree.SubElement(case, "error", message=result.why)
+            ElementTree.SubElement(case, "error", message=result.why, type="broken")
             errors += 1
         elif result.outcome == "failed":
             told = [by_name[name] for name in result.mistakes if name in by_name]
             told = [f for f in told if f.severity == "error" or report.strict]
-            for finding in told:
-                untold.pop(finding.mistake, None)
             if told:
                 title = "; ".join(f"{f.code} {f.title}" for f in told)
-                failure = ElementTree.SubElement(case, "failure", message=title)
+                kind = told[0].code
+                failure = ElementTree.SubElement(
+                    case, "failure", message=title, type=kind
+                )
                 failure.text = "\n".join(f"{f.seen} {f.means}" for f in told)
                 failures += 1
     counts = {"tests": len(suite), "failures": failures, "errors": errors,
               "skipped": skipped}  # fmt: skip
     suite.attrib.update({name: str(count) for name, count in counts.items()})
-    return ElementTree.tostring(suite, encoding="unicode")
+    return suite
 
 
 def _case(report, name):
-    return {"classname": report.subject, "name": name}
+    return {"classname": report.subject, "name": name, "time": "0"}
 
 
 FORMATS = {

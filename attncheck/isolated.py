@@ -12,8 +12,6 @@ import sys
 import time
 import warnings
 
-import torch
-
 LENGTH = 8  # bytes that say how long the result is
 
 
@@ -53,7 +51,11 @@ def isolated(function, seconds):
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not in_time:
-        raise EndedError(f"no result after {seconds:g} s, so its process was ended")
+        raise EndedError(
+            f"there was no result after {seconds:g} s, so its process was ended. Code "
+            f"that holds Python's lock, or many slow calls, can do that: --time-limit "
+            f"sets the seconds that one call may take"
+        )
     try:
         return pickle.loads(text)
     except Exception:
@@ -64,6 +66,9 @@ def _serve(function, writing):
     """Compute in the child, send the result, end without any cleaning up."""
     end = os._exit
     try:
+        _let_nothing_out()
+        import torch
+
         # Threads of the parent's pool are not in the child.
         torch.set_num_threads(1)
         text = pickle.dumps(function())
@@ -71,6 +76,14 @@ def _serve(function, writing):
             out.write(len(text).to_bytes(LENGTH, "big") + text)
     finally:
         end(0)
+
+
+def _let_nothing_out():
+    """Send what is written to the descriptors 1 and 2 nowhere: the report is ours."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def _received(reading, deadline):
@@ -92,11 +105,14 @@ def _received(reading, deadline):
 
 
 def _how(status):
+    advice = "Code that ends its own process, or crashes it, cannot be tested. Look for"
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        return f"its process was ended by the signal {name} before there was a report"
+        what = f"its process was ended by the signal {name} before there was a report"
+        return f"{what}. {advice} os.kill, os.abort and native code"
     code = os.WEXITSTATUS(status)
-    return f"its process ended with status {code} before there was a report"
+    what = f"its process ended with status {code} before there was a report"
+    return f"{what}. {advice} os._exit and os.exec…"
 
 
 def _in_a_kernel():

@@ -1,6 +1,7 @@
 """What a layer does besides attention, as a reader declares it or as it is found."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 
@@ -18,11 +19,19 @@ class Rope:
         pairing: "halves" pairs number i with i + d_head / 2, "neighbors" 2i with 2i+1.
         base: pair i turns by base to the power of -2i / d_head with each token.
         share: the part of d_head that is rotated.
+        way: -1 where all pairs turn in the other direction.
     """
 
     pairing: str = "halves"
     base: float = 10000.0
     share: float = 1.0
+    way: int = 1
+
+    def words(self):
+        """Return how pairs turn, in words."""
+        told = f"pairs of {self.pairing}, base {self.base:g}"
+        told += f", {self.share:g} of each head" if self.share != 1 else ""
+        return told + (", in the other direction" if self.way == -1 else "")
 
 
 @dataclass(frozen=True)
@@ -32,27 +41,37 @@ class Layer:
     Attributes:
         rope: rotary positions of queries and keys.
         window: how many tokens one sees, itself included.
+        first: how many tokens at the start stay visible behind the window.
         alibi: a bias by distance, with the slopes 2^(-8i/h).
         qk_norm: the norm of queries and keys within each head.
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
         memory: how many tokens of a fixed memory make the keys and values.
-        sink: one more score for each head, with no value.
+        sink: one more score for each head, with no value: "learned" or "zero".
         documents: two documents in each row, which do not see each other.
+        scale: what scores are multiplied with; None for 1/√d_head.
+        bias: what is added to the scores, a function (module, t) or a tensor.
+        norm_over: "heads" if queries and keys are normed head by head, or "all".
         norms: what a norm is multiplied with and added, by place: "x", "q", "k"; at
             "sink", the sinks.
+        open: what was left open by whoever described the layer.
     """
 
     rope: Rope | None = None
     window: int | None = None
+    first: int | None = None
     alibi: bool = False
     qk_norm: str | None = None
     softcap: float | None = None
     prenorm: str | None = None
     memory: int | None = None
-    sink: bool = False
+    sink: str | None = None
     documents: bool = False
+    scale: str | float | None = None
+    bias: Any = None
+    norm_over: str = "heads"
     norms: tuple = ()
+    open: tuple = ()
 
     @property
     def plain(self):
@@ -72,16 +91,16 @@ class Layer:
         """Return what acts, in words."""
         told = []
         if self.rope:
-            told.append(
-                f"rotary positions (pairs of {self.rope.pairing}, base "
-                f"{self.rope.base:g})"
-            )
+            told.append(f"rotary positions ({self.rope.words()})")
         if self.window:
             told.append(f"a window of {self.window}")
+        if self.first:
+            told.append(f"the first {self.first} tokens always visible")
         if self.alibi:
             told.append("a bias by distance")
         if self.qk_norm:
-            told.append(f"a norm of queries and keys ({self.qk_norm})")
+            over = " over all heads" if self.norm_over == "all" else ""
+            told.append(f"a norm of queries and keys{over} ({self.qk_norm})")
         if self.softcap:
             told.append(f"scores capped at {self.softcap:g}")
         if self.prenorm:
@@ -89,13 +108,19 @@ class Layer:
         if self.memory:
             told.append(f"a memory of {self.memory} tokens")
         if self.sink:
-            told.append("a sink for each head")
+            told.append(f"a {self.sink} sink for each head")
         if self.documents:
             told.append("documents packed into one row")
+        if self.scale is not None:
+            told.append(f"scores times {self.scale}")
+        if self.bias is not None:
+            told.append("a bias of the scores")
         return ", ".join(told) or "nothing else"
 
 
-OPTIONS = tuple(f.name for f in fields(Layer) if f.name != "norms")
+OPTIONS = tuple(f.name for f in fields(Layer) if f.name not in ("norms", "open"))
+SINKS = ("learned", "zero")
+SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
 
 def described(rope=None, qk_norm=None, prenorm=None, **others):
@@ -116,27 +141,68 @@ def described(rope=None, qk_norm=None, prenorm=None, **others):
         size = others.get(name)
         if size is not None and (type(size) is not int or size < 1):
             raise UnusableError(f"{name} must be a whole number from 1, got {size!r}.")
-    return Layer(rope=_rope(rope), **norms, **others)
+    others["sink"] = _sink(others.get("sink"))
+    others["scale"] = _scale(others.get("scale"))
+    over = others.get("norm_over", "heads")
+    if over not in ("heads", "all"):
+        raise UnusableError(f'norm_over must be "heads" or "all", but got {over!r}.')
+    opened = [] if "norm_over" in others else ["norm_over"]
+    opened += ["qk_norm"] if qk_norm is True else []
+    rope, left = _rope(rope)
+    return Layer(rope=rope, **norms, **others, open=(*opened, *left))
+
+
+def _sink(given):
+    if not given:
+        return None
+    sink = "learned" if given is True else given
+    if sink not in SINKS:
+        raise UnusableError(f"sink must be one of {', '.join(SINKS)}, got {given!r}.")
+    return sink
+
+
+def _scale(given):
+    """Return a name of :func:`attncheck.reference._factor`, or a number."""
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        scale = SCALES.get(given)
+    if scale is None:
+        raise UnusableError(
+            f"scale must be a number or one of {', '.join(SCALES)}, but got {given!r}."
+        )
+    return None if scale == "1/√d_head" else scale
 
 
 def _rope(given):
+    """Return (the rotary positions or None, what was left open of them)."""
     if not given:
-        return None
+        return None, ()
     if isinstance(given, Rope):
-        return given
-    if given is True:
-        return Rope()
-    settings = {"pairing": given} if isinstance(given, str) else given
+        return given, ()
+    settings = {} if given is True else given
+    if isinstance(given, str):
+        words = given.replace(",", " ").split()
+        settings = {"way": "other"} if "other-way" in words else {}
+        pairings = [word for word in words if word in PAIRINGS]
+        settings |= {"pairing": pairings[0]} if pairings else {}
+        if not set(words) <= {*PAIRINGS, "other-way", "on"}:
+            settings = {"pairing": given}
+    named = dict(settings) if isinstance(settings, dict) else {"pairing": given}
+    left = [name for name in ("pairing", "base", "share", "way") if name not in named]
+    named["way"] = {"other": -1, "usual": 1}.get(*[named.get("way", 1)] * 2)
     try:
-        rope = Rope(**settings)
+        rope = Rope(**named)
     except TypeError:
         rope = None
-    if rope is None or rope.pairing not in PAIRINGS:
+    if rope is None or rope.pairing not in PAIRINGS or rope.way not in (1, -1):
         raise UnusableError(
-            f"rope must be True, one of {', '.join(PAIRINGS)}, or a dictionary with "
-            f"pairing, base and share, but got {given!r}."
+            f"rope must be True, one of {', '.join(PAIRINGS)} or other-way, or a "
+            f"dictionary with pairing, base, share and way, but got {given!r}."
         )
-    return rope
+    return rope, tuple(f"rope.{name}" for name in left)
 
 
 def memory_tokens(count, like):
@@ -158,7 +224,7 @@ def rotate(x, rope, positions, width=None):
         raise RuntimeError("an odd number of entries has no pairs")
     turned, rest = x[..., :d], x[..., d:]
     steps = torch.arange(0, d, 2, dtype=x.dtype)
-    angles = positions[:, None] * rope.base ** (-steps / (width or d))
+    angles = rope.way * positions[:, None] * rope.base ** (-steps / (width or d))
     cos, sin = angles.cos(), angles.sin()  # (t, d / 2)
     if rope.pairing == "halves":
         one, two = turned.chunk(2, dim=-1)
@@ -184,13 +250,13 @@ def _mismatched(x, cos, sin, which):
 
 def normalize(x, how, pair, width=None):
     """Normalize over the last axis, as LayerNorm, RMSNorm or to length 1."""
-    weight, bias = pair
+    weight, bias, *eps = pair
     if how == "l2":
         x = x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)
     else:
         centered = x - x.mean(dim=-1, keepdim=True) if how == "layer" else x
         size = centered.square().mean(dim=-1, keepdim=True)
-        x = centered / (size + 1e-5).sqrt()
+        x = centered / (size + (eps[0] if eps else 1e-5)).sqrt()
     if weight is not None and weight.shape[-1] == x.shape[-1]:
         x = x * weight.double()
     if bias is not None and bias.shape[-1] == x.shape[-1]:

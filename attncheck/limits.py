@@ -66,6 +66,9 @@ class Worker:
             function, outcome = job
             try:
                 outcome.put((function(), None))
+            except KeyboardInterrupt as error:  # nobody's keyboard acts on this thread
+                raised = RuntimeError("KeyboardInterrupt, raised by the class itself")
+                outcome.put((None, raised.with_traceback(error.__traceback__)))
             # A class may even call sys.exit(): that must not end the thread.
             except BaseException as error:
                 outcome.put((None, error))

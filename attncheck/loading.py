@@ -99,9 +99,15 @@ def _import(place):
         return importlib.import_module(place)
     if not path.is_file():
         raise UnusableError(f"there is no file {place}. Looked in {Path.cwd()}.")
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # the file may import its neighbors
+    path = path.resolve()
+    root, names = _package(path)
+    # The file may import its neighbors, and what lies where the command was given.
+    for folder in (str(Path.cwd()), str(root)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    _forget_namesakes(names[0], root)
+    if len(names) > 1:
+        return importlib.import_module(".".join(names))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look a class's module up by name.
@@ -111,18 +117,57 @@ def _import(place):
     except ImportError as error:
         if "relative import" not in str(error):
             raise
-        return _in_package(path.resolve())
+        # A folder without __init__.py is a package all the same.
+        sys.path.insert(0, str(root.parent))
+        sys.modules.pop(path.stem, None)
+        return importlib.import_module(f"{root.name}.{path.stem}")
     return module
 
 
-def _in_package(path):
-    """Import a file as a part of the package that it lies in."""
+def _package(path):
+    """Return (folder above the topmost package, the file's dotted name in parts)."""
     names, folder = [path.stem], path.parent
-    while (folder / "__init__.py").is_file() or len(names) == 1:
+    while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
-    sys.path.insert(0, str(folder))
-    return importlib.import_module(".".join(names))
+    return folder, names if path.stem != "__init__" else names[:-1] or names
+
+
+def _forget_namesakes(name, root):
+    """Forget a module of this name from elsewhere, such as one that is installed."""
+    known = sys.modules.get(name)
+    file = getattr(known, "__file__", None)
+    if known is None or file is None or name in sys.stdlib_module_names:
+        return
+    if name in ("torch", "attncheck") or Path(file).resolve().is_relative_to(root):
+        return
+    for other in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
+        del sys.modules[other]
+
+
+ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+
+
+def attention_classes(path):
+    """Return the names of a file's classes of attention, without running it.
+
+    These are classes derived from ``nn.Module`` with "attention" or "attn" in their
+    names; or its only class derived from ``nn.Module``.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        text = _cells(text, path)[0] if path.suffix == ".ipynb" else text
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError, UnusableError):
+        return []
+    layers = []
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            bases = {ast.unparse(base).split(".")[-1] for base in statement.bases}
+            if bases & {"Module", *layers} or any(map(ATTENTION.search, bases)):
+                layers.append(statement.name)
+    named = [name for name in layers if ATTENTION.search(name)]
+    return named or (layers if len(layers) == 1 else [])
 
 
 def _definitions_of(place, name, failure):

@@ -63,7 +63,7 @@ def distance(output, expected):
 
 def right_distance(x, output, candidates, causal, layer=PLAIN):
     """Return the distance to right attention, for the best reading of the weights."""
-    base = base_recipe(causal)
+    base = base_recipe(causal, layer)
     gaps = []
     for projections in candidates:
         try:
@@ -113,7 +113,7 @@ def example(match, x, causal, layer=PLAIN):
     """Return expected and actual weights of four tokens, each (4, 4), or None."""
     computation = Computation(x[:1, :4], match.projections, layer)
     try:
-        expected = computation.weights(base_recipe(causal))[0, 0]
+        expected = computation.weights(base_recipe(causal, layer))[0, 0]
         actual = computation.weights(match.recipe)[0, 0]
     except RuntimeError:
         return None

@@ -6,7 +6,6 @@ import torch
 
 from attncheck.layer import (
     Layer,
-    Rope,
     document_of,
     memory_tokens,
     normalize,
@@ -159,14 +158,15 @@ class Computation:
             raise RuntimeError("there is no latent")
         made = x if name == "x" else _project(x, pairs[name], r.use_bias)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
-        if layer.qk_norm and r.norm == "width" and slot < 2:
+        over_all = r.norm == "width" or layer.norm_over == "all"
+        if over_all and (normed or r.norm == "width") and slot < 2 and layer.qk_norm:
             made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
         across = r.rotated == "across heads" and slot < 2
         if layer.rope and across:
             made = _rotated(made[:, None], layer.rope, "both", slot)[:, 0]
         heads = 1 if r.one_head else max(made.shape[-1] // p.d_head, 1)
         made = _split(made, heads, how)
-        if normed and r.norm != "width":
+        if normed and not over_all:
             made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
         if layer.rope and not across:
             made = _rotated(made, layer.rope, r.rotated, slot)
@@ -180,6 +180,8 @@ class Computation:
         if r.attend == "heads":
             q, k = q.transpose(1, 2), k.transpose(1, 2)
         scores = q @ k.transpose(2, 3) * _factor(r.scale, self.p, self.x.shape[1])
+        if self.layer.bias is not None:
+            scores = scores + self.layer.bias(scores.shape[-1])
         if self.layer.alibi:
             scores = scores + _distances(r.bias, *scores.shape[1:])
         cap = self.layer.softcap
@@ -188,7 +190,8 @@ class Computation:
         mask = hidden(r.mask, *scores.shape[-2:])
         window = self.layer.window
         if window:
-            mask = mask | _far(window + r.window, *scores.shape[-2:], r.mask)
+            far = _far(window + r.window, *scores.shape[-2:], r.mask)
+            mask = mask | (far & (torch.arange(len(far)) >= (self.layer.first or 0)))
         if self.layer.documents and r.documents != "joined":
             document = document_of(len(mask))
             apart = document[:, None] != document
@@ -246,9 +249,9 @@ def _rotated(x, rope, how, slot):
         return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
     width = {"half steps": 2 * x.shape[-1], "whole width": x.shape[-1] * x.shape[1]}
     if how.startswith("base "):
-        rope = Rope(rope.pairing, float(how[5:]), rope.share)
+        rope = replace(rope, base=float(how[5:]))
     elif "neighbors" in how or how == "halves":
-        rope = Rope(how, rope.base, rope.share)
+        rope = replace(rope, pairing=how)
     return rotate(x, rope, positions, width.get(how))
 
 
@@ -274,6 +277,8 @@ def _factor(scale, projections, t):
             raise RuntimeError("there is no latent")
         d_rope = int(d_head * (projections.rope_share or 0))
         return (projections.latent + d_rope) ** -0.5
+    if isinstance(scale, float):
+        return scale
     return {
         "1/√d_head": d_head**-0.5,
         "1": 1.0,

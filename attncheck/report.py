@@ -21,8 +21,11 @@ PAGES = {
 }
 
 
+STATUS = {"passed": 0, "failed": 1, "not usable": 2, "not judged": 3}
+
+
 class CheckFailed(AssertionError):  # noqa: N818 (reads as a sentence in a test's log)
-    """The check found a mistake; the message is the whole report."""
+    """The verdict is not "passed"; the message is the whole report."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,10 @@ class Report:
         notes: what else a reader should know; a note is no fault.
         usable: False if there was nothing that could be tested.
         problem: why not.
-        not_compared: why it could not be compared with attention, or "".
-        strict: whether warnings and a missing comparison fail too.
+        not_compared: why it was not compared with what is right, or "".
+        proposal: options that would have it compared, by name.
+        command: the call or the command line that would, complete.
+        strict: whether warnings fail too.
     """
 
     subject: str
@@ -126,6 +131,8 @@ class Report:
     usable: bool = True
     problem: str = ""
     not_compared: str = ""
+    proposal: dict = field(default_factory=dict)
+    command: str = ""
     strict: bool = False
 
     def failing(self) -> list[Finding]:
@@ -134,25 +141,32 @@ class Report:
         return [f for f in self.findings if f.severity in severities]
 
     @property
-    def ok(self) -> bool:
-        """Whether the class could be tested and nothing was found that fails.
+    def verdict(self) -> str:
+        """One of "passed", "failed", "not usable" and "not judged".
 
-        Errors fail; with ``strict`` warnings and a missing comparison do, too.
+        A class passes if it was compared with what is right and nothing was found that
+        fails: errors, with ``strict`` warnings too. Without a comparison, or where a
+        test broke inside the checker, nothing is known: it is not judged.
         """
+        if not self.usable:
+            return "not usable"
+        if self.failing():
+            return "failed"
         broken = any(result.outcome == "broken" for result in self.results)
-        missing = self.strict and self.not_compared
-        return self.usable and not (self.failing() or broken or missing)
+        return "not judged" if broken or self.not_compared else "passed"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verdict is "passed"."""
+        return self.verdict == "passed"
 
     @property
     def exit_status(self) -> int:
-        """What the command line exits with.
+        """What the command line exits with: 0 passed, 1 failed.
 
-        0 if nothing was found that fails, 1 if something was, 2 if nothing could be
-        tested.
+        2 if nothing could be tested, 3 if it ran and could not be judged.
         """
-        if not self.usable:
-            return 2
-        return 0 if self.ok else 1
+        return STATUS[self.verdict]
 
     def raise_for_failures(self) -> None:
         """Raise :class:`CheckFailed` with the report unless :attr:`ok`."""
@@ -174,11 +188,16 @@ class Report:
         found = {0: "nothing wrong found", 1: "1 finding"}.get(
             count, f"{count} findings"
         )
-        compared = ", NOT COMPARED with attention" if self.not_compared else ""
+        if self.verdict == "not judged":
+            found = "NOT JUDGED" + (f", {found}" if count else "")
+        elif self.not_compared:
+            found += ", not compared with attention"
         left_out = len(self.results) - ran
+        broken = sum(result.outcome == "broken" for result in self.results)
         others = f", {left_out} not run" if left_out else ""
+        others += f", {broken} broken inside the checker" if broken else ""
         tests = f"{passed} of {ran} tests passed{others}"
-        return f"{self.subject}: {found}{compared}, {tests}"
+        return f"{self.subject}: {found}, {tests}"
 
     def __str__(self) -> str:
         lines = _wrap(self.headline())
@@ -186,6 +205,8 @@ class Report:
             lines += ["", *_wrap(self.problem)]
         if self.not_compared:
             lines += ["", *_wrap(f"Not compared: {self.not_compared}.")]
+        if self.command and self.verdict == "not judged":
+            lines += ["", "To have it judged:", f"   {self.command}"]
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             title = f"{number}. {finding.title} [{kind}]"
@@ -212,6 +233,9 @@ class Report:
             parts.append(f"<p>{_escape(self.problem)}</p>")
         if self.not_compared:
             parts.append(f"<p>Not compared: {_escape(self.not_compared)}.</p>")
+        if self.command and self.verdict == "not judged":
+            command = f"<code>{_escape(self.command)}</code>"
+            parts.append(f"<p>To have it judged: {command}</p>")
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             caption = f"{number}. {finding.title} ({kind})"
@@ -230,6 +254,12 @@ class Report:
             items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)
             parts.append(f"<p>Notes</p><ul>{items}</ul>")
         return f'<div class="attention-check">{"".join(parts)}</div>'
+
+
+def worst(reports):
+    """Return the exit status of several reports: 1 before 2, 2 before 3, then 0."""
+    statuses = {report.exit_status for report in reports}
+    return next((status for status in (1, 2, 3) if status in statuses), 0)
 
 
 def chosen(

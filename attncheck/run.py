@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from attncheck.variants import (
 )
 
 TESTS = [RUNS, *(test for test, _ in PROBES)]
+COMPARISON = "same output as attention with these weights"
 
 
 def check(
@@ -56,7 +58,7 @@ def check(
         reference: what is right. None: attention computed from the module's own
             weights. A module or class with the same parameter names: it gets the
             weights, and no buffers. A function (module, x). False: leave the
-            comparison out.
+            comparison out, so that nothing is judged.
         causal: whether a token may not see the future.
         weights: function (module) that returns a dictionary with "query", "key",
             "value", if there is one "out", each a weight (out, in) or a pair of it
@@ -67,16 +69,20 @@ def check(
         select: codes or names of the mistakes to report, such as "ATT2"; others are
             left out. Nothing: all.
         ignore: codes or names of mistakes that are left out.
-        strict: also fail on warnings, and where it could not be compared.
+        strict: also fail on warnings.
         **arguments: for the constructor, by the chapter's names or its own. Without
             any, d_in=16, d_out=16, context_length=8, dropout=0.0, num_heads=4, as far
             as the constructor takes them. And what the layer does besides attention:
-            rope=True, "halves", "neighbors" or a dictionary with pairing, base and
-            share; window=…; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
-            softcap=…; memory=…, the number of tokens that keys and values come from
-            in cross-attention; sink=True, one learned score for each head, in a
-            parameter with "sink" in its name; documents=True, where forward takes the
-            number of each token's document, (b, t), and so does ``call``.
+            rope=True, "halves", "neighbors", "other-way" or a dictionary with
+            pairing, base, share and way; window=…, and first=… tokens that stay
+            visible behind it; alibi=True; qk_norm= and prenorm="layer", "rms" or "l2";
+            norm_over="all" for a norm over all heads; softcap=…; scale="1/d", "none"
+            or a number; bias=function (module, t) that gives what is added to the
+            scores; memory=…, the number of tokens that keys and values come from in
+            cross-attention; sink=True, one learned score for each head, in a parameter
+            with "sink" in its name, or "zero"; documents=True, where forward takes the
+            number of each token's document, (b, t), and so does ``call``. What was
+            declared excuses nothing: every difference from it fails.
 
     Returns:
         :class:`attncheck.Report`, which prints as text and shows as a table.
@@ -93,6 +99,58 @@ def check(
         a C function that never returns is left behind in its thread, and one that
         holds Python's lock cannot be limited at all. The command line runs the class
         in a process of its own.
+    """
+    given = {"module_or_class": module_or_class, "arguments": dict(arguments)}
+    given |= {"causal": False} if not causal else {}
+    given |= {"layout": layout} if layout != "btd" else {}
+    report = checked(
+        module_or_class, reference, causal, weights=weights, call=call, layout=layout,
+        time_limit=time_limit, select=select, ignore=ignore, strict=strict, **arguments,
+    )  # fmt: skip
+    if report.not_compared:
+        report.command = _command(report, given)
+    return report
+
+
+def assert_attention(module_or_class: object, **arguments: Any) -> None:
+    """Assert that a class or module computes attention, as :mod:`torch.testing` does.
+
+    Args:
+        module_or_class: what :func:`check` takes.
+        **arguments: what :func:`check` takes, such as ``rope="halves"``.
+
+    Raises:
+        CheckFailed: an ``AssertionError`` with the report, unless the verdict is
+            "passed"; so what could not be judged raises, too.
+
+    Example:
+        >>> import attention, attncheck
+        >>> attncheck.assert_attention(attention.MultiHeadAttention)
+    """
+    __tracebackhide__ = True
+    check(module_or_class, **arguments).raise_for_failures()
+
+
+def checked(
+    module_or_class,
+    reference=None,
+    causal=True,
+    *,
+    own=None,
+    own_config=None,
+    weights=None,
+    call=None,
+    layout="btd",
+    time_limit=10.0,
+    select=(),
+    ignore=(),
+    strict=False,
+    **arguments,
+):
+    """Do what :func:`check` does, with arguments of the constructor apart.
+
+    ``own`` holds these, whatever names they have; ``own_config`` the settings for a
+    constructor that takes one object with all of them.
     """
     if not isinstance(time_limit, int | float) or not time_limit > 0:
         raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")
@@ -112,11 +170,15 @@ def check(
         try:
             layer = described(**_layer_options(module_or_class, arguments))
             causal = causal and not layer.memory  # a memory is there from the start
-            source = Source(module_or_class, arguments, causal, worker)
+            arguments |= own or {}
+            source = Source(module_or_class, arguments, causal, worker, own_config)
             report.subject = source.label
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer)
             _run(source, reference, causal, how, collector, report)
+        except Failure as failure:  # its config could not be found out
+            collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
+            collector.not_run(TESTS[1:], "there is no instance")
         except UnusableError as error:
             report.usable = False
             report.problem = str(error)
@@ -132,7 +194,34 @@ def check(
         _tell_settings(changes(), collector)
     if report.usable:
         collector.hand_over(report, select, ignore)
+        _tell_comparison(report, collector)
     return report
+
+
+def _tell_comparison(report, collector):
+    """Say why there was no comparison, where the test of it did not say so."""
+    report.proposal = collector.proposal
+    if collector.compared or report.not_compared:
+        return
+    ended = {result.test: result.why for result in collector.results}
+    why = ended.get(COMPARISON) or "the tests ended before"
+    report.not_compared = f"the output was not compared with what is right: {why}"
+    report.proposal = {"reference": None}
+
+
+def _command(report, given):
+    """Return the call that would have the class judged."""
+    words = [_name(given.pop("module_or_class"))]
+    named = given.pop("arguments") | given
+    for name, value in (named | report.proposal).items():
+        if name == "reference":
+            value = value or "RightAttention"
+        elif name in ("weights", "bias") and isinstance(value, str):
+            pass
+        else:
+            value = getattr(value, "__name__", None) or repr(value)
+        words.append(f"{name}={value}")
+    return f"attention.check({', '.join(words)})"
 
 
 def _layer_options(given, arguments):
@@ -142,6 +231,8 @@ def _layer_options(given, arguments):
         with contextlib.suppress(TypeError, ValueError):
             names = list(inspect.signature(given).parameters)
     options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    if isinstance(options.get("bias"), bool):  # that of the projections
+        del options["bias"]
     for name in options:
         if name not in names:
             del arguments[name]
@@ -169,6 +260,8 @@ def _run(source, reference, causal, how, collector, report):
         collector.cannot_run(RUNS, failure, done)
         collector.not_run(TESTS[1:], "there is no instance")
         return
+    if _adds_zero(subject) and not how.layer.sink:
+        subject.layer = replace(how.layer, sink="zero")
     report.notes = subject.notes = source.notes
     subject.skip_reference = reference is False
     if reference is not None and reference is not False:
@@ -205,6 +298,12 @@ def _probe(subject, collector):
             collector.add("slow", "All tests one after the other.", seen)
             return
         collector.run(test, probe, subject)
+
+
+def _adds_zero(subject):
+    """Whether it is PyTorch's own layer with a key and a value of zeros added."""
+    parts = subject.pristine.modules()
+    return any(getattr(part, "add_zero_attn", False) for part in parts)
 
 
 def _layout(layout):

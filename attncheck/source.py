@@ -27,6 +27,7 @@ class Source:
         arguments: the reader's constructor arguments, or sizes of the instance.
         causal: passed to a constructor that asks for it.
         worker: runs the constructor.
+        config: settings for a class that takes one object with all of them.
 
     Attributes:
         label: what is checked, in words.
@@ -37,12 +38,13 @@ class Source:
         UnusableError: nothing that can be tested.
     """
 
-    def __init__(self, given, arguments, causal, worker):
+    def __init__(self, given, arguments, causal, worker, config=None):
         self.given = given
         self.worker = worker
         self.notes = []
         self.mapped = {}
         self.arguments = {}
+        self.config = config
         self.is_class = inspect.isclass(given)
         whole_sizes(arguments)
         if self.is_class:
@@ -68,13 +70,21 @@ class Source:
                 f"{given.__name__} is a class, but no torch.nn.Module. Derive it from "
                 f"nn.Module, or pass a function from x to context vectors."
             )
-        self.arguments, self.mapped = constructor_arguments(given, arguments, causal)
+        self.plan = guarded(
+            self.worker,
+            lambda: constructor_arguments(given, arguments, causal, self.config),
+            "constructor_raises",
+        )
+        self.arguments, self.mapped = self.plan.arguments, self.plan.mapped
+        if self.plan.guessed:
+            told = ", ".join(f"{n}={v!r}" for n, v in self.plan.guessed.items())
+            self.notes.append(f"Guessed by their names: {told}.")
         ignored = [name for name in arguments if self._ignores(name)]
         if ignored:
             self.notes.append(
                 f"{given.__name__} takes no {', '.join(ignored)}: ignored in building."
             )
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        shown = ", ".join(f"{n}={v!r}" for n, v in self.arguments.items())
         self.label = f"{given.__name__}({shown})"
 
     def _ignores(self, name):
@@ -97,7 +107,7 @@ class Source:
         def job():
             seed_everything(seed, torch.device("cpu"))
             with torch.enable_grad():
-                return self.given(**(self.arguments | changes | own))
+                return self.plan.make(self.given, self.arguments | changes | own)
 
         return guarded(self.worker, job, "constructor_raises")
 

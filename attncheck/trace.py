@@ -179,7 +179,7 @@ def tensors(nested):
 
 
 def norms_of(module):
-    """Return the norms that a module holds: (name, kind, width, weight, bias)."""
+    """Return a module's norms: (name, kind, width, weight, bias, epsilon)."""
     found = []
     for name, part in module.named_modules():
         kind = type(part).__name__.lower()
@@ -191,8 +191,19 @@ def norms_of(module):
         which = "rms" if "rms" in kind else "layer"
         bias = getattr(part, "bias", None)
         bias = bias.detach() if isinstance(bias, torch.Tensor) else None
-        found.append((name, which, len(weight), weight.detach(), bias))
+        found.append((name, which, len(weight), weight.detach(), bias, _eps(part)))
     return found
+
+
+def _eps(part):
+    for name in ("eps", "epsilon", "variance_epsilon"):
+        value = getattr(part, name, None)
+        if isinstance(value, float):
+            return value
+    return 1e-5 if not isinstance(part, _RMS) else torch.finfo(torch.float32).eps
+
+
+_RMS = getattr(nn, "RMSNorm", ())
 
 
 def _storage(tensor):

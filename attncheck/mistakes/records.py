@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from attncheck.mistakes.bases import BASES, HEADER
@@ -114,6 +115,16 @@ class Mistake:
     stage: str = ""
     planted: tuple[Planted, ...] = ()
     recipes: tuple[Recipe, ...] = ()
+
+    def example(self) -> tuple[str, ...]:
+        """Return (wrong lines, right lines) of its first planted bug, or nothing."""
+        for bug in self.planted[:1]:
+            right, wrong = zip(*bug.changes, strict=True)
+            return tuple(
+                "\n...\n".join(dedent(text.strip("\n")) for text in texts)
+                for texts in (wrong, right)
+            )
+        return ()
 
 
 @cache

@@ -1,18 +1,26 @@
 """The comparison with attention that is computed from the module's own weights."""
 
+from dataclasses import replace
+from itertools import product
+
+import torch
+from torch import nn
+
 from attncheck import parity
-from attncheck.collector import NotCompared, SkipTest
-from attncheck.layer import Layer, Rope
+from attncheck.build import UnusableError, first_line
+from attncheck.collector import NotCompared
+from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
 from attncheck.mistakes import MISTAKES
 from attncheck.numbers import changed
+from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.trace import norms_of
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
-    "scaling, heads and projections were not checked. Give weights=function (module) "
-    'that returns a dictionary with "query", "key", "value" and, if there is one, '
-    '"out"'
+    "scaling, heads and projections were not checked. Name them: weights= takes a "
+    'function (module) that returns a dictionary with "query", "key", "value" and, '
+    'if there is one, "out"'
 )
 
 
@@ -20,31 +28,36 @@ def compare(subject, found):
     """Compare with attention computed from the module's own weights."""
     if subject.reference is not None:
         _compare_with_reference(subject, found)
+        found.compared = True
         return
     if subject.skip_reference:
-        raise SkipTest("reference=False")
+        raise NotCompared("reference=False leaves the comparison out", reference=None)
     # Widths are all different here where the class allows it: fewer mistakes look
     # alike.
     owner, subject = subject, subject.uneven or subject
     comparison = Comparison(owner, subject)
     found.blame = comparison.blame
-    if comparison.equal():
+    if comparison.equal() or comparison.known_layer():
+        found.compared = True
         return
     if not comparison.readings:
-        raise NotCompared(UNKNOWN)
-    if comparison.known_layer():
-        return
+        raise NotCompared(UNKNOWN, weights=_adapter(subject))
+    comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
         "The module's weights moved into attention that is computed step by step, "
         "and both given the same tokens."
     )
     if match is None:
-        why = comparison.excuses()
-        if why:
-            raise NotCompared(why)
-        found.add("differs", done, f"They differ by {_share(comparison.gap)}.")
+        comparison.tell_undeclared(opened=False)
+        comparison.tell_excuses()
+        found.compared = True
+        seen = f"They differ by {_share(comparison.gap)}."
+        if not subject.layer.plain:
+            seen += f" Compared with attention with {subject.layer.words()}."
+        found.add("differs", done, seen)
         return
+    found.compared = True
     found.causes = match.names
     found.example = parity.example(match, comparison.x, subject.causal, subject.layer)
     seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
@@ -66,15 +79,23 @@ class Comparison:
 
     def __init__(self, owner, subject):
         self.owner, self.subject = owner, subject
-        self.by_name = subject.candidates()
+        self.by_name = subject.candidates() or self._without_weights()
         self.by_role, self.seen = [], None
         d_head = self.by_name[0].d_head if self.by_name else 0
         # Where t equals d_head, dividing by the root of either gives the same.
         given = subject.tokens(t=5 if d_head == 7 else 7)
         self.y = subject(given)
         self.x = given.cpu()
-        self.layer = self._with_norms(subject.layer)
+        self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
+
+    def _without_weights(self):
+        """Return the reading of a layer that learns nothing: the tokens themselves."""
+        if any(True for _ in self.subject.pristine.parameters()):
+            return []
+        itself = torch.eye(self.subject.sizes["d_in"]), None
+        h = self.subject.sizes["num_heads"] or 1
+        return [Projections(itself, itself, itself, num_heads=h)]
 
     @property
     def readings(self):
@@ -123,6 +144,8 @@ class Comparison:
 
     def match(self):
         """Return the mistakes that give the same output, or None."""
+        if parity.distance(self.y, self.x) < 1e-3:
+            return None  # it returns its input: that equals attention to itself alone
         return self._named(self.readings)
 
     def _named(self, readings):
@@ -138,25 +161,126 @@ class Comparison:
         if self.seen is None or not self.subject.layer.plain:
             return []
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
-        return [self._with_norms(Layer(rope=Rope()))] if tables else []
+        return [self._with_numbers(Layer(rope=Rope()))] if tables else []
 
-    def excuses(self):
-        """Say what acts besides attention, so that a difference proves nothing."""
+    def tell_undeclared(self, opened):
+        """Stop where the output equals attention that does more than was described.
+
+        Nothing says whether that is meant: so the options are proposed that do.
+
+        Args:
+            opened: try what the description left open, such as the base of rotary
+                positions, where else what it does not speak of.
+
+        Raises:
+            NotCompared: it does.
+        """
+        layers = self._opened() if opened else self._beside()
+        layer = parity.recognized(
+            self.x, self.y, self.readings, self.subject.causal, layers
+        )
+        if layer is not None:
+            raise NotCompared(
+                f"the output equals attention with {layer.words()}, which was not "
+                f"declared; say so, if that is meant",
+                **declaration(layer),
+            )
+
+    def _opened(self):
+        """Return layers that fill what the description of this one leaves open."""
+        layer = self.layer
+        ropes, norms = [layer.rope], [layer]
+        if layer.rope:
+            choices = [
+                PAIRINGS if "rope.pairing" in layer.open else (layer.rope.pairing,),
+                BASES if "rope.base" in layer.open else (layer.rope.base,),
+                SHARES if "rope.share" in layer.open else (layer.rope.share,),
+                (1, -1) if "rope.way" in layer.open else (layer.rope.way,),
+            ]
+            ropes = [Rope(*chosen) for chosen in product(*choices)]
+        if layer.qk_norm:
+            kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
+            overs = (layer.norm_over,)
+            if "norm_over" in layer.open and self._norms_are_wide():
+                overs = ("heads", "all")
+            norms = [
+                replace(layer, qk_norm=kind, norm_over=over)
+                for kind, over in product(kinds, overs)
+            ]
+        layers = [replace(norm, rope=rope) for norm in norms for rope in ropes]
+        return [self._with_numbers(one) for one in layers if one != layer]
+
+    def _norms_are_wide(self):
+        """Whether the module holds norms as wide as all heads together."""
+        wide = self.readings[0].query[0].shape[0] if self.readings else 0
+        alone = [n for n in norms_of(self.subject.pristine) if n[2] == wide]
+        return len(alone) >= 2
+
+    def _beside(self):
+        """Return layers that do one thing more than the one described."""
+        layer = self.layer
+        more = []
+        if not layer.window:
+            more += [{"window": window} for window in range(2, 7)]
+            more += [{"window": w, "first": f} for w in (2, 3, 4) for f in (1, 2, 4)]
+        if not layer.rope:
+            ropes = [Rope(p, b) for p in PAIRINGS for b in BASES]
+            more += [{"rope": rope} for rope in ropes]
+        if not layer.qk_norm:
+            overs = ("heads", "all") if self._norms_are_wide() else ("heads",)
+            norms = [{"qk_norm": n, "norm_over": o} for n in NORMS for o in overs]
+            more += norms
+            more += [n | m for n in norms for m in more if "rope" in m]
+        if not layer.prenorm:
+            norms = [{"prenorm": n} for n in ("layer", "rms")]
+            more += norms + [n | m for n in norms for m in more if "rope" in m]
+        if not layer.alibi:
+            more.append({"alibi": True})
+        if not layer.sink:
+            more += [{"sink": sink} for sink in SINKS]
+        if not layer.softcap:
+            more += [{"softcap": cap} for cap in CAPS]
+        return [self._with_numbers(replace(layer, **each)) for each in more]
+
+    def tell_excuses(self):
+        """Stop where something acts that nobody described, so a difference says little.
+
+        What was described excuses nothing: then every difference counts.
+
+        Raises:
+            NotCompared: something does.
+        """
         subject, seen = self.subject, self.seen
+        if not subject.layer.plain:
+            return
         told = list(seen.extras)
         left = _unused(subject.pristine, self.readings)
         if left:
             told.append(f"what holds weights in no projection that was found ({left})")
         if not told and self._order_matters():
             told.append("the order of tokens")
-        if not told:
-            return ""
-        declared = "" if subject.layer.plain else f" beside {subject.layer.words()}"
-        return (
-            f"{', '.join(told)} acts in forward{declared}, so a difference from plain "
-            f"attention proves nothing. Describe it (rope=, window=, alibi=, qk_norm=, "
-            f"softcap=, prenorm=, sink=, documents=), or give reference="
-        )
+        if told:
+            raise NotCompared(
+                f"{', '.join(told)} acts in forward, so a difference from plain "
+                f"attention proves nothing. Describe it (rope=, window=, alibi=, "
+                f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
+                f"give reference=",
+                **self._proposal(told),
+            )
+
+    def _proposal(self, told):
+        """Return the options that most likely describe what was seen to act."""
+        if "a norm" in told:
+            names = [name for name, *_ in norms_of(self.subject.pristine)]
+            first = [name.split(".")[-1].lower()[:1] for name in names]
+            return {"qk_norm": True} if {"q", "k"} & set(first) else {"prenorm": True}
+        if {"a table of positions", "a table"} & set(told):
+            return {"rope": True}
+        if "a cap or a gate" in told:
+            return {"softcap": 50.0}
+        if "an embedding" in told:
+            return {"bias": "lambda module, t: …"}
+        return {"reference": None}
 
     def _order_matters(self):
         x = self.subject.tokens()
@@ -188,6 +312,8 @@ class Comparison:
         ropes = [Rope("halves"), Rope("neighbors")]
         ropes += [Rope(p.pairing, base) for base in (5e5, 1e6, 1e5) for p in ropes]
         layers = [*norms, *(Layer(rope=rope) for rope in ropes)]
+        if not any(True for _ in self.subject.pristine.parameters()):
+            layers.append(Layer(scale="1"))  # the simplest attention there is
         for norm in norms:
             layers += [
                 Layer(rope=rope, qk_norm=norm.qk_norm, prenorm=norm.prenorm,
@@ -196,7 +322,7 @@ class Comparison:
             ]  # fmt: skip
         layers.append(Layer(alibi=True))
         if _sinks(self.subject.pristine) is not None:
-            layers.append(self._with_norms(Layer(sink=True)))
+            layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
         return layers
 
@@ -204,31 +330,108 @@ class Comparison:
         width = self.readings[0].d_in if self.readings else None
         layers = []
         for kind in ("layer", "rms"):
-            layers.append(self._with_norms(Layer(qk_norm=kind)))
-            layers.append(self._with_norms(Layer(prenorm=kind)))
+            layers.append(self._with_numbers(Layer(qk_norm=kind)))
+            layers.append(self._with_numbers(Layer(prenorm=kind)))
         layers.append(Layer(qk_norm="l2"))
         return layers if width else []
 
-    def _with_norms(self, layer):
-        """Add to a layer the numbers of the norms that the module holds."""
-        if not (layer.qk_norm or layer.prenorm or layer.sink):
-            return layer
-        norms = {"sink": (_sinks(self.subject.pristine), None)} if layer.sink else {}
+    def _with_numbers(self, layer):
+        """Add to a layer the numbers of the norms, sinks and biases that are held.
+
+        Raises:
+            NotCompared: a learned sink was declared, and no parameter is called so.
+        """
+        module = self.subject.pristine
+        if callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
+            layer = replace(layer, bias=_bound(layer.bias, module))
+        norms = {}
+        if layer.sink == "zero":
+            norms["sink"] = (torch.zeros(1), None)
+        elif layer.sink:
+            norms["sink"] = (_sinks(module), None)
+        if norms.get("sink", (0,))[0] is None:
+            if self.subject.layer.sink:
+                raise NotCompared(
+                    "no parameter has 'sink' in its name, so the learned sinks are "
+                    "not known. Rename it, or give reference=",
+                    reference=None,
+                )
+            norms = {"sink": (torch.zeros(1), None)}
+        if layer.qk_norm or layer.prenorm:
+            norms |= self._norms(module, layer)
+        return replace(layer, norms=tuple(norms.items()))
+
+    def _norms(self, module, layer):
+        norms = {}
         d_in = self.subject.sizes["d_in"]
-        for name, _, width, weight, bias in norms_of(self.subject.pristine):
+        for name, kind, width, *numbers in norms_of(module):
             last = name.split(".")[-1].lower()
-            if layer.prenorm and width == d_in and "x" not in norms:
-                norms["x"] = (weight, bias)
+            ours = kind == layer.prenorm and not last.startswith(("q", "k"))
+            if layer.prenorm and width == d_in and "x" not in norms and ours:
+                norms["x"] = tuple(numbers)
             elif last.startswith("k") and "k" not in norms:
-                norms["k"] = (weight, bias)
+                norms["k"] = tuple(numbers)
             elif "q" not in norms:
-                norms["q"] = (weight, bias)
+                norms["q"] = tuple(numbers)
             else:
-                norms.setdefault("k", (weight, bias))
+                norms.setdefault("k", tuple(numbers))
         if "q" in norms:
             norms.setdefault("k", norms["q"])
-        return Layer(**{**vars(layer), "norms": tuple(norms.items())})
+        return norms
 
+
+def _bound(bias, module):
+    """Return a function (t) that gives the bias of the scores in float64."""
+    if isinstance(bias, torch.Tensor):
+        return lambda t: bias.detach().cpu().double()[..., :t, :t]
+
+    def function(t):
+        try:
+            with torch.no_grad():
+                return bias(module, t).detach().cpu().double()
+        except Exception as error:
+            why = f"bias(module, {t}) raised {type(error).__name__}"
+            raise UnusableError(f"{why}: {first_line(error)}.") from None
+
+    return function
+
+
+def declaration(layer):
+    """Return the options of the check that describe a layer."""
+    options = {}
+    for name in OPTIONS:
+        value = getattr(layer, name)
+        if value in (None, False) or (name, value) == ("norm_over", "heads"):
+            continue
+        if name == "rope":
+            usual = Rope(value.pairing)
+            value = {"pairing": value.pairing} | {
+                field: "other" if field == "way" else getattr(value, field)
+                for field in ("base", "share", "way")
+                if getattr(value, field) != getattr(usual, field)
+            }
+            value = value if len(value) > 1 else value["pairing"]
+        options[name] = value
+    return options
+
+
+def _adapter(module_of):
+    """Return the text of a function that names four linear layers, to be corrected."""
+    names = [
+        name
+        for name, part in module_of.pristine.named_modules()
+        if isinstance(part, nn.Linear) and name.isidentifier()
+    ]
+    names += ["q", "k", "v", "out"][len(names) :]
+    pairs = zip(("query", "key", "value", "out"), names, strict=False)
+    entries = ", ".join(f"{role}=m.{name}" for role, name in pairs)
+    heads = module_of.sizes.get("num_heads") or 1
+    return f"lambda m: dict({entries}, num_heads={heads})"
+
+
+BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
+SHARES = (1.0, 0.5, 0.25, 0.75)
+CAPS = (50.0, 30.0, 20.0, 15.0)
 
 # The start of a mistake's name, and the calls whose line is to be shown.
 _FUSED = "scaled_dot_product_attention"

@@ -1,12 +1,12 @@
 """Runs the checker on a set that was written without knowing it.
 
-``python -m experiments.field.blind FOLDER RESULTS.json`` with FOLDER a set: sources
-and a ``manifest.json`` that says how to build and call each class and what it does
-(causal, rotary positions, a window …), and, for afterwards, what is wrong in it. What
-is wrong is not read here: whoever wrote the set compares it with the results.
+``python -m experiments.field.blind FOLDER RESULTS.json`` with FOLDER a set: classes
+found in the open with ``judged.json``, and planted bugs with ``bugs.json``. Each entry
+says how to build and call a class, and what the layer is meant to do. What is right or
+wrong in it is used to count, never to check.
 
-Each class is checked twice: as it is, and with what it does declared. The sources are
-other people's and no part of this repository: what is stored are names and verdicts.
+Each class is checked as it is and with what it does declared. The sources are other
+people's and no part of this repository: what is stored are names and verdicts.
 """
 
 import argparse
@@ -15,40 +15,42 @@ import re
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 
 from attncheck import check
 from attncheck.build import UnusableError, first_line
 from attncheck.isolated import EndedError, isolated
+from attncheck.layer import OPTIONS
 from attncheck.loading import load
 from attncheck.surroundings import quiet
 
 SECONDS = 100.0
-T_MEMORY = 6
 
 
 def main() -> None:
-    """Check every class of a set; store what was said of it."""
+    """Check every class of a set; store what was said of it, print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("results", type=Path)
     parser.add_argument("--only", default="", help="part of a file's name")
     options = parser.parse_args()
-    text = (options.folder / "manifest.json").read_text(encoding="utf-8")
-    results = {}
-    for entry in json.loads(text):
-        name = f"{entry['file']}:{entry['class']}"
-        if options.only not in name:
-            continue
-        results[name] = {
-            how: verdict(options.folder.resolve(), entry, how == "declared")
-            for how in ("as it is", "declared")
-        }
-        told = [results[name][how].get("status") for how in results[name]]
-        print(name, *told, flush=True)
-    options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    kept = {}
+    for name in ("judged.json", "bugs.json"):
+        entries = json.loads((options.folder / name).read_text(encoding="utf-8"))
+        for entry in entries:
+            key = f"{entry['file']}:{entry.get('class') or entry['name']}"
+            if options.only not in key:
+                continue
+            folder = options.folder.resolve()
+            alone = verdict(folder, entry, False)
+            more = options_of(entry.get("layer") or entry["flags"])
+            declared = verdict(folder, entry, True) if more else alone
+            kept[key] = {"as it is": alone, "declared": declared}
+            told = [(one.get("status"), one["findings"]) for one in kept[key].values()]
+            print(key, entry.get("verdict", "bug"), *told, flush=True)
+            text = json.dumps(kept, indent=1, ensure_ascii=False)
+            options.results.write_text(text + "\n", encoding="utf-8")
 
 
 def verdict(folder: Path, entry: dict, declared: bool) -> dict:
@@ -62,106 +64,117 @@ def verdict(folder: Path, entry: dict, declared: bool) -> dict:
 
 
 def _checked(folder: Path, entry: dict, declared: bool) -> dict:
+    used = time.process_time()
     try:
-        return _report(folder, entry, declared)
+        result = _report(folder, entry, declared)
     except UnusableError as error:
-        problem = str(error)
+        result = {"status": 2, "problem": str(error), "findings": []}
     except Exception as error:
         problem = f"{type(error).__name__}: {first_line(error)}"
-    return {"status": 2, "problem": problem, "findings": [], "compared": False}
+        result = {"status": 2, "problem": problem, "findings": []}
+    return result | {"processor": round(time.process_time() - used, 1)}
 
 
 def _report(folder: Path, entry: dict, declared: bool) -> dict:
+    name = entry.get("class") or entry["name"]
     with quiet():
-        given, arguments = _given(folder, entry)
-    arguments["causal"] = bool(entry["causal"])
-    call = _call(entry)
+        cls = load(f"{folder / entry['file']}:{name}", 60.0)
+    names = dict(vars(sys.modules[cls.__module__])) | {"torch": torch}
+    exec("from types import SimpleNamespace", names)
+    arguments = eval(entry.get("construct") or entry["kwargs"], names)
+    layer = entry.get("layer") or entry["flags"]
+    width = re.search(r"torch.randn\([\d,]*?(\d+)[,)]", entry["forward"])
+    arguments.setdefault("d_in", _width(entry["forward"]) if width else 32)
+    arguments["causal"] = bool(layer["causal"])
+    call = call_of(entry["forward"], names)
     if call is not None:
         arguments["call"] = call
+    if layer.get("batch_first") is False:
+        arguments["layout"] = "tbd"
     if declared:
-        arguments |= options(entry["features"])
-    report = check(given, time_limit=20.0, **arguments)
+        told = {n: value for n, value in options_of(layer).items() if n in OPTIONS}
+        arguments |= told
+    report = check(cls, time_limit=20.0, **arguments)
     return {
         "status": report.exit_status,
         "problem": report.problem,
         "findings": [f.mistake for f in report.findings if f.severity == "error"],
         "warnings": [f.mistake for f in report.findings if f.severity != "error"],
-        "stages": [getattr(f, "stage", "") for f in report.findings],
+        "stages": [getattr(f, "stage", "") for f in report.findings
+                   if f.severity == "error"],
         "seen": [f.seen for f in report.findings],
-        "compared": report.usable and not report.not_compared,
-        "why": report.not_compared,
-    }
-
-
-def _given(folder: Path, entry: dict) -> tuple[object, dict]:
-    """Return the class with its arguments, or an instance."""
-    how = entry.get("how")
-    if how is None:
-        cls = load(f"{folder / entry['file']}:{entry['class']}", 60.0)
-        if entry.get("config_class"):
-            names = vars(sys.modules[cls.__module__])
-            config = names[entry["config_class"]](**(entry.get("config") or {}))
-            return cls(config, **(entry.get("build") or {})), {}
-        return cls, dict(entry["build"])
-    sys.path[:0] = [str(folder / one) for one in how["sys_path"]]
-    if how["module"]:
-        cls = load(f"{how['module']}:{entry['class']}", 60.0)
-    else:
-        cls = load(f"{folder / entry['file']}:{entry['class']}", 60.0)
-    names = dict(vars(sys.modules[cls.__module__])) | {
-        "C": cls, "cls": cls, entry["class"]: cls, "torch": torch,
-        "nn": torch.nn, "SimpleNamespace": SimpleNamespace, "NS": SimpleNamespace,
+        "not_compared": report.not_compared,
+        "command": getattr(report, "command", ""),
     }  # fmt: skip
-    torch.manual_seed(0)
-    exec(how["setup"], names)
-    names["m"] = module = eval(how["construct"], names)
-    if how["initialise"]:
-        exec(how["initialise"], names)
-    return module, {"d_in": _width(entry)}
 
 
-def _width(entry: dict) -> int:
-    found = re.search(r"features (\d+)", entry["input_layout"])
-    return int(found.group(1)) if found else 16
+def _width(forward: str) -> int:
+    sizes = re.search(r"torch.randn\(([\d,]+)", forward).group(1).split(",")
+    return int(sizes[1] if len(sizes) == 4 else sizes[-1])
 
 
-def _call(entry: dict):
+def call_of(forward: str, names: dict):
     """Return a function (module, x) for what is not called as module(x)."""
-    text = entry["call"]
-    if text == "m(x)":
+    parts = [part.strip() for part in forward.split(";")]
+    parts = [part for part in parts if not re.match(r"x\s*=", part)]
+    if parts == ["m(x)"] and "4,4)" not in forward:
         return None
+    image = re.search(r"randn\(2,32,4,4\)", forward)
+    channels = re.search(r"randn\(2,(32|96),6\)", forward)
+    text = "; ".join(parts)
+    if not re.search(r"\bx\s*=", forward):
+        text = re.sub(r"torch\.randn\([\d,]+(,dtype=[\w.]+)?\)", "x", text, count=1)
+    text = re.sub(r"\b2(?=,)", "B", text)
+    text = re.sub(r"\b6\b", "T", text)
+    *setup, last = [part.strip() for part in text.split(";")]
 
     def call(m, x):
-        draws = torch.Generator().manual_seed(7)
-        mem = torch.randn(1, T_MEMORY, x.shape[-1], generator=draws)
-        mem = mem.to(x).expand(len(x), -1, -1)
-        pad = torch.zeros(*x.shape[:2], dtype=torch.bool, device=x.device)
-        names = {"m": m, "x": x, "mem": mem, "pad": pad, "torch": torch}
-        exec(entry.get("how", {}).get("setup", "") or "", names)
-        return eval(text, names)
+        b, t, c = x.shape
+        if image:
+            x = x.mT.reshape(b, c, 4, 4)
+        elif channels:
+            x = x.mT
+        torch.manual_seed(5)
+        held = dict(names) | {"m": m, "x": x, "B": b, "T": t}
+        for one in setup:
+            exec(one, held)
+        y = eval(last, held)
+        y = y[0] if isinstance(y, tuple | list) else y
+        return y.flatten(2).mT if image or channels else y
 
     return call
 
 
-def options(features: dict) -> dict:
+def options_of(layer: dict) -> dict:
     """Return the options of the check that say what a class does."""
-    made = {}
-    for name, value in features.items():
-        if value in (None, False, "none", ""):
-            continue
-        text = str(value)
-        if name == "rope":
-            made["rope"] = "neighbors" if "interleaved" in text else "halves"
-        elif name == "window" and text.isdigit():
-            made["window"] = int(text)
-        elif name == "alibi":
-            made["alibi"] = True
-        elif name == "qk_norm":
-            made["qk_norm"] = next(
-                (kind for kind in ("rms", "l2", "layer") if kind in text), True
-            )
-        elif name == "softcap" and re.fullmatch(r"[\d.]+", text):
-            made["softcap"] = float(text)
+    made: dict = {}
+    rope = " ".join(str(layer.get(name, "")) for name in ("positions", "rope"))
+    if "rope" in str(layer.get("positions")) or layer.get("rope"):
+        pairing = "neighbors" if "interleaved" in rope else "halves"
+        made["rope"] = {"pairing": pairing}
+        if "partial" in rope:
+            made["rope"]["share"] = 0.5
+    if "ALiBi" in rope or layer.get("alibi"):
+        made["alibi"] = True
+    window = re.match(r"(\d+)(?! by)", str(layer.get("window", "")))
+    if window:
+        made["window"] = int(window.group(1))
+    norm = str(layer.get("qk_norm", "")).lower()
+    if norm:
+        made["qk_norm"] = "rms" if "rms" in norm else "l2" if "cos" in norm else True
+    if norm == "layernorm per head":
+        made["qk_norm"] = "layer"
+    scale = str(layer.get("scale", ""))
+    if scale.startswith("none"):
+        made["scale"] = "none"
+    elif scale.startswith("muP"):
+        made["scale"] = "1/d"
+    if layer.get("sinks"):
+        made["sink"] = True
+    if "pre" in str(layer.get("norm", "")):
+        made["prenorm"] = True
+    if "soft cap" in str(layer.get("note", "")):
+        made["softcap"] = 50.0
     return made
 
 

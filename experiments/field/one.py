@@ -6,7 +6,7 @@ import torch
 
 from attncheck import check
 from attncheck.build import UnusableError, first_line
-from attncheck.commandline import Config
+from attncheck.config import Config
 from attncheck.loading import load, unfinished
 from attncheck.surroundings import quiet
 

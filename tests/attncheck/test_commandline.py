@@ -8,7 +8,8 @@ import pytest
 
 import attention
 from attncheck import CheckFailed
-from attncheck.commandline import load, main
+from attncheck.commandline import main
+from attncheck.loading import load
 from attncheck.mistakes import BASES, HEADER, PLANTED
 from attncheck.pytest_plugin import check_attention  # noqa: F401 (a fixture)
 

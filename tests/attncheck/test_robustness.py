@@ -209,6 +209,7 @@ class OtherNames(nn.Module):
 class Config(nn.Module):
     def __init__(self, config):
         super().__init__()
+        self.sum = config.kinds + config["others"] + config.d_model
 
 
 class NeedsMask(nn.Module):
@@ -225,9 +226,9 @@ class NeedsMask(nn.Module):
         (None, {}, "got None"),
         ("path.py", {}, "got 'path.py' (str)"),
         (int, {}, "no torch.nn.Module"),
-        (OtherNames, {}, "OtherNames takes width, kinds; it needs width, kinds"),
+        (OtherNames, {}, "OtherNames takes width, kinds; it needs kinds"),
         (OtherNames, {"width": 3}, "it needs kinds"),
-        (Config, {}, "or check an instance"),
+        (Config, {}, "Config(config) reads kinds, others of its config"),
         (NeedsMask, {}, "forward takes (x, mask)"),
         (attention.CausalAttention, {"d_inn": 3}, "it was given d_inn"),
         (attention.CausalAttention, {"layout": "bdt"}, 'must be "btd" or "tbd"'),
@@ -275,7 +276,8 @@ def test_reference_false_leaves_the_comparison_out():
 
     found = attention.check(Unscaled, causal=False).findings
     assert [f.mistake for f in found] == ["scale_missing"]
-    assert attention.check(Unscaled, causal=False, reference=False).ok
+    report = attention.check(Unscaled, causal=False, reference=False)
+    assert (report.findings, report.exit_status) == ([], 3)
 
 
 def test_nothing_of_the_readers_changes():

@@ -1,0 +1,112 @@
+"""What the command line does with one class: load, configure, check in a process."""
+
+import re
+from pathlib import Path
+
+import torch
+
+from attncheck.build import UnusableError
+from attncheck.commandline import SIZES, setting, unusable
+from attncheck.isolated import EndedError, isolated
+from attncheck.loading import attention_classes, evaluated, load, parts, unfinished
+from attncheck.run import checked
+
+FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
+CODES = ("call", "weights", "reference", "bias")
+NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "norm_over",
+           "scale", "sink")  # fmt: skip
+
+
+def classes_of(target):
+    """Return the targets that a file or folder stands for: each class of attention.
+
+    A file is read, not run. One without such a class stands for itself, so that its
+    report says what is missing; in a folder it is left out.
+    """
+    place, name = parts(target)
+    path = Path(place)
+    if name or not path.exists() or path.suffix not in ("", ".py", ".ipynb"):
+        return [target]
+    if path.is_dir():
+        files = sorted([*path.rglob("*.py"), *path.rglob("*.ipynb")])
+        files = [f for f in files if not any(p.startswith(".") for p in f.parts[1:])]
+        found = [f"{f}:{name}" for f in files for name in attention_classes(f)]
+        return found or [target]
+    found = attention_classes(path)
+    return [f"{place}:{name}" for name in found] or [target]
+
+
+def report_on(options, spare):
+    """Return the report on one class, made in a process of its own."""
+    seconds = 6 * options.time_limit + spare
+    try:
+        return isolated(lambda: _checked(options), seconds)
+    except EndedError as error:
+        return unusable(options.target, str(error))
+
+
+def _checked(options):
+    notes = []
+    try:
+        own = dict(setting(text, "--set") for text in options.set)
+        config = dict(setting(text, "--config") for text in options.config)
+        given = {name: getattr(options, name) for name in SIZES}
+        given = {name: value for name, value in given.items() if value is not None}
+        cls = load(options.target, options.time_limit, notes)
+        given |= _functions(options)
+    except (UnusableError, ValueError) as error:
+        return unusable(options.target, str(error))
+    given |= _layer(options)
+    report = checked(
+        cls,
+        own=own,
+        own_config=config,
+        causal=options.causal and own.get("causal", True) is not False,
+        layout=options.layout,
+        time_limit=options.time_limit,
+        select=options.select,
+        ignore=options.ignore,
+        strict=options.strict,
+        **given,
+    )
+    unfinished(report, notes)
+    report.notes += notes
+    return report
+
+
+def _layer(options):
+    """Return the options that say what the layer does."""
+    given = {}
+    for name in ("qk_norm", "prenorm"):
+        value = getattr(options, name)
+        if value:
+            given[name] = True if value == "on" else value
+    if options.rope or options.rope_base or options.rope_share:
+        rope = {}
+        words = (options.rope or "on").split(",")
+        pairing = [word for word in words if word in ("halves", "neighbors")]
+        rope |= {"pairing": pairing[0]} if pairing else {}
+        rope |= {"way": "other"} if "other-way" in words else {}
+        rope |= {"base": options.rope_base} if options.rope_base else {}
+        rope |= {"share": options.rope_share} if options.rope_share else {}
+        given["rope"] = rope or True
+    for name in NUMBERS:
+        if getattr(options, name):
+            given[name] = getattr(options, name)
+    return given
+
+
+def _functions(options):
+    """Return what --call, --weights, --reference and --bias name."""
+    given = {}
+    for name in CODES:
+        text = getattr(options, name)
+        if not text:
+            continue
+        if text == "none" and name == "reference":
+            given[name] = False
+        elif FILE.fullmatch(text):
+            given[name] = load(text, options.time_limit)
+        else:
+            given[name] = evaluated(text, {"torch": torch}, options.time_limit)
+    return given

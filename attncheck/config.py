@@ -1,0 +1,168 @@
+"""Constructors that take one object with all settings, and arguments that are guessed.
+
+Which settings a plain object needs shows when it is used: what is asked for and is
+missing gets a value by its name, until the class is built.
+"""
+
+import dataclasses
+import inspect
+import re
+import sys
+import typing
+from types import SimpleNamespace
+
+import torch
+
+from attncheck.limits import message
+
+NAMES = ("config", "cfg", "conf", "args", "hparams", "hps", "params", "model_args",
+         "configuration", "settings")  # fmt: skip
+TRIES = 40
+# What arguments beside the known sizes are called, and what they may be.
+GUESSES = [
+    (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
+    (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$",
+     "d_head"),
+    (r"drop", 0.0),
+    (r"eps", 1e-5),
+    (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
+    (r"layer_?(idx|id|index|number|num)|^layer$", 0),
+    (r"layers?$|depth", 2),
+    (r"vocab", 50),
+    (r"rope_scaling|window", None),
+    (r"rotary_(pct|percent|factor|fraction)|partial_rot|pretraining_tp", 1.0),
+    (r"batch", 4),
+    (r"dtype", torch.float32),
+    (r"device", "cpu"),
+    (r"implementation|attn_type|backend", "eager"),
+    (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
+    (r"len|ctx|position|seq|block", "context_length"),
+    (r"hidden|embed|width|model", "d_in"),
+]  # fmt: skip
+
+
+class Config(SimpleNamespace):
+    """Settings that can be read as attributes and as entries."""
+
+    def __getitem__(self, name):
+        try:
+            return getattr(self, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name):
+        return name in vars(self)
+
+    def __iter__(self):
+        return iter(vars(self))
+
+    def keys(self):
+        """Return the names of all settings."""
+        return vars(self).keys()
+
+    def get(self, name, default=None):
+        """Return a setting, or the default."""
+        return getattr(self, name, default)
+
+
+def guess(name, sizes):
+    """Return (whether the name says what the argument is, its value)."""
+    for pattern, value in GUESSES:
+        if re.search(pattern, name.lower()):
+            h = sizes["num_heads"] or 1
+            known = {"kv_heads": max(h // 2, 1), "d_head": sizes["d_in"] // h} | sizes
+            told = isinstance(value, str) and value in known
+            return True, known[value] if told else value
+    return False, None
+
+
+def parameter_of(cls, parameters):
+    """Return (name of the argument that takes all settings, its class), or Nones."""
+    with_hints = {}
+    try:
+        with_hints = typing.get_type_hints(cls.__init__)
+    except Exception:  # an annotation that cannot be resolved
+        with_hints = {}
+    for name, parameter in parameters.items():
+        kind = with_hints.get(name, parameter.annotation)
+        kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
+        plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
+        if name.strip("_").lower() in NAMES and parameter.default is parameter.empty:
+            return name, _kind_of(cls) if plain else kind
+        if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
+            return name, kind
+    return None, None
+
+
+def _kind_of(cls):
+    """Return the one dataclass beside the class whose name says that it is a config."""
+    module = sys.modules.get(cls.__module__)
+    held = [
+        value
+        for name, value in vars(module).items()
+        if dataclasses.is_dataclass(value)
+        and inspect.isclass(value)
+        and re.search(r"config|args|params|cfg", name, re.IGNORECASE)
+    ] if module else []  # fmt: skip
+    return held[0] if len(held) == 1 else None
+
+
+def fields_of(kind):
+    """Return {name: default or None} of a config's class, or None if none are told."""
+    if dataclasses.is_dataclass(kind):
+        found = {}
+        for field in dataclasses.fields(kind):
+            if not field.init:
+                continue
+            default = field.default
+            if default is dataclasses.MISSING and (
+                field.default_factory is not dataclasses.MISSING
+            ):
+                continue  # made by itself
+            found[field.name] = default
+        return found
+    try:
+        parameters = inspect.signature(kind).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        named = {n: p for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
+        return {n: p.default for n, p in named.items()} if named else None
+    return {name: p.default for name, p in parameters.items()}
+
+
+def asked_for(build, settings, known, sizes):
+    """Build with an object that gets what is asked of it; return (settings, unknown).
+
+    Args:
+        build: function (settings) that builds the class.
+        settings: those that were given.
+        known: function (name) that returns (whether it is known, a value).
+        sizes: the sizes to guess by.
+    """
+    settings, unknown = dict(settings), []
+    for _ in range(TRIES):
+        try:
+            build(settings)
+        except Exception as error:
+            missing = _missing(error)
+            if missing is None or missing in settings:
+                break
+            found, value = known(missing)
+            if not found:
+                found, value = guess(missing, sizes)
+            if not found:
+                unknown.append(missing)
+                value = 1
+            settings[missing] = value
+        else:
+            break
+    return settings, unknown
+
+
+def _missing(error):
+    """Return the name of the setting that an error says is missing, or None."""
+    text = message(error)
+    match = re.search(r"'Config' object has no attribute '(\w+)'", text)
+    match = match or re.search(r"KeyError: '(\w+)'", f"{type(error).__name__}: {text}")
+    return match.group(1) if match else None
