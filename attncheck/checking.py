@@ -1,14 +1,15 @@
 """What the command line does with one class: load, configure, check in a process."""
 
+import ast
 import re
 from pathlib import Path
 
 import torch
 
-from attncheck.build import UnusableError
-from attncheck.commandline import SIZES, setting, unusable
+from attncheck.build import DEFAULTS, UnusableError
 from attncheck.isolated import EndedError, isolated
 from attncheck.loading import attention_classes, evaluated, load, parts, unfinished
+from attncheck.report import Report
 from attncheck.run import checked
 
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
@@ -42,20 +43,20 @@ def report_on(options, spare):
     try:
         return isolated(lambda: _checked(options), seconds)
     except EndedError as error:
-        return unusable(options.target, str(error))
+        return _unusable(options.target, str(error))
 
 
 def _checked(options):
     notes = []
     try:
-        own = dict(setting(text, "--set") for text in options.set)
-        config = dict(setting(text, "--config") for text in options.config)
-        given = {name: getattr(options, name) for name in SIZES}
+        own = dict(_setting(text, "--set") for text in options.set)
+        config = dict(_setting(text, "--config") for text in options.config)
+        given = {name: getattr(options, name) for name in DEFAULTS}
         given = {name: value for name, value in given.items() if value is not None}
         cls = load(options.target, options.time_limit, notes)
         given |= _functions(options)
     except (UnusableError, ValueError) as error:
-        return unusable(options.target, str(error))
+        return _unusable(options.target, str(error))
     given |= _layer(options)
     report = checked(
         cls,
@@ -110,3 +111,23 @@ def _functions(options):
         else:
             given[name] = evaluated(text, {"torch": torch}, options.time_limit)
     return given
+
+
+def _setting(text, option):
+    """Return (name, value) of NAME=VALUE.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"{option} wants NAME=VALUE, but got {text!r}.")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, value
+
+
+def _unusable(target, problem):
+    """Return the report that says why nothing could be tested."""
+    return Report(target, usable=False, problem=problem)

@@ -5,7 +5,6 @@ come without it.
 """
 
 import argparse
-import ast
 import contextlib
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from attncheck.formats import FORMATS, rendered
 from attncheck.mistakes import MISTAKES
-from attncheck.report import WIDTH, Report, worst
+from attncheck.report import WIDTH, worst
 
 __all__ = ["main"]
 
@@ -337,23 +336,3 @@ def _add_report(group):
     group.add_argument("--strict", action="store_true", help="fail on warnings")
     group.add_argument("--format", choices=list(FORMATS), default="text")
     group.add_argument("--output", metavar="FILE", help="write the report to a file")
-
-
-def setting(text, option):
-    """Return (name, value) of NAME=VALUE.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"{option} wants NAME=VALUE, but got {text!r}.")
-    try:
-        return name, ast.literal_eval(value)
-    except (SyntaxError, ValueError):
-        return name, value
-
-
-def unusable(target, problem):
-    """Return the report that says why nothing could be tested."""
-    return Report(target, usable=False, problem=problem)

@@ -215,7 +215,10 @@ def test_text_stays_inside_the_figure(draw):
     width, height = ax.figure.get_size_inches() * ax.figure.dpi
     for text, box in boxes(ax):
         over = max(-box.x0, -box.y0, box.x1 - width, box.y1 - height)
-        assert over <= 1, f"{text.get_text()!r} is cut off by {over:.0f} pixels"
+        assert over <= 1, (
+            f"{text.get_text()!r} is cut off by {over:.0f} pixels: leave room for it, "
+            f"as ax.set_position([left, bottom, width, height]) does"
+        )
 
 
 @every_figure
