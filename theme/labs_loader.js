@@ -74,8 +74,27 @@ const mount = () => {
   }
 };
 
+// With ?embed in its address, a page shows one lab: that of its anchor, else its first.
+const embed = () => {
+  if (!new URLSearchParams(location.search).has("embed")) return;
+  const id = decodeURIComponent(location.hash.slice(1).split("?")[0]);
+  const lab = document.querySelector(id ? `#${CSS.escape(id)} .attn-lab` : ".attn-lab");
+  if (!lab) return;
+  const link = document.createElement("a");
+  Object.assign(link, {
+    href: location.href.replace(/\?embed[^#]*/, ""), target: "_blank", rel: "noopener",
+    textContent: document.title,
+  });
+  const from = document.createElement("p");
+  from.className = "al-from";
+  from.append("From ", link);
+  lab.append(from);
+  lab.classList.add("al-embedded");
+  document.documentElement.classList.add("al-embed");
+};
+
 // What the page needs to be read comes first, and the labs after it. On the site they are
 // fetched and run late (lean_site/scripts/late.js), and the last one says so; where they
 // are ordinary deferred scripts, all have run when the page stands.
 const event = document.currentScript.defer ? "DOMContentLoaded" : "late-scripts";
-document.addEventListener(event, () => setTimeout(() => keepPlace(mount)), { once: true });
+document.addEventListener(event, () => setTimeout(() => { keepPlace(mount); embed(); }), { once: true });

@@ -22,6 +22,7 @@ from theme import (
     figure_numbers,
     find_the_bug,
     labs,
+    machine,
     opening,
     practice,
     proofs,
@@ -130,6 +131,7 @@ STEPS = [
     Step("after folds", figure_numbers.put_code_below, (), "a figure's code is below"),
     Step("after folds", roles.add_titles, ("roles.mark",),
          "listings have a title, cells a link to themselves"),
+    Step("after folds", machine.add_strip, (), "a page says which part it builds"),
     Step("after folds", opening.mark_way_in, (), "the way in looks like one"),
     # What stands around it is put together.
     Step("more pages", extras.missing_page, (), "there is a page for wrong addresses",
