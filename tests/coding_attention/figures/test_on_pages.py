@@ -62,7 +62,7 @@ def test_text_is_large_enough_on_a_desk_and_on_a_phone(html):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure_fills_its_column(name):
-    """That of the text, or with the margin; what is drawn on a page is measured there."""
+    """That of the text, or with the margin; tests/theme measures it in a browser."""
     html = FIGURES[name]
     column = shown.WHOLE if "data-wide" in html else shown.COLUMN
     rows = [0]

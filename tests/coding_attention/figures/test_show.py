@@ -193,7 +193,8 @@ def test_ink_is_the_color_of_the_page_in_lines_and_text():
 def layout(*axes):
     """The width of the drawings in the column of text, and the widest of each panel."""
     found = shown(*axes)
-    widths = [int(re.search(r"max-width: (\d+)px", svg)[1]) for svg in found.svgs]
+    most = re.compile(r"max-width: (?:min\()?(\d+)px")
+    widths = [int(most.search(svg)[1]) for svg in found.svgs]
     return found.width, widths
 
 
@@ -228,11 +229,10 @@ def test_one_drawing_fills_the_column_of_text():
 
 def test_two_narrow_grids_share_the_width_of_a_phone():
     pair = [heads.pattern(random_weights(6, 6), ["journey"] * 6, ["a"] * 6)] * 2
+    most = re.compile(r"max-width: min\(\d+px, ([\d.]+)px \+ ([\d.]+)%")
     for svg in shown(*pair).svgs:
-        least, grown = re.search(
-            r"max-width: min\(\d+px, ([\d.]+)px \+ ([\d.]+)%", svg
-        ).groups()
-        width = float(least) + float(grown) / 100 * module.PHONE
+        least, grown = map(float, most.search(svg).groups())
+        width = least + grown / 100 * module.PHONE
         assert 2 * width + module.NARROW == pytest.approx(module.PHONE, abs=1)
 
 
