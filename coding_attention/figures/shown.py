@@ -23,7 +23,8 @@ XLINK = "{http://www.w3.org/1999/xlink}href"
 COLUMN, WHOLE, PHONE, GAP, NARROW, LEAST, SMALLEST = 616, 888, 358, 24, 10.7, 12, 11
 FILLED = 0.82  # of its column, by one drawing alone
 WIDE = "1 1 100%"
-MOST, ALONE = 1.95, 2.15  # pixels a point: text of 8.5 points is no larger than the page's
+# Pixels a point: text of 8.5 points is no larger than the text of the page.
+MOST, ALONE = 1.95, 2.15
 
 
 class Shown:

@@ -87,7 +87,7 @@ def button(page, number, cause):
 
 @pytest.mark.browser
 def test_wrong_then_right_then_a_score_that_stays(opened):
-    page = opened()
+    page = opened(permissions=["clipboard-read", "clipboard-write"])
     first, right = CASES[0], right_cause(CASES[0])["cause"]
     wrong = next(c for c in first["choices"] if c["bug"] != first["bug"])
     box = case_of(page, 1)
@@ -112,15 +112,35 @@ def test_wrong_then_right_then_a_score_that_stays(opened):
     page.reload()
     expect(page.locator(".fb-score p")).to_have_text(words)
     assert button(page, 2, second).get_attribute("data-mark") == "right"
+    page.get_by_role("button", name="Copy the score").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"Find the bug: 2 of {len(CASES)}\n🟨🟩" + "⬜" * (len(CASES) - 2)
     page.get_by_role("button", name="Start over").click()
     expect(page.locator(".fb-score p")).to_have_text(f"Solved 0 of {len(CASES)}.")
     assert button(page, 2, second).get_attribute("data-mark") is None
     assert page.errors == []
 
 
+# From its heading to the folded answer: what a reader sees of a case at once.
+HEIGHT = """(e) => e.querySelector("summary").getBoundingClientRect().bottom
+  - e.closest("section").querySelector("h3").getBoundingClientRect().top"""
+
+PLACE = """(e) => [e.getBoundingClientRect().top + scrollY, e.offsetHeight]"""
+
+
 @pytest.mark.browser
 def test_every_case_is_solved_with_keys_alone(opened):
     page = opened(viewport={"width": 390, "height": 844})
+    for number in range(1, len(CASES) + 1):
+        assert case_of(page, number).evaluate(HEIGHT) <= 844, number
+    # Of four grids a phone shows two, and exchanges them on the same place.
+    four = page.locator(".fb-one").first
+    place = four.locator(".fb-this").evaluate(PLACE)
+    four.get_by_role("button", name="Show the right layer").click()
+    assert four.locator(".fb-right").evaluate(PLACE) == place
+    assert not four.locator(".fb-this").is_visible()
+    four.get_by_role("button", name="Show this layer").click()
+    assert four.locator(".fb-this").evaluate(PLACE) == place
     for number, case in enumerate(CASES, start=1):
         for choice in sorted(case["choices"], key=lambda c: c["bug"] == case["bug"]):
             target = button(page, number, choice["cause"])

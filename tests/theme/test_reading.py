@@ -5,17 +5,10 @@ from statistics import median
 import pytest
 
 from tests.book.pages import toc_entries
+from tests.coding_attention.figures.test_on_pages import SMALL
 from tools.measure.reading import is_tensor, most_marks, read, row
 
 pytestmark = pytest.mark.browser
-
-# Figures that leave more than a fifth of their column empty, and why: a drawing of a
-# few cells would have larger letters than the text around it.
-SMALL = {
-    "04_questions:figure-mask-corner": "a mask of a few cells",
-    "10_attention_in_models:figure-distance": "a grid of a few cells",
-    "checker:figure-by-page": "a grid of a few cells",
-}
 
 
 @pytest.mark.parametrize("page", toc_entries())

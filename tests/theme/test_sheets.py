@@ -16,12 +16,17 @@ def test_the_summary_is_one_sheet(browser, address):
     with visiting(browser, f"{address}/book/summary.html") as visit:
         visit.load()
         for size, expected in SIZES.items():
-            for margin in ({}, dict.fromkeys(("top", "right", "bottom", "left"), "1cm")):
+            for margin in (
+                {},
+                dict.fromkeys(("top", "right", "bottom", "left"), "1cm"),
+            ):
                 data = visit.page.pdf(format=size, margin=margin)
                 pages = PdfReader(io.BytesIO(data)).pages
                 assert len(pages) == 1, (size, margin)
                 box = pages[0].mediabox
-                told = tuple(round(float(x) / 72 * 25.4) for x in (box.width, box.height))
+                told = tuple(
+                    round(float(x) / 72 * 25.4) for x in (box.width, box.height)
+                )
                 assert told == expected
                 words = " ".join(pages[0].extract_text().split())
                 for text in (

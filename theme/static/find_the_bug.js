@@ -78,7 +78,7 @@
   let score = load(); // case -> wrong guesses before the right one
 
   const tell = make("p", { role: "status" });
-  const squares = make("p", { class: "fb-squares", "aria-hidden": "true" });
+  const squares = make("div", { class: "fb-squares", "aria-hidden": "true" });
   // A square for each case: solved at the first guess, later, not yet.
   const kinds = () => cases.map(({ dataset }) =>
     score[dataset.case] === 0 ? "first" : dataset.case in score ? "later" : "open");

@@ -72,7 +72,7 @@ LINES = """() => [...document.querySelectorAll("article section > p")]
   })"""
 # What of its column a figure fills with its drawings, and whether its caption stands in
 # the margin; its column is that of the text, or goes to the end of the margin.
-FIGURES = """() => [...document.querySelectorAll("article .attention-figure")].map((e) => {
+FIGURES = """() => [...document.querySelectorAll(".attention-figure")].map((e) => {
   const drawn = [...e.querySelectorAll("svg")].map((s) => s.getBoundingClientRect());
   const caption = e.querySelector("figcaption").getBoundingClientRect();
   const right = Math.max(...drawn.map((box) => box.right));

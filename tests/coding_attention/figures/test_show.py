@@ -11,9 +11,9 @@ import torch
 from bs4 import BeautifulSoup
 
 from coding_attention import figures
-from coding_attention.figures import palette
+from coding_attention.figures import heads, palette
 from coding_attention.figures import shown as module
-from tests.coding_attention.figures.test_artists import random, written
+from tests.coding_attention.figures.test_artists import random, random_weights, written
 from tests.coding_attention.figures.test_readable import CASES, ROOT, every_figure
 
 NASTY = "a < b & \"c\" > 'd' </figcaption><script>"
@@ -191,33 +191,49 @@ def test_ink_is_the_color_of_the_page_in_lines_and_text():
 
 
 def layout(*axes):
-    """The width of the drawings beside their caption, and the widest of each panel."""
+    """The width of the drawings in the column of text, and the widest of each panel."""
     found = shown(*axes)
-    widths = [int(re.search(r"max-width: (\d+)px", svg)[1]) for svg in found.svgs]
+    most = re.compile(r"max-width: (?:min\()?(\d+)px")
+    widths = [int(most.search(svg)[1]) for svg in found.svgs]
     return found.width, widths
 
 
 def test_two_drawings_fill_the_column_side_by_side():
     pair = [figures.matrix(random(4, 4, seed=s)) for s in (0, 1)]
     width, widths = layout(*pair)
+    assert width.startswith("0 1 ")  # the margin is the caption's
+    assert sum(widths) + module.GAP == pytest.approx(module.COLUMN, abs=10)
+    # Larger ones have the margin, too.
+    pair = [figures.matrix(random(6, 6, seed=s), ["journey"] * 6) for s in (0, 1)]
+    width, widths = layout(*pair)
     assert width == "1 1 100%"
-    assert sum(widths) + module.GAP == pytest.approx(module.COLUMN, abs=2)
+    assert sum(widths) + module.GAP == pytest.approx(module.WHOLE, abs=2)
 
 
-def test_one_drawing_leaves_the_rest_of_the_column_to_its_caption():
+def test_rows_are_even():
+    """Six drawings, of which four would fit, stand in two rows of three."""
+    six = [heads.pattern(random_weights(6, 6), ["journey"] * 6, ["a"] * 6)] * 6
+    _, widths = layout(*six)
+    assert 3 * widths[0] + 2 * module.GAP <= module.WHOLE
+    assert 4 * widths[0] + 3 * module.GAP > module.WHOLE
+
+
+def test_one_drawing_fills_the_column_of_text():
     width, (drawn,) = layout(figures.matrix(random(6, 6), ["journey"] * 6))
     assert width == f"0 1 {drawn}px"
-    assert module.BESIDE - 5 <= drawn <= module.BESIDE
+    assert 0.8 * module.COLUMN <= drawn <= module.COLUMN
     # A small one is not blown up: its text would be larger than that of the page.
     _, (small,) = layout(figures.matrix(random(2, 2)))
     assert small < 200
 
 
-def test_drawings_too_wide_for_one_row_stand_below_each_other():
-    pair = [figures.matrix(random(6, 6, seed=s), ["journey"] * 6) for s in (0, 1)]
-    width, widths = layout(*pair)
-    assert width == f"0 1 {widths[0]}px"
-    assert 2 * min(widths) > module.COLUMN
+def test_two_narrow_grids_share_the_width_of_a_phone():
+    pair = [heads.pattern(random_weights(6, 6), ["journey"] * 6, ["a"] * 6)] * 2
+    most = re.compile(r"max-width: min\(\d+px, ([\d.]+)px \+ ([\d.]+)%")
+    for svg in shown(*pair).svgs:
+        least, grown = map(float, most.search(svg).groups())
+        width = least + grown / 100 * module.PHONE
+        assert 2 * width + module.NARROW == pytest.approx(module.PHONE, abs=1)
 
 
 def test_every_color_of_the_book_has_a_form_for_dark_pages():
