@@ -3,9 +3,12 @@
 import json
 
 import pytest
+import yaml
 
+from attncheck.mistakes import MISTAKES
 from tests.book.pages import toc_entries
-from theme.lean_site import sections
+from theme.lean_site import find, sections
+from tools.measure.queries import hits_of, rank
 from tools.measure.visit import axe_source, visiting
 
 PAGE = "book/02_simple_self_attention.html"
@@ -44,24 +47,17 @@ QUERIES = {
     "multi haed": "05_multi_head_attention",
     "contigous": "05_questions#why-contiguous",
     "notaton": "notation",
-}
-
-
-def first_hits(page, queries):
-    """Type each query into the open dialog; give the hits of each."""
-    field = page.locator(".search-dialog input")
-    found = {}
-    for query in queries:
-        field.fill(query)
-        page.wait_for_function(
-            "(q) => document.querySelector('.search-answer')?.dataset.query === q",
-            arg=query,
-        )
-        found[query] = page.eval_on_selector_all(
-            ".search-hits a",
-            "(all) => all.map((a) => [a.getAttribute('href'), a.innerText])",
-        )
-    return found
+    # Questions, as people ask them.
+    "what is attention": "01_why_attention",
+    "rope": "10_attention_in_models#rotary-positions",
+    "difference self attention cross attention":
+        "01_why_attention#from-looking-back-to-self-attention",
+    "how many heads should I use": "05_multi_head_attention#why-more-than-one-head",
+    "what does the mask do": "04_causal_attention",
+    "how long does it take": "teaching#how-long-it-takes",
+    "colab": "index",
+    "view size is not compatible": "05_questions#why-contiguous",
+}  # fmt: skip
 
 
 @pytest.mark.browser
@@ -69,19 +65,63 @@ def test_learners_find_the_right_page_first(browser, address):
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.load()
         visit.page.keyboard.press("Control+k")
-        found = first_hits(visit.page, QUERIES)
+        asked = QUERIES | pasted()
+        found = hits_of(visit.page, asked)
         wrong = {
             query: [hit[0] for hit in found[query][:3]]
-            for query, place in QUERIES.items()
-            if not found[query] or not _leads(found[query][0][0], place)
+            for query, place in asked.items()
+            if rank(found[query], place) != 1
         }
         assert visit.errors == []
     assert wrong == {}
 
 
-def _leads(link, place):
-    page, _, anchor = place.partition("#")
-    return f"book/{page}.html" in link and link.endswith(f"#{anchor}" if anchor else "")
+def pasted():
+    """What PyTorch, the package and the checker say -> where it leads."""
+    torch = pytest.importorskip("torch")
+    from attention import CausalAttention, MultiHeadAttention
+
+    x = torch.zeros(2, 6, 3)
+    mask = CausalAttention(3, 2, 6, 0.0).state_dict()
+    raised = {
+        "05_questions#why-contiguous": lambda: x.transpose(1, 2).view(2, 18),
+        "03_trainable_self_attention": lambda: torch.nn.Linear(2, 2)(x),
+        "05_questions#what-if-the-heads-do-not-divide-the-width": (
+            lambda: MultiHeadAttention(3, 4, 6, 0.0, num_heads=3)
+        ),
+        "04_questions#should-a-checkpoint-hold-the-mask": (
+            lambda: torch.nn.Module.load_state_dict(with_a_mask(torch, 8), {
+                "mask": mask.get("mask", torch.zeros(6, 6))
+            })
+        ),
+        "05_questions#what-does-a-sequence-that-is-too-long-get": (
+            lambda: CausalAttention(3, 2, 4, 0.0)(x)
+        ),
+        "03_questions#what-are-requires-grad-grad-fn-and-detach": (
+            lambda: x.sum().backward()
+        ),
+    }  # fmt: skip
+    said = {
+        # On two devices only a machine with a graphics card says these.
+        "RuntimeError: Expected all tensors to be on the same device, but found at "
+        "least two devices, cuda:0 and cpu!": "04_questions#what-is-a-buffer",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 "
+        "has a total capacity of 23.68 GiB": "07_where_the_time_goes",
+    }
+    for place, call in raised.items():
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            call()
+        said[f"{caught.type.__name__}: {caught.value}"] = place
+    for mistake in [*MISTAKES.values()][::25]:  # all have a page: see below
+        said[f"{mistake.title} [{mistake.severity} {mistake.code}]"] = mistake.page
+    return said
+
+
+def with_a_mask(torch, size):
+    """A layer that holds nothing but a mask."""
+    layer = torch.nn.Module()
+    layer.register_buffer("mask", torch.zeros(size, size))
+    return layer
 
 
 @pytest.mark.browser
@@ -143,7 +183,8 @@ def test_a_page_does_not_carry_the_search(browser, address):
         visit.page.wait_for_selector(".search-status", state="attached")
         loaded = {u.rpartition("/")[2]: n for u, n in visit.transferred.items()}
         assert 0 < loaded["search.js"] < 15_000
-        assert 0 < loaded["search-data.js"] < 150_000
+        assert 0 < loaded["search-titles.js"] < 30_000
+        assert 0 < loaded["search-texts.js"] < 150_000
 
 
 @pytest.mark.browser
@@ -154,7 +195,7 @@ def test_open_search_is_accessible(width, scheme, browser, address):
     with visiting(browser, f"{address}/{PAGE}", **options) as visit:
         visit.load()
         visit.page.keyboard.press("Control+k")
-        first_hits(visit.page, ["softmax"])
+        hits_of(visit.page, ["softmax"])
         visit.page.keyboard.press("ArrowDown")
         visit.page.evaluate(axe_source())
         found = visit.page.evaluate("axe.run('.search-dialog')")
@@ -167,9 +208,52 @@ def test_open_search_is_accessible(width, scheme, browser, address):
         assert min(room) >= 0
 
 
+@pytest.mark.browser
+def test_the_page_for_wrong_addresses_has_titles_until_someone_types(browser, address):
+    with visiting(browser, f"{address}/404.html", fresh=True) as visit:
+        visit.page.route("**/causal-attention", lambda route: route.fulfill(
+            path=None, status=404, content_type="text/html", body=visit.missing
+        ))  # fmt: skip
+        visit.missing = visit.page.request.get(f"{address}/404.html").text()
+        visit.url = f"{address}/causal-attention"
+        visit.load()
+        first = visit.page.locator(".search-hits a").first
+        assert "04_causal_attention" in first.get_attribute("href")
+        asked = [url.rpartition("/")[2] for url in visit.requests]
+        assert "search-titles.js" in asked
+        assert "search-texts.js" not in asked
+        visit.page.keyboard.press("End")
+        visit.page.keyboard.type(" diagonal")
+        visit.page.wait_for_selector(".search-hits .search-text")
+        assert visit.page.locator(".search-answer").count() == 1
+
+
 def read_index(site):
-    text = (site / "_static" / "search-data.js").read_text("utf-8")
-    return json.loads(text.partition(" = ")[2].strip().removesuffix(";"))
+    parts = []
+    for name in ("titles", "texts"):
+        text = (site / "_static" / f"search-{name}.js").read_text("utf-8")
+        parts.append(json.loads(text.partition(" = ")[2].strip().removesuffix(";")))
+    index, texts = parts
+    pairs = zip(index["pieces"], texts, strict=True)
+    return index | {"pieces": [title + text for title, text in pairs]}
+
+
+def test_every_place_in_the_table_of_words_is_in_the_book(site):
+    table = yaml.safe_load(find.WORDS.read_text("utf-8"))
+    known = find.places(read_index(site))
+    gone = [
+        a for part in ("answers", "messages") for a in table[part] if a not in known
+    ]
+    assert gone == [], (
+        "change theme/lean_site/search_words.yml to the headings of today"
+    )
+
+
+def test_codes_lead_to_pages(site):
+    index = read_index(site)
+    assert set(index["codes"]) == {mistake.code for mistake in MISTAKES.values()}
+    for *_, page in index["codes"].values():
+        assert (site / index["pages"][page][0]).is_file()
 
 
 def test_index_has_every_page_section_and_cell_by_its_anchor(site, soup):

@@ -18,10 +18,13 @@ from pathlib import Path
 
 import yaml
 
+from attncheck.mistakes import MISTAKES
 from theme.lean_site import sections
 from theme.lean_site.assets import bare
 
 HERE = Path(__file__).parent / "scripts"
+WORDS = Path(__file__).with_name("search_words.yml")
+TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
 # What someone is likely to look for first: the chapter, not its exercises.
 WEIGHTS = {
     "The chapter": 1.25, "Questions": 1.25, "Beyond": 1.1,
@@ -85,6 +88,55 @@ def _weight(name, part):
     return WEIGHTS.get(part, 1) - (0.1 if name.endswith("_questions") else 0)
 
 
+def vocabulary(found):
+    """Give what readers type and how the book says it, from search_words.yml.
+
+    Args:
+        found: what `index` gives.
+
+    Returns:
+        The table, with the number of its piece in the place of each address. Where a
+        heading has changed, that is the number of its page.
+    """
+    table, number = yaml.safe_load(WORDS.read_text(encoding="utf-8")), places(found)
+    for part in ("answers", "messages"):
+        table[part] = [
+            [number.get(address, number.get(address.partition("#")[0])), phrases]
+            for address, phrases in table[part].items()
+        ]
+        table[part] = [row for row in table[part] if row[0] is not None]
+    return table
+
+
+def places(found):
+    """Give the number of each piece by its address, such as book/index#the-pages."""
+    number = {}
+    for i, (page, kind, anchor, *_) in enumerate(found["pieces"]):
+        address = found["pages"][page][0].removesuffix(".html")
+        number[f"{address}#{anchor}"] = i
+        if kind == "page":
+            number[address] = i
+    return number
+
+
+def codes(pages):
+    """Give each code of the checker: its title, what it means, and the page to read.
+
+    Args:
+        pages: those of the index, as address and title.
+    """
+    number = {address: i for i, (address, *_) in enumerate(pages)}
+    return {
+        mistake.code: [mistake.title, mistake.means, number[_address(mistake.page)]]
+        for mistake in MISTAKES.values()
+        if _address(mistake.page) in number
+    }
+
+
+def _address(page):
+    return f"book/{page}.html"
+
+
 def drop_theirs(app):
     if app.builder.format == "html":
         app.builder.search = False
@@ -92,6 +144,10 @@ def drop_theirs(app):
 
 def page(app):
     yield "search", {"title": "Search", "body": PAGE}, "page.html"
+
+
+def _short(data):
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def write(app, error):
@@ -102,9 +158,13 @@ def write(app, error):
     known = {
         name: part for name, part in parts(toc).items() if name in app.env.all_docs
     }
-    data = json.dumps(index(site, known), ensure_ascii=False, separators=(",", ":"))
+    found = index(site, known)
+    found |= {"words": vocabulary(found), "codes": codes(found["pages"])}
+    texts = [piece[TITLES:] for piece in found["pieces"]]
+    titles = found | {"pieces": [piece[:TITLES] for piece in found["pieces"]]}
     files = {
-        "search-data.js": f"globalThis.bookIndex = {data};\n",
+        "search-titles.js": f"globalThis.bookIndex = {_short(titles)};\n",
+        "search-texts.js": f"globalThis.bookTexts = {_short(texts)};\n",
         "search.js": "".join(
             bare((HERE / name).read_text(encoding="utf-8"))
             for name in ("minisearch.js", "search.js")

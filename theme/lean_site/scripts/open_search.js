@@ -5,23 +5,27 @@
   const root = document.documentElement.dataset.content_root || "./";
   let dialog = null;
   let engine = null;
+  let texts = null;
 
   const script = (name) => new Promise((resolve, reject) => {
     const element = document.createElement("script");
     element.src = `${root}_static/${name}`;
+    element.async = false; // they run in the order in which they are asked for
     element.onload = resolve;
     element.onerror = reject;
     document.head.append(element);
   });
 
-  // Lets a field answer while someone types in it.
-  const attach = (field, answer) => {
+  // Lets a field answer while someone types in it: by the titles alone, where nobody has
+  // asked for anything yet.
+  const attach = (field, answer, titlesAlone = false) => {
     answer.className = "search-answer";
-    engine ??= Promise.all([script("search.js"), script("search-data.js")]);
-    return engine.then(
+    engine ??= Promise.all(["search-titles.js", "search.js"].map(script));
+    const load = () => Promise.all([engine, titlesAlone || (texts ??= script("search-texts.js"))]);
+    return load().then(
       () => globalThis.bookSearch(field, answer, root),
       () => {
-        engine = null;
+        engine = texts = null;
         answer.textContent = "The search could not be loaded. Are you offline?";
       },
     );
@@ -93,11 +97,13 @@
     const field = page.querySelector("input");
     // On the page for wrong addresses, the address says what was looked for.
     const last = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/, "");
-    field.value = "fromAddress" in field.dataset ? last.replace(/[\W_\d]+/g, " ").trim()
+    const isGuess = "fromAddress" in field.dataset;
+    field.value = isGuess ? last.replace(/[\W_\d]+/g, " ").trim()
       : new URLSearchParams(location.search).get("q") || "";
     const answer = document.createElement("div");
     page.after(answer);
-    attach(field, answer);
+    attach(field, answer, isGuess);
+    if (isGuess) field.addEventListener("input", () => attach(field, answer), { once: true });
     field.focus();
   }
 })();

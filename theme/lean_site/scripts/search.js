@@ -5,48 +5,7 @@
   const [PAGE, KIND, ANCHOR, TITLE, TEXT, CODE, SHOWN] = Array(7).keys();
   const SHOWN_HITS = 12;
   const PER_PAGE = 3;
-  const STOP = new Set(("a an and are as at be by can could did do does for from had has have "
-    + "enough how i in into is it its me my not of on or s should t than that the their them then there "
-    + "these this to was we were what when where which who why will with would you your")
-    .split(" "));
-  const ONE_WORD = {
-    "√": "sqrt", root: "sqrt", matrices: "matrix", queries: "query", axes: "axis",
-    indices: "index", "α": "alpha", "ω": "omega", "∞": "infinity", inf: "infinity",
-    divisor: "divide", division: "divide", colour: "color", layernorm: "layer norm",
-  };
-  // What people call it, and how the book calls it. A query that holds one of the first is
-  // also searched with each of the second in its place.
-  const ALSO = [
-    [["kv cache", "key value cache", "kv caching", "past key values", "kv"],
-      ["KeyValueCache one more token", "cache"]],
-    [["gqa", "mqa", "grouped query attention", "grouped query", "multi query attention"],
-      ["fewer key heads", "grouped heads", "num_kv_heads"]],
-    [["flash attention", "flashattention", "flash", "online softmax", "tiling"],
-      ["what the kernel does", "softmax in pieces"]],
-    [["sdpa"], ["scaled_dot_product_attention"]],
-    [["mha", "multihead", "multiheaded", "multi headed", "heads"], ["multi-head attention"]],
-    [["ring attention", "sequence parallel", "context parallel"], ["around a ring"]],
-    [["tensor parallel", "tensor parallelism", "distributed", "multi gpu"],
-      ["cut the heads", "past one device"]],
-    [["causal mask", "look ahead mask", "lookahead mask", "triangular mask", "tril",
-      "autoregressive"], ["causal attention", "hide the future"]],
-    [["positional encoding", "positional embedding", "position embedding"],
-      ["does order matter", "positions"]],
-    [["self attention", "selfattention"], ["simple self-attention"]],
-    [["square root"], ["sqrt"]],
-    [["divide by sqrt", "dividing by sqrt", "divide by the square root", "scale by sqrt",
-      "sqrt d_k", "sqrt dk", "scaled dot product", "scaling factor", "why divide", "why scale"],
-      ["why are the scores divided", "root of d"]],
-    [["glossary", "symbols", "cheat sheet", "cheatsheet"], ["notation"]],
-    [["bibliography", "papers", "citations", "reading list"], ["literature"]],
-    [["mistakes in the book", "corrections", "typos"], ["errata"]],
-    [["inf", "infinity", "-inf", "minus inf"], ["minus infinity"]],
-    [["cross attention", "encoder decoder"], ["another sequence", "looking back"]],
-    [["rnn", "seq2seq", "lstm", "bottleneck"], ["one state for everything"]],
-    [["debug", "test my code", "check my code", "bug"], ["test my attention"]],
-    [["flops", "memory bandwidth", "speed", "slow", "performance"], ["where the time goes"]],
-  ];
-
+  const { stop, same, also, answers, messages } = globalThis.bookIndex.words;
   const stem = (word) => {
     let short = word;
     if (/[^\p{L}]/u.test(short) || short.length < 4) return short;
@@ -56,7 +15,7 @@
     if (cut !== short && cut.length > 3) short = cut.replace(/([bdglmnprt])\1$/, "$1");
     return short.length > 4 ? short.replace(/e$/, "") : short;
   };
-  const whole = (word) => (Object.hasOwn(ONE_WORD, word) ? ONE_WORD[word] : word)
+  const whole = (word) => (Object.hasOwn(same, word) ? same[word] : word)
     .split(" ").map(stem);
 
   // The words of a text: numbers whole, names in code whole and in their parts.
@@ -68,13 +27,20 @@
       const all = pieces.length > 1 ? [word, ...pieces.filter((p) => p.length > 1)] : pieces;
       return all.flatMap((one) => whole(one.toLowerCase()));
     });
+  const STOP = new Set(words(stop));
+  // Those that say what is meant; all of them where none does.
+  const telling = (text) => {
+    const all = [...new Set(words(text))];
+    const kept = all.filter((word) => !STOP.has(word));
+    return kept.length ? kept : all;
+  };
   const plain = (text) => ` ${text.toLowerCase().replace(/√/g, " sqrt ")
     .replace(/[^\p{L}\p{N}_.]+/gu, " ").trim()} `;
 
   const readings = (query) => {
     const said = plain(query);
     const found = [query];
-    for (const [calls, names] of ALSO) {
+    for (const [calls, names] of also) {
       const call = calls.filter((one) => said.includes(` ${one} `))
         .sort((one, other) => other.length - one.length)[0];
       if (call) found.push(...names.map((name) => said.replace(` ${call} `, ` ${name} `)));
@@ -82,9 +48,31 @@
     return found;
   };
 
+  // What the table of words knows an answer to, the best first, as [piece, its worth].
+  const known = (query) => {
+    const asked = telling(query);
+    const said = new Set(asked);
+    const fits = (table, worth) => table.map(([id, phrases]) => [id, Math.max(
+      ...phrases.map((phrase) => worth(telling(phrase))))]);
+    const asks = (all) => {
+      const more = asked.length - all.length;
+      return all.every((word) => said.has(word)) && more <= (all.length > 2 ? 1 : 0)
+        ? all.length - more / 2 : 0;
+    };
+    // Pasted whole or in part: at least three words, or one that is said nowhere else.
+    const says = (all) => {
+      const shared = all.filter((word) => said.has(word)).length;
+      const whole = shared >= 0.7 * all.length && (shared > 2 || shared === all.length);
+      return whole || (shared > 2 && shared === asked.length) ? shared : 0;
+    };
+    return [...fits(answers, asks), ...fits(messages, says)].filter(([, worth]) => worth)
+      .sort((one, other) => other[1] - one[1]);
+  };
+  const codesIn = (query) => query.toUpperCase().match(/\bATT\d{3}\b/g) || [];
+
   const { default: MiniSearch } = globalThis.MiniSearchModule;
 
-  const build = ({ pages, pieces }) => {
+  const build = ({ pages, pieces, codes }) => {
     const engine = new MiniSearch({
       fields: ["title", "page", "text", "code", "shown"],
       tokenize: words,
@@ -93,23 +81,26 @@
     const weight = (id) => {
       const piece = pieces[id];
       const kind = { page: 1.2, section: 1, listing: 0.95, name: 0.7 }[piece[KIND]] || 0.45;
-      return pages[piece[PAGE]][2] * kind;
+      // Cells that check an exercise are named after what it is about.
+      const checks = /^(check|write|solution) /.test(piece[TITLE]) ? 0.5 : 1;
+      const asks = piece[TITLE].endsWith("?") ? 1.25 : 1;
+      return pages[piece[PAGE]][2] * kind * checks * asks;
     };
     // A section is also found by the code of its cells, if less well than by its words.
-    const codes = [];
+    const inSection = [];
     let section = 0;
     pieces.forEach((piece, id) => {
-      codes[id] = [piece[CODE]];
+      inSection[id] = [piece[CODE] ?? ""];
       if (piece[KIND] === "section" || piece[KIND] === "page") section = id;
-      else codes[section].push(piece[TITLE], piece[CODE]);
+      else inSection[section].push(piece[TITLE], piece[CODE] ?? "");
     });
     engine.addAll(pieces.map((piece, id) => ({
       id,
       title: piece[TITLE],
       page: pages[piece[PAGE]][1],
-      text: piece[TEXT],
-      code: codes[id].join("\n"),
-      shown: piece[SHOWN],
+      text: piece[TEXT] ?? "",
+      code: inSection[id].join("\n"),
+      shown: piece[SHOWN] ?? "",
     })));
     const options = {
       boost: { title: 4, page: 1.5, text: 1, code: 0.5, shown: 3 },
@@ -134,11 +125,7 @@
     };
     const once = (query, combineWith) => engine.search(query, {
       ...options, combineWith, fuzzy,
-      tokenize: (text) => {
-        const all = [...new Set(words(text))];
-        const kept = all.filter((word) => !STOP.has(word));
-        return (kept.length ? kept : all).map(correct);
-      },
+      tokenize: (text) => telling(text).map(correct),
     });
     const best = (hits, factor, into) => hits.forEach((hit) => {
       const known = into.get(hit.id);
@@ -155,14 +142,21 @@
       };
       readings(query).forEach((reading, i) => best(once(reading, "AND"), i ? 0.9 : 1, found));
       if (found.size < SHOWN_HITS) best(once(query, "OR"), 0.1, found);
+      const hits = [...found.values()].map((hit) => ({ ...hit, score: hit.score * asks(hit) }))
+        .sort((one, other) => other.score - one.score);
+      const answered = known(query).slice(0, 3).map(([id]) => (
+        found.get(id) ?? { id, terms: telling(query) }));
+      const ids = new Set(answered.map(({ id }) => id));
       const counts = {};
-      return [...found.values()].map((hit) => ({ ...hit, score: hit.score * asks(hit) }))
-        .sort((one, other) => other.score - one.score)
-        .filter(({ id }) => {
-          const page = pieces[id][PAGE];
-          counts[page] = (counts[page] || 0) + 1;
-          return counts[page] <= PER_PAGE;
-        }).slice(0, SHOWN_HITS);
+      return [
+        ...codesIn(query).filter((code) => codes[code]).map((code) => ({ code, terms: [] })),
+        ...answered,
+        ...hits.filter(({ id }) => !ids.has(id)),
+      ].filter(({ id }) => {
+        const page = id === undefined ? "code" : pieces[id][PAGE];
+        counts[page] = (counts[page] || 0) + 1;
+        return counts[page] <= PER_PAGE;
+      }).slice(0, SHOWN_HITS);
     };
   };
 
@@ -198,18 +192,21 @@
     return lines.reduce((best, one) => (count(one) > count(best) ? one : best), lines[0]);
   };
 
-  const shown = (hit, { pages, pieces }, root) => {
-    const piece = pieces[hit.id];
+  // A code of the checker leads to the page that its record names.
+  const ofCode = (code, [title, means, page]) => [page, "code", "", `${code}: ${title}`, means, "", ""];
+  const shown = (hit, { pages, pieces, codes }, root) => {
+    const piece = hit.code ? ofCode(hit.code, codes[hit.code]) : pieces[hit.id];
     const [address, page] = pages[piece[PAGE]];
     const terms = new Set(hit.terms);
     const link = element("a");
-    link.href = `${root}${address}${piece[KIND] === "page" ? "" : `#${piece[ANCHOR]}`}`;
+    const isPlace = piece[KIND] !== "page" && piece[ANCHOR];
+    link.href = `${root}${address}${isPlace ? `#${piece[ANCHOR]}` : ""}`;
     const kind = KINDS[piece[KIND]];
     link.append(element("span", "search-title", ...marked(piece[TITLE], terms)));
     if (piece[KIND] !== "page") {
       link.append(" ", element("span", "search-page", kind ? `${kind} in ${page}` : page));
     }
-    const number = (piece[SHOWN].match(/\S+/g) || []).find((one) => terms.has(one.replace("-", "")));
+    const number = ((piece[SHOWN] ?? "").match(/\S+/g) || []).find((one) => terms.has(one.replace("-", "")));
     const parts = [];
     if (piece[TEXT]) parts.push(element("span", "search-text", ...marked(stretch(piece[TEXT], terms), terms)));
     else if (piece[CODE]) parts.push(element("code", "search-text", ...marked(line(piece[CODE], terms), terms)));
@@ -219,10 +216,17 @@
   };
 
   let search = null;
+  const answering = new Map(); // fields, and what renders their hits
 
   globalThis.bookSearch = (field, answer, root) => {
     const data = globalThis.bookIndex;
+    const texts = globalThis.bookTexts;
+    if (texts) {
+      data.pieces.forEach((piece, i) => piece.push(...texts[i]));
+      search = globalThis.bookTexts = null;
+    }
     search ??= build(data);
+    if (answering.has(field)) return answering.get(field)();
     const status = element("p", "search-status");
     status.setAttribute("role", "status");
     const list = element("ol", "search-hits");
@@ -236,6 +240,7 @@
         : "Nothing found. Try another word, or fewer.";
       answer.dataset.query = query;
     };
+    answering.set(field, render);
     field.addEventListener("input", render);
     const form = field.form;
     form.addEventListener("submit", (event) => {
@@ -254,6 +259,6 @@
       const step = event.key === "ArrowDown" ? 1 : -1;
       stops[(at + step + stops.length) % stops.length].focus();
     });
-    render();
+    return render();
   };
 })();
