@@ -120,7 +120,7 @@ def test_what_lies_on_a_short_path():
     read, found = minutes.short_path(notebook)
     assert " ".join(read) == "A title Short path This This one 3.1 Words Predict Which"
     assert [cell.metadata.name for cell in found] == ["figure-one", "lab-two"]
-    assert minutes.read(notebook) == pytest.approx(10 / 150 + 1 + 5)
+    assert minutes.read(notebook) == pytest.approx(11 / 150 + 1 + 5)
 
 
 def test_the_route_fits_its_time():
