@@ -76,6 +76,53 @@ def test_what_is_counted():
     assert [minutes.rounded(m) for m in (7, 8, 12.4)] == [5, 10, 10]
 
 
+# The cells in which each page keeps its promise.
+PROMISED = {
+    "01_why_attention": {"word-by-word", "figure-accuracy"},
+    "02_simple_self_attention": {"one-word-exchanged", "nearly-the-mean"},
+    "03_trainable_self_attention": {
+        "figure-promise", "shuffle", "real-one-word-exchanged",
+    },
+    "04_causal_attention": {
+        "two-losses", "written", "every-beginning", "decided-later",
+    },
+    "05_multi_head_attention": {"one-softmax", "two-softmaxes", "twelve-heads"},
+}  # fmt: skip
+
+
+def test_the_short_path_takes_half_an_hour():
+    pages = [Page(name).notebook for name in PROMISED]
+    assert sum(map(minutes.read, pages)) <= 30
+    assert sum(len(minutes.short_path(page)[0]) for page in pages) <= 4500
+    index = (BOOK / "index.md").read_text(encoding="utf-8")
+    assert re.search(r"half an hour\?.+\(01_why_attention\.ipynb", index)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_the_short_path_holds_the_promise_of_its_page(name):
+    _, cells = minutes.short_path(Page(name).notebook)
+    assert PROMISED[name] <= {cell.metadata.name for cell in cells}
+
+
+def test_what_lies_on_a_short_path():
+    v4 = nbformat.v4
+    shown = [v4.new_output("stream", text="1")]
+    cells = [
+        v4.new_markdown_cell("# A title\n\n**Short path.** [This](#this-one-31)"),
+        v4.new_code_cell(metadata={"name": "figure-one"}, outputs=shown),
+        v4.new_markdown_cell("## Not this\n\nWords.\n\n### This one (3.1)\n\nWords."),
+        v4.new_code_cell(metadata={"name": "lab-two"}, outputs=shown),
+        v4.new_code_cell(metadata={"name": "shows-nothing"}),
+        v4.new_markdown_cell("> **Predict.** Which?\n\n#### Nor this\n\nWords."),
+        v4.new_code_cell(metadata={"name": "three"}, outputs=shown),
+    ]
+    notebook = v4.new_notebook(cells=cells)
+    read, found = minutes.short_path(notebook)
+    assert " ".join(read) == "A title Short path This This one 3.1 Words Predict Which"
+    assert [cell.metadata.name for cell in found] == ["figure-one", "lab-two"]
+    assert minutes.read(notebook) == pytest.approx(11 / 150 + 1 + 5)
+
+
 def test_the_route_fits_its_time():
     assert "90min" in slides.routes()
     title, chosen = slides.of_route("90min")
