@@ -1,4 +1,4 @@
-"""What every lab has in common: its drawing first, controls that stay, a state to share.
+"""What every lab has in common: its drawing, controls that stay, a state to share.
 
 Measured in a browser, for each lab and each of its controls.
 """
@@ -234,7 +234,7 @@ def test_the_machine_shows_what_the_head_computes(lab_on_page):
 
     from attention import SelfAttention_v2
 
-    root, lab, one = lab_on_page("LookLab")
+    root, _, one = lab_on_page("LookLab")
     assert not root.locator(".mc-board").is_visible()
     root.get_by_role("button", name="Look inside").click()
     sentence = "the workers watched the piano until they left"
