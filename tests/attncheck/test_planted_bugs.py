@@ -1,6 +1,9 @@
 """Every planted bug is caught, and by its own name."""
 
+import re
+import textwrap
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ import torch
 import attncheck
 from attncheck import MISTAKES
 from attncheck.mistakes import BASES, HEADER, PLANTED, SYMPTOMS, Planted, compiled
+from attncheck.mistakes.records import _read
 from attncheck.report import PAGES
 
 UNKNOWN = {"W_query": "alpha", "W_key": "beta", "W_value": "gamma"}
@@ -161,6 +165,19 @@ def test_the_records_are_as_distinct_as_they_say():
     assert len({bug.source() for bug in PLANTED.values()}) == len(PLANTED)
     assert {bug.mistake for bug in PLANTED.values()} | ELSEWHERE == set(MISTAKES)
     assert not {bug.mistake for bug in PLANTED.values()} & ELSEWHERE
+
+
+def test_the_record_that_contributors_are_shown_is_complete(tmp_path):
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"   ```toml\n(.*?)   ```", text, re.DOTALL)
+    record = tmp_path / "shown.toml"
+    # The field of Recipe that it speaks of is the contributor's own.
+    record.write_text(textwrap.dedent(shown), encoding="utf-8")
+    (mistake,) = _read(record)
+    assert mistake.code not in {known.code for known in MISTAKES.values()}
+    assert mistake.page in PAGES
+    (bug,) = mistake.planted
+    assert attncheck.check(bug.build()).exit_status, "what is planted goes unnoticed"
 
 
 def test_a_change_that_does_not_apply_is_refused():
