@@ -1,8 +1,8 @@
 """Where a page stands in the machine: a strip of eight parts below its title.
 
 The parts are those of the lab on the first page, in its colors: from tokens to the
-output. Pages 02 to 05 each build some of them, and those are lit. It needs no script and
-says in words what it shows.
+output. Pages 02 to 05 each build some of them, and these are lit. It needs no script,
+and says in words what it shows.
 """
 
 from html import escape

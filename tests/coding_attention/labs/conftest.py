@@ -82,8 +82,12 @@ def page_of(*labs):
 
 CONF = """
 import sys
-sys.path.insert(0, {ext!r})
-extensions = ["myst_nb", "labs", "cell_anchors"]
+sys.path.insert(0, {root!r})
+from theme import pipeline
+# Of the book's steps those that labs need.
+pipeline.STEPS[:] = [step for step in pipeline.STEPS
+                     if step.name.partition(".")[0] in ("labs", "cell_anchors")]
+extensions = ["myst_nb", "theme"]
 html_theme = "sphinx_book_theme"
 nb_execution_mode = "off"
 exclude_patterns = ["out", "jupyter_execute"]
@@ -99,7 +103,7 @@ def build(folder, pages):
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "conf.py").write_text(CONF.format(ext=str(ROOT / "theme")))
+    (folder / "conf.py").write_text(CONF.format(root=str(ROOT)))
     toc = "\n".join(pages)
     (folder / "index.md").write_text(f"# Index\n\n```{{toctree}}\n{toc}\n```\n")
     for name, notebook in pages.items():
