@@ -81,6 +81,7 @@ FIGURES = """() => [...document.querySelectorAll(".attention-figure")].map((e) =
     wide ? "--whole" : "--text")) * 16;
   return {
     cell: e.closest(".cell").id, wide, margin: caption.left >= right,
+    first: e.closest("section").parentElement.matches("article"),
     share: (right - Math.min(...drawn.map((box) => box.left))) / column,
     seen: [...drawn, caption].every((box) => box.right <= innerWidth) &&
       [e, ...e.querySelectorAll("svg")].every((one) => {

@@ -7,6 +7,7 @@ built site at 1280 and at 390 pixels (measured in the browser by tests/theme).
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,13 @@ def test_figure_fills_its_column(name):
             rows.append(0)
         rows[-1] += most + shown.GAP
     assert (max(rows) - shown.GAP < 0.8 * column) == (name in SMALL)
+
+
+@every_figure
+def test_a_page_stores_a_figure_as_it_is_laid_out_now(html):
+    """Where it fails: .venv/bin/python -m tools.notebooks --force PAGE."""
+    roots = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", html, re.S)]
+    stored = [root.get("style") for root in roots]
+    _, share = shown._laid_out(roots)
+    assert [root.get("style") for root in roots] == stored
+    assert f"flex: {share}; " in html
