@@ -1,18 +1,35 @@
-"""Draw the card that link previews show: theme/static/social-card.svg and its PNG.
+"""Draw the cards that link previews show, from the built site.
 
-The picture is the bank lab's on the first page: from *bank*, a line to each word of its
-sentence, as thick as what it takes from that word. The weights are computed here, by
-the formula of page 2. The text is set in the site's own face.
+    make book && .venv/bin/python -m tools.social_card [PAGE …]
+
+The book's own, theme/static/social-card.svg and its PNG, is drawn here: the bank lab's
+picture on the first page. From *bank*, a line to each word of its sentence, as thick as
+what it takes from that word. The weights are computed by the formula of page 2.
+
+Each other page has its title above the first figure that it shows, or above its first
+sentences where it shows none; theme/static/cards/cards.json says what is on it. The
+text is set in the site's own face.
 """
 
+import argparse
 import base64
+import io
+import json
 from html import escape
 from math import exp
 from pathlib import Path
 
-from tools.measure.visit import browser
+import yaml
+from PIL import Image, ImageChops
 
-STATIC = Path(__file__).resolve().parents[1] / "theme" / "static"
+from tools.measure.visit import browser, visiting
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "html"
+
+STATIC = ROOT / "theme" / "static"
+CARDS = STATIC / "cards"
+MOST_BYTES = 25_000
 SIZE = {"width": 1200, "height": 630}
 # As on the first page: how much a word has to do with nature, and with money.
 MEANING = {
@@ -111,20 +128,143 @@ def card():
     ])  # fmt: skip
 
 
-def main():
+# The first drawing that stands open, with what it shows in words.
+FIRST_FIGURE = """() => {
+  const shown = [...document.querySelectorAll(".bd-article figure.attention-figure")]
+    .find((one) => !one.closest("details"));
+  if (!shown) return null;
+  document.querySelectorAll("figcaption, .figure-number").forEach((e) => e.remove());
+  const named = shown.querySelector("[role=img], svg[aria-label], img[alt]") ?? shown;
+  shown.setAttribute("data-card", "");
+  return named.getAttribute("aria-label") || named.getAttribute("alt") || "";
+}"""
+ABOUT = """() => ({
+  title: document.querySelector("h1 > span").textContent,
+  about: document.querySelector("meta[name=description]").content,
+})"""
+PAGE = """<style>{face} * {{ box-sizing: border-box; margin: 0 }}
+body {{ width: 1200px; height: 630px; padding: 40px 64px 36px; background: {paper};
+  color: {ink}; border-top: 12px solid #0b5cc0; display: flex; flex-direction: column;
+  font-family: attention-text, Georgia, serif }}
+header {{ display: flex; align-items: center; gap: 18px; font-size: 26px;
+  color: {pale} }} header svg {{ width: 44px; height: 44px }}
+h1 {{ font-size: 60px; line-height: 1.1; font-weight: 600; margin: 14px 0 24px }}
+p {{ font-size: 38px; line-height: 1.35; max-width: 1000px }}
+div {{ flex: 1; min-height: 0 }}
+img {{ width: 100%; height: 100%; object-fit: contain;
+  object-position: left top }}</style>
+<header>{mark}<span>Coding attention</span></header><h1>{title}</h1>{shown}"""
+
+
+def style():
+    """Give the site's face as a rule of a style sheet."""
+    face = base64.b64encode((STATIC / "fonts" / "text.woff2").read_bytes()).decode()
+    return (
+        "@font-face{font-family:attention-text;font-weight:400 700;"
+        f"src:url(data:font/woff2;base64,{face})}}"
+    )
+
+
+def small(png):
+    """Give a picture with as many colors as fit into the bytes that a card may have."""
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    for colors in (128, 64, 32, 16, 8):
+        out = io.BytesIO()
+        picture.quantize(colors, dither=Image.Dither.NONE).save(
+            out, "PNG", optimize=True
+        )
+        if out.tell() <= MOST_BYTES:
+            break
+    return out.getvalue()
+
+
+def trimmed(png):
+    """Give a picture without what is as its first corner all around."""
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    paper = Image.new("RGB", picture.size, picture.getpixel((0, 0)))
+    out = io.BytesIO()
+    picture.crop(ImageChops.difference(picture, paper).getbbox()).save(out, "PNG")
+    return out.getvalue()
+
+
+def short(text, most=300):
+    """Cut a text at a word."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " …"
+
+
+def page_card(instance, address):
+    """Draw the card of one page.
+
+    Returns:
+        The picture, its title, and what it shows in words.
+    """
+    # Twice the size: a small drawing grows to the width of the card.
+    options = {"fresh": True, "device_scale_factor": 2}
+    with visiting(instance, address, **options) as visit:
+        visit.load()
+        told = visit.page.evaluate(ABOUT)
+        alt = visit.page.evaluate(FIRST_FIGURE)
+        if alt is None:
+            shown = f"<p>{escape(told['about'])}</p>"
+        else:
+            figure = trimmed(visit.page.locator("[data-card]").screenshot())
+            data = base64.b64encode(figure).decode()
+            shown = f'<div><img src="data:image/png;base64,{data}"></div>'
+    mark = (STATIC / "logo-light.svg").read_text(encoding="utf-8")
+    page = instance.new_page(viewport=SIZE)
+    page.set_content(PAGE.format(
+        face=style(), paper=PAPER, ink=INK, pale=PALE, mark=mark,
+        title=escape(told["title"]), shown=shown,
+    ))  # fmt: skip
+    page.evaluate("document.fonts.ready")
+    png = page.screenshot()
+    page.close()
+    words = told["about"] if alt is None else alt
+    return small(png), told["title"], short(f"{told['title']}. {words}")
+
+
+def draw_book(instance):
+    """Draw the book's own card."""
     svg = card()
     (STATIC / "social-card.svg").write_text(svg, encoding="utf-8")
-    face = base64.b64encode((STATIC / "fonts" / "text.woff2").read_bytes()).decode()
-    style = (
-        "@font-face{font-family:attention-text;font-weight:400 700;"
-        f"src:url(data:font/woff2;base64,{face})}}body{{margin:0}}"
-    )
+    page = instance.new_page(viewport=SIZE)
+    page.set_content(f"<style>{style()}body{{margin:0}}</style><body>{svg}</body>")
+    page.evaluate("document.fonts.ready")
+    (STATIC / "social-card.png").write_bytes(small(page.screenshot()))
+    page.close()
+
+
+def entries():
+    """Give every page but the first one, which has the book's own card."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [page["file"] for part in toc["parts"] for page in part["chapters"]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", help="parts of page names; all without")
+    options = parser.parse_args()
+    CARDS.mkdir(exist_ok=True)
+    table = CARDS / "cards.json"
+    known = json.loads(table.read_text("utf-8")) if table.exists() else {}
     with browser() as instance:
-        page = instance.new_page(viewport=SIZE)
-        page.set_content(f"<style>{style}</style><body>{svg}</body>")
-        page.evaluate("document.fonts.ready")
-        page.screenshot(path=STATIC / "social-card.png")
-    print(f"Wrote {STATIC / 'social-card.svg'} and its PNG")
+        if not options.pages:
+            draw_book(instance)
+        for entry in entries():
+            if options.pages and not any(name in entry for name in options.pages):
+                continue
+            address = (SITE / f"{entry}.html").as_uri()
+            picture, title, alt = page_card(instance, address)
+            name = entry.rpartition("/")[2]
+            (CARDS / f"{name}.png").write_bytes(picture)
+            known[entry] = {"title": title, "alt": alt}
+            print(f"{name}: {len(picture) / 1000:.0f} kB")
+    for entry in set(known) - set(entries()):
+        del known[entry]
+        (CARDS / f"{entry.rpartition('/')[2]}.png").unlink(missing_ok=True)
+    text = json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False)
+    table.write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -170,3 +171,47 @@ def test_the_card_shows_the_weights_of_the_first_page():
             assert f">{share:.2f}</text>" in social_card.sentence(text, 100)
     drawn = (social_card.STATIC / "social-card.svg").read_text(encoding="utf-8")
     assert drawn == social_card.card(), "run python -m tools.social_card"
+
+
+def test_every_page_has_a_small_card_that_says_its_title(soup):
+    """A preview of a link, as large as the networks want it and light."""
+    told = json.loads((social_card.CARDS / "cards.json").read_text("utf-8"))
+    assert list(told) == sorted(social_card.entries())
+    assert sorted(toc_entries()[1:]) == list(told)
+    for entry, words in told.items():
+        heading = soup(entry).select_one("h1 > span").get_text()
+        run = f"make book, then python -m tools.social_card {entry.partition('/')[2]}"
+        assert words["title"] == heading, run
+        assert words["alt"].startswith(heading)
+        assert len(words["alt"]) <= 302
+    pictures = [
+        *social_card.CARDS.glob("*.png"),
+        social_card.STATIC / "social-card.png",
+    ]
+    assert len(pictures) == len(told) + 1
+    for file in pictures:
+        data = file.read_bytes()
+        assert len(data) <= 25_000, file.name
+        size = [int.from_bytes(data[i : i + 4], "big") for i in (16, 20)]
+        assert size == [1200, 630], file.name
+
+
+def test_a_large_picture_is_asked_for_only_where_there_is_one():
+    from theme.lean_site import describe
+
+    def tags(base, page):
+        config = SimpleNamespace(
+            html_baseurl=base, html_title="T", site_card_alt="of the book"
+        )
+        context = {"pagename": page, "title": "A", "site_description": "d"}
+        return describe.tags(SimpleNamespace(config=config), context)
+
+    without = tags("", "book/02_simple_self_attention")
+    assert "og:image" not in without
+    assert 'content="summary"' in without
+    own = tags("https://x.example", "book/02_simple_self_attention")
+    assert "https://x.example/_static/cards/02_simple_self_attention.png" in own
+    assert 'content="summary_large_image"' in own
+    other = tags("https://x.example", "book/index")
+    assert "https://x.example/_static/social-card.png" in other
+    assert 'content="of the book"' in other

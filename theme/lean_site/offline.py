@@ -11,7 +11,9 @@ import re
 from pathlib import Path
 
 SCRIPT = Path(__file__).parent / "scripts" / "sw.js"
-LEFT_OUT = re.compile(r"\.(map|txt)$|social-card|(^|/)webpack-macros|sbt-webpack")
+LEFT_OUT = re.compile(
+    r"\.(map|txt)$|social-card|/cards/|(^|/)webpack-macros|sbt-webpack"
+)
 PAGE = """<section id="offline">
 <h1>No network, and this page is not kept</h1>
 <p>Pages that you have read are kept on your device. These are here:</p>

@@ -49,7 +49,14 @@ JOINED = {
         "styles/sphinx-book-theme.css",
         "mystnb.*.css",
     ],
-    "book.css": ["book.css", "icons.css", "search.css", "site.css", "looks.css"],
+    "book.css": [
+        "frame.css",
+        "book.css",
+        "icons.css",
+        "search.css",
+        "site.css",
+        "looks.css",
+    ],
 }
 IMPORT = re.compile(r'@import (?:url\()?"?([^")]+)"?\)?;|@charset [^;]*;')
 WITHIN = re.compile(r'url\("(fonts/text\.woff2)"\)')

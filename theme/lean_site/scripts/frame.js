@@ -42,13 +42,12 @@
     const bar = document.querySelector(`.bd-sidebar-${which}`);
     if (!button || !bar) continue;
     const box = document.getElementById(`pst-${which}-sidebar-checkbox`);
-    const modal = document.getElementById(`pst-${which}-sidebar-modal`); // of newer themes
-    const isOpen = () => (modal ? modal.open : box.checked);
+    const isOpen = () => box.checked;
     // On a wide screen the bar is there until it is folded away, but on the first page.
     const least = document.querySelector(".opening") ? 1e5 : which === "primary" ? 992 : 1200;
     const isWide = matchMedia(`(min-width: ${least}px)`);
     const tell = () => {
-      button.setAttribute("aria-expanded", isWide.matches && !modal ? !isOpen() : isOpen());
+      button.setAttribute("aria-expanded", isWide.matches ? !isOpen() : isOpen());
     };
     // What is hidden takes no focus: a bar that comes in does so once it is drawn. On a
     // wide screen the mark folds the bar away.
@@ -60,16 +59,13 @@
     };
     const set = (open) => {
       if (open === isOpen()) return;
-      if (box) box.checked = open;
-      if (modal && open) modal.showModal();
-      if (modal && !open) modal.close();
-      if (open && !modal) enter(); // a dialog takes the focus by itself
-      if (!open) button.focus();
+      box.checked = open;
+      if (open) enter();
+      else button.focus();
       tell();
     };
     tell();
     isWide.addEventListener("change", tell);
-    modal?.addEventListener("close", tell);
     button.addEventListener("click", (event) => {
       event.preventDefault();
       set(!isOpen());
@@ -79,28 +75,10 @@
       event.preventDefault();
       set(false);
     });
-    box?.addEventListener("change", () => {
+    box.addEventListener("change", () => {
       if (!box.checked) button.focus();
       tell();
     });
-    if (modal) holdInModal(modal, bar);
-  }
-
-  // A newer theme's bar is in its dialog as long as that is open, with the classes that
-  // its styles hang on.
-  function holdInModal(modal, bar) {
-    const move = (from, to) => {
-      to.append(...from.childNodes);
-      to.classList.add(...from.classList);
-      from.className = "";
-    };
-    const show = modal.showModal.bind(modal);
-    modal.showModal = () => {
-      move(bar, modal);
-      show();
-    };
-    modal.addEventListener("close", () => move(modal, bar));
-    modal.addEventListener("click", ({ target }) => target === modal && modal.close());
   }
 
   // The list of pages stays where it was, and begins at this page.
