@@ -85,7 +85,7 @@ def judge(exercise, check, answer):
     # An object may raise even when it is compared or printed.
     except Exception as error:
         text = (
-            f"{label}this answer could not be checked. {exercise.wanted} is asked for, "
+            f"{label}this answer can't be checked. Expected {exercise.wanted}, "
             f"but using {type(answer).__name__} raised {type(error).__name__}: "
             f"{core.first_line(error)}."
         )

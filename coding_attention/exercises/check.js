@@ -67,13 +67,13 @@ class Unreadable extends Error {}
 const asked = (table, entry) => {
   const got = String(entry).trim();
   const but = got ? `got “${got}”` : "a part of it is empty";
-  return new Unreadable(`${table.wanted} is asked for, but ${but}.`);
+  return new Unreadable(`Expected ${table.wanted}, but ${but}.`);
 };
 
 const finite = (table, entry, value) => {
   if (Number.isNaN(value)) throw asked(table, entry);
   if (!Number.isFinite(value)) {
-    throw new Unreadable(`${table.wanted} is asked for, but ${entry.trim()} is not finite.`);
+    throw new Unreadable(`Expected ${table.wanted}, but ${entry.trim()} is not finite.`);
   }
   return value;
 };

@@ -24,7 +24,7 @@ NOT_ASKED = {
     "low_precision", "mask_fill_finite", "overflows", "state_dict_changes",
     "stays_behind", "too_many_tokens_accepted", "too_many_tokens_cut",
 }  # fmt: skip
-REMARK = " A remark, which costs nothing here: {title}. {means}"
+REMARK = " A remark that costs no points: {title}. {means}"
 
 
 def check_class(answer, praise, asked=(), **arguments):
@@ -49,12 +49,14 @@ def check_class(answer, praise, asked=(), **arguments):
     # The checker only notes it, since a layer may do more than its listing.
     for note in report.notes:
         if note.startswith("Dropout acts on the weights, and on"):
-            raise NotRight(f"{note} Only the weights are asked for: one call too many.")
+            raise NotRight(
+                f"{note} Apply it only to the weights: there is one call too many."
+            )
     if not compared:
         raise NotRight(
-            "Nothing wrong shows, but the checker did not find the weights, so it "
-            "could not compare them with attention. Name the three layers W_query, "
-            "W_key and W_value."
+            "Nothing looks wrong, but the checker didn't find the projections, so it "
+            "couldn't compare the output with attention. Name the three layers "
+            "W_query, W_key and W_value."
         )
     return praise + _remarks(report)
 
@@ -115,7 +117,7 @@ def require_class(answer):
     a_class = isinstance(answer, type) and issubclass(answer, nn.Module)
     if not a_class and not isinstance(answer, nn.Module):
         raise NotRight(
-            f"A class derived from nn.Module is asked for, but got {described(answer)}."
+            f"Expected a class derived from nn.Module, but got {described(answer)}."
         )
 
 
@@ -126,7 +128,7 @@ def refuse_findings(report, free=()):
         NotRight: there is one, or nothing could be tested.
     """
     if not report.usable:
-        raise NotRight(f"It could not be tested: {report.problem}")
+        raise NotRight(f"It can't be tested: {report.problem}")
     # A note is about a choice that may be meant, such as weights that are positive.
     found = [
         finding
@@ -161,5 +163,5 @@ def _told(findings):
     # What was seen holds measured numbers; only an error says more than the title.
     seen = f" {first.seen.rstrip('.')}." if first.mistake in RAISED else ""
     more = len(findings) - 1
-    left = f" Findings after this one: {more}." if more else ""
+    left = f" {more} more after this one." if more else ""
     return f"{first.title}. {first.means}{seen} Likely line: {first.line}.{left}"

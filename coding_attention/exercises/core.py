@@ -15,10 +15,7 @@ from attncheck.build import first_line
 
 SECONDS = 10.0  # for one call of a reader's function
 PACKAGES = ("attention", "attncheck", "coding_attention")
-OURS = (
-    "This is the book's own {name}, and it does what it should. The exercise is to "
-    "write it yourself."
-)
+OURS = "This is the book's own {name}, which works. The exercise is to write your own."
 
 
 class NotRight(Exception):  # noqa: N818 (reads as a sentence)
@@ -91,7 +88,7 @@ def recorded(function, arguments):
         return worker.call(job), recorder.names
     except limits.TimedOutError:
         raise NotRight(
-            f"A call did not return within {SECONDS:g} seconds. Look for a loop whose "
+            f"A call didn't return within {SECONDS:g} seconds. Look for a loop whose "
             f"condition never becomes false."
         ) from None
     # sys.exit() in an answer must not end the reader's session.
@@ -167,9 +164,9 @@ def number(answer, wanted):
     if isinstance(answer, torch.Tensor) and answer.numel() == 1:
         answer = answer.item()
     if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
-        raise NotRight(f"{wanted} is asked for, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
     if not math.isfinite(answer):
-        raise NotRight(f"{wanted} is asked for, but {answer} is not finite.")
+        raise NotRight(f"Expected {wanted}, but {answer} is not finite.")
     return float(answer)
 
 
@@ -187,9 +184,9 @@ def of_length(answer, length, wanted):
     if isinstance(answer, torch.Tensor) and answer.dim() == 1:
         answer = answer.tolist()
     if not isinstance(answer, tuple | list):
-        raise NotRight(f"{wanted} is asked for, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
     if len(answer) != length:
-        raise NotRight(f"{wanted} is asked for, but got {len(answer)} entries.")
+        raise NotRight(f"Expected {wanted}, but got {len(answer)} entries.")
     return tuple(answer)
 
 
@@ -200,11 +197,13 @@ def shape(answer, wanted):
         NotRight: it is no tuple, list or ``torch.Size`` of whole numbers.
     """
     if isinstance(answer, torch.Tensor):
-        raise NotRight(f"{wanted} is asked for: pass the .shape, not the tensor.")
+        raise NotRight(f"Expected {wanted}: pass the .shape, not the tensor.")
     if not isinstance(answer, tuple | list) or not answer:
-        raise NotRight(f"{wanted} is asked for, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
     if any(isinstance(n, bool) or not isinstance(n, int) for n in answer):
-        raise NotRight(f"{wanted} is asked for; {tuple(answer)} holds no whole sizes.")
+        raise NotRight(
+            f"Expected {wanted}, but {tuple(answer)} has sizes that aren't whole."
+        )
     return tuple(answer)
 
 
@@ -217,10 +216,8 @@ def require_function(answer, signature):
     name = signature.partition("(")[0]
     if isinstance(answer, torch.Tensor):
         raise NotRight(
-            f"A function {signature} is asked for, but got {described(answer)}. Pass "
-            f"the function itself, {name}, not what it returns."
+            f"Expected a function {signature}, but got {described(answer)}. Pass the "
+            f"function itself, {name}, not its result."
         )
     if not callable(answer) or isinstance(answer, type):
-        raise NotRight(
-            f"A function {signature} is asked for, but got {described(answer)}."
-        )
+        raise NotRight(f"Expected a function {signature}, but got {described(answer)}.")

@@ -97,7 +97,7 @@ class Exercise:
         order: its place in that part.
         reads: the page and the section to read, with their markup.
         link: the page and the section that link to it.
-        wanted: what kind of answer is asked for, to begin a sentence with.
+        wanted: what kind of answer, as in "Expected a number".
         needs: exercises whose solutions come before its own.
         title: its heading.
         body: the task with its cells, in MyST Markdown.
@@ -146,7 +146,7 @@ class Exercise:
     @property
     def signature(self):
         """How the function that is asked for is called, or nothing."""
-        found = re.match(r"A function (\w+\(.*\))$", self.wanted)
+        found = re.match(r"a function (\w+\(.*\))$", self.wanted)
         return found[1] if found else ""
 
     @property

@@ -52,8 +52,7 @@ class FunctionCheck:
         given = [result for result, _ in runs]
         if all(result is None for result in given):
             raise NothingYet(
-                "The function returns None. If you have written it, let it return its "
-                "result."
+                "The function returns None. If you have written it, return its result."
             )
         wrong = [i for i, g in enumerate(given) if not same(g, self._right(cases[i]))]
         if wrong:
@@ -79,8 +78,8 @@ class FunctionCheck:
             if "torch.return_types." in given.text:
                 kind = given.text.partition("torch.return_types.")[2].split("'")[0]
                 raised = (
-                    f"With dim, torch.{kind} returns two tensors, the values and where "
-                    f"they are. Take the values: .{kind}(…).values."
+                    f"With dim, torch.{kind} returns two tensors, values and indices. "
+                    f"Use the values: .{kind}(…).values."
                 )
             raise NotRight(f"{raised} It was {called}.")
         right = self._right(case)
@@ -100,12 +99,12 @@ class FunctionCheck:
         if used:
             raise NotRight(
                 f"The numbers are right, but they come from PyTorch's own {used[0]}. "
-                f"The exercise is to do without it."
+                f"Write it without that."
             )
         if self.uses and self.uses not in names:
             raise NotRight(
-                f"The numbers are right. Now write it with torch.{self.uses}: that is "
-                f"what the exercise is about."
+                f"The numbers are right. Now write it with torch.{self.uses}, which is "
+                f"what this exercise is about."
             )
 
     def _require_inputs_kept(self, answer, case):
@@ -117,9 +116,9 @@ class FunctionCheck:
             if isinstance(b, torch.Tensor)
         ):
             raise NotRight(
-                "The result is right, but the function changes its input in place. "
-                "The caller's tensor holds other numbers afterwards. Use masked_fill "
-                "for masked_fill_, and x = x - m for x -= m."
+                "The result is right, but the function changes its input in place, so "
+                "the caller's tensor has different numbers afterwards. Use masked_fill "
+                "instead of masked_fill_, and x = x - m instead of x -= m."
             )
 
 
@@ -147,25 +146,26 @@ def difference(given, right):
     """Say how a result differs from the right one, of which it gives little away."""
     if isinstance(right, tuple):
         if not isinstance(given, tuple | list) or len(given) != len(right):
-            return f"{len(right)} results are asked for, but it returns {_kind(given)}."
+            return f"Expected {len(right)} results, but got {_kind(given)}."
         pairs = list(zip(given, right, strict=True))
         place = next(i for i, pair in enumerate(pairs) if not same(*pair))
         return f"In result {place + 1} of {len(right)}: {difference(*pairs[place])}"
     if not isinstance(given, torch.Tensor):
-        return f"A tensor is asked for, but it returns {_kind(given)}."
+        return f"Expected a tensor, but got {_kind(given)}."
     if given.shape != right.shape:
         return (
-            f"The shape is {tuple(given.shape)}, but {tuple(right.shape)} is asked for."
+            f"The shape is {tuple(given.shape)}, but the expected shape is "
+            f"{tuple(right.shape)}."
         )
     if given.dtype != right.dtype and torch.bool in (given.dtype, right.dtype):
-        return f"It holds {given.dtype}, but {right.dtype} is asked for."
+        return f"The result has dtype {given.dtype}, but should have {right.dtype}."
     if given.isnan().any() and not right.isnan().any():
-        return "The result holds NaN."
+        return "The result contains NaN."
     wrong = ~torch.isclose(given.detach().double(), right.double(), 1e-4, 1e-5)
     place = tuple(wrong.nonzero()[0].tolist())
     return (
-        f"The shape is right, the numbers are not. At index {place} it holds "
-        f"{_short(given[place])}, right is {_short(right[place])}."
+        f"The shape is right, but the numbers aren't. At index {place}, "
+        f"{_short(given[place])} should be {_short(right[place])}."
     )
 
 

@@ -15,9 +15,9 @@ from coding_attention.exercises.files import PAGES, anchor, exercises
 BOOK = Path(__file__).resolve().parents[2] / "book"
 OPEN_ENDED = """## Open-ended
 
-Three layers to write as you like: no code to begin with, and many ways to do it. The \
-[checker](checker.ipynb) of the package tries your class out and grades it. All three \
-go with the page [Attention as models have it](10_attention_in_models.ipynb)."""
+Three layers to write your own way, with no starting code. The package's \
+[checker](checker.ipynb) tests and grades your class. All three go with \
+[Attention as models have it](10_attention_in_models.ipynb)."""
 # The parts of the page about solutions, by the page that their exercises go with.
 ON = {
     "01_why_attention": "On looking back",
@@ -30,7 +30,7 @@ ON = {
     "08_past_one_device": "On several devices",
     "09_watch_heads_learn": "On watching heads",
     "10_attention_in_models": "On attention in models",
-    "open-ended": "Open-ended\n\nThere are many other ways. These are short ones.",
+    "open-ended": "Open-ended\n\nShort solutions among many.",
 }
 LINKS = re.compile(r"^> \*\*Exercises?\.\*\*.*\n", re.MULTILINE)
 HELP = """<details>
@@ -39,10 +39,7 @@ HELP = """<details>
 {}
 
 </details>"""
-AT_LAST = (
-    "Have you handed in an answer, and read what the check says? Then compare it with "
-    "[the solution](solutions.ipynb#{})."
-)
+AT_LAST = "[Compare your answer](solutions.ipynb#{})."
 
 
 def check_cell(exercise):
@@ -78,7 +75,7 @@ def _intro(chapter):
     if chapter == "open-ended":
         return OPEN_ENDED
     page = f"[{PAGES[chapter]}]({chapter}.ipynb)"
-    return f"## {PAGES[chapter]}\n\nThese go with the page {page}."
+    return f"## {PAGES[chapter]}\n\nFrom the page {page}."
 
 
 def _between(text, parts):

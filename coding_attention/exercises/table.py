@@ -59,7 +59,7 @@ class Table:
     """Checks an answer by the first rule that matches.
 
     Attributes:
-        wanted: what is asked for, to begin a sentence with.
+        wanted: what kind of answer, as in "Expected a number".
         fields: the parts of an answer, in order.
         rules: first match counts; the last one matches always.
         read: function of the answer that returns the value of each field. Without it
@@ -133,7 +133,7 @@ def parse(part, answer, wanted):
             return letters
         if part.kind == "order" and sorted(letters) == sorted(known):
             return letters
-    raise NotRight(f"{wanted} is asked for, but got {described(answer)}.")
+    raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
 
 
 def _is_letters(answer):

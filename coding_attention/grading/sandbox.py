@@ -100,7 +100,7 @@ def _in_words(ended, limits):
         return f"it used more than {limits.processor:g} s of processor time"
     if "no result after" in ended:
         return f"it did not end within {limits.seconds:g} s"
-    return ended.removesuffix(" before there was a report")
+    return ended.partition(" before there was a report")[0]
 
 
 def _leave_namespaces():

@@ -101,7 +101,7 @@ class _Counter:
                 lambda: self._judged(name, answer), self.limits.seconds / 2
             )
         except EndedError as error:
-            how = str(error).removesuffix(" before there was a report")
+            how = str(error).partition(" before there was a report")[0]
             verdict = Verdict(
                 name, "unusable", f"Exercise {name}: could not be checked: {how}."
             )

@@ -77,7 +77,7 @@ def answers(name):
     rights = usable(given.rights(name))
     wrongs = [
         a for a in usable(given.wrongs(name))
-        if " is asked for, but " not in check_exercise(name, a).text
+        if ". Expected " not in check_exercise(name, a).text
         and "It was called" not in check_exercise(name, a).text
     ]  # fmt: skip
     return rights[0], wrongs[0], wrongs[-1]
@@ -110,7 +110,7 @@ def test_rubbish(name, page):
             select.select_option(index=1)
         outcome, said = submit(form)
         assert outcome == "not right"
-        assert f"{ENTRIES[name]['wanted']} is asked for, but got “{rubbish}”" in said
+        assert f"Expected {ENTRIES[name]['wanted']}, but got “{rubbish}”" in said
 
 
 @pytest.mark.parametrize("name", ["shapes", "dropout", "3.2", "scores-for-weights"])

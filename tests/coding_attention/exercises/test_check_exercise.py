@@ -105,14 +105,14 @@ def test_what_cannot_even_be_printed(name):
     result = verdict(name, Spiteful())
     assert result.outcome == "unusable"
     assert "no repr" in result.text
-    assert f"{EXERCISES[name].wanted} is asked for" in result.text
+    assert f"Expected {EXERCISES[name].wanted}" in result.text
 
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_each_exercise_has_a_right_answer_and_mistakes_with_words_of_their_own(name):
     assert any(one.right for one in tried(name))
     assert len({one.words for one in tried(name) if not one.right}) >= 3
-    assert EXERCISES[name].wanted[0].isupper()
+    assert EXERCISES[name].wanted[0].islower()
 
 
 def test_there_are_enough_exercises():
@@ -151,7 +151,7 @@ def test_a_function_that_does_not_return_is_stopped(monkeypatch):
 
     result = verdict("causal-mask", forever)
     assert result.outcome == "not right"
-    assert "did not return within 0.2 seconds" in result.text
+    assert "within 0.2 seconds" in result.text
 
 
 def test_random_state_and_the_readers_tensors_stay():

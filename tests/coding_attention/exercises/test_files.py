@@ -44,7 +44,7 @@ FAULTS = {
     "code that raises": (
         "divisor=d_in**0.5", "divisor=zzz", r"line \d+: .*NameError.*code may use",
     ),
-    "no last words": ("- otherwise: Which", "- `divisor=1`: Which", "ends with"),
+    "no last words": ("- otherwise: ", "- `divisor=1`: ", "ends with"),
     "no fields": ("- `divisor`, number: The divisor", "", "it needs '## Fields'"),
 }  # fmt: skip
 

@@ -56,7 +56,7 @@ def test_minus_a_billion_for_minus_infinity_is_a_remark_and_costs_nothing(name):
     verdict = check_exercise(name, answer)
     assert verdict.right
     assert verdict.credit == 1
-    assert "A remark, which costs nothing here: " in verdict.text
+    assert "A remark that costs no points: " in verdict.text
     assert "A remark" not in check_exercise(name, solution(EXERCISES[name])[0]).text
 
 

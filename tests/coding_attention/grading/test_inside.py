@@ -14,13 +14,13 @@ SUBMISSIONS = [
     ("cache-step", " / keys.shape[-1] ** 0.5", "", "by the root of d_head"),
     ("cache-step", "values, keys, values", "values, past_keys, past_values",
      "are the old ones"),
-    ("merge-halves", "largest - largest.amax(dim=0)", "largest", "overflows where"),
-    ("merge-halves", "(scale * totals)", "totals", "the sums below the line aren't"),
+    ("merge-halves", "largest - largest.amax(dim=0)", "largest", "overflows for large"),
+    ("merge-halves", "(scale * totals)", "totals", "in the denominator aren't"),
     ("hook-weights", "handle.remove()", "pass", "the hook is still there"),
     ("induction-score", "after = after.tril()", "after = same.tril(-1)",
      "the weight on the earlier copy itself"),
     ("induction-score", "after.any(dim=2).sum()", "after.sum()",
-     "divides by the number of places"),
+     "divides by the number of positions"),
     ("silence-head", "return context", "return None", "nothing is silenced"),
 ]  # fmt: skip
 

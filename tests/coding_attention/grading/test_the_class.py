@@ -104,7 +104,7 @@ def test_the_mistakes_of_the_class_are_counted(report):
     assert counted[:3] == [
         (6, 26, "causal-mask"), (3, 26, "causal-mask"), (3, 22, "mean-of-the-past"),
     ]  # fmt: skip
-    assert report.mistakes[0]["text"].startswith("It hides the diagonal too")
+    assert report.mistakes[0]["text"].startswith("This hides the diagonal too")
     assert not any("To read" in mistake["text"] for mistake in report.mistakes)
     assert report.mistakes[0]["students"] == [f"student-{n:02}" for n in range(5, 11)]
 
@@ -113,7 +113,7 @@ def test_the_report_to_read(report):
     text = report.text()
     assert max(map(len, text.splitlines())) <= 88
     assert "30 notebooks (22 graded, 2 no answers, 4 stopped, 2 not run)" in text
-    assert " 6 of 26  causal-mask: It hides the diagonal too" in text
+    assert " 6 of 26  causal-mask: This hides the diagonal too" in text
     (line,) = [line for line in text.splitlines() if line.startswith("student-05 ")]
     assert line.split() == ["student-05", "4/10", "-", ".", "+", "+", "."]
 
@@ -124,7 +124,7 @@ def test_the_report_for_programs(report):
     assert students["student-05"]["points"] == 4
     mask = students["student-05"]["exercises"]["causal-mask"]
     assert mask["outcome"] == "not right"
-    assert "It hides the diagonal too" in mask["text"]
+    assert "This hides the diagonal too" in mask["text"]
 
 
 def test_the_report_for_a_spreadsheet(report):
