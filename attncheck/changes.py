@@ -44,6 +44,8 @@ def base_recipe(causal, layer=PLAIN):
 def table(causal, layer):
     """Return the changes that make sense for this layer."""
     rows = [row for row in CHANGES if causal or not MASKING & set(row[1])]
+    if layer.residual:
+        rows = [row for row in rows if "add_input" not in row[1]]
     if layer.scale is not None:
         rows = [row for row in rows if row[1].get("scale") != layer.scale]
     for option, changes in LAYER_CHANGES.items():

@@ -14,8 +14,8 @@ from attncheck.run import checked
 
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 CODES = ("call", "weights", "reference", "bias")
-NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "norm_over",
-           "scale", "sink")  # fmt: skip
+NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "residual",
+           "norm_over", "scale", "sink")  # fmt: skip
 
 
 def classes_of(target):
@@ -78,7 +78,7 @@ def _checked(options):
 def _layer(options):
     """Return the options that say what the layer does."""
     given = {}
-    for name in ("qk_norm", "prenorm"):
+    for name in ("qk_norm", "prenorm", "postnorm"):
         value = getattr(options, name)
         if value:
             given[name] = True if value == "on" else value

@@ -215,7 +215,7 @@ def _namespace(parser, table, file):
                              f"are {', '.join(sorted(known))}.")  # fmt: skip
         if name in ("set", "config") and isinstance(value, dict):
             value = [f"{one}={each!r}" for one, each in value.items()]
-        if name in ("rope", "qk_norm", "prenorm", "sink") and value is True:
+        if name in ("rope", "qk_norm", "prenorm", "postnorm") and value is True:
             value = "on"
         if name in ("select", "ignore") and isinstance(value, list):
             value = ",".join(value)
@@ -307,6 +307,8 @@ def _add_layer(group):
         "--norm-over", choices=("heads", "all"), help="each head, or all at once"
     )
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
+    group.add_argument("--residual", action="store_true", help="adds its input")
+    group.add_argument("--postnorm", nargs="?", const="on", choices=norms)
     group.add_argument("--softcap", type=float, metavar="CAP")
     group.add_argument(
         "--scale", metavar="HOW", help="1/d, none, or the number that scores times"

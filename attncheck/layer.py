@@ -46,6 +46,8 @@ class Layer:
         qk_norm: the norm of queries and keys within each head.
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
+        residual: the input is added to the output.
+        postnorm: the norm of the output, behind the sum with the input.
         memory: how many tokens of a fixed memory make the keys and values.
         sink: one more score for each head, with no value: "learned" or "zero".
         documents: two documents in each row, which do not see each other.
@@ -64,6 +66,8 @@ class Layer:
     qk_norm: str | None = None
     softcap: float | None = None
     prenorm: str | None = None
+    residual: bool = False
+    postnorm: str | None = None
     memory: int | None = None
     sink: str | None = None
     documents: bool = False
@@ -105,6 +109,10 @@ class Layer:
             told.append(f"scores capped at {self.softcap:g}")
         if self.prenorm:
             told.append(f"a norm of the input ({self.prenorm})")
+        if self.residual:
+            told.append("the input added")
+        if self.postnorm:
+            told.append(f"a norm of the output ({self.postnorm})")
         if self.memory:
             told.append(f"a memory of {self.memory} tokens")
         if self.sink:
@@ -123,13 +131,13 @@ SINKS = ("learned", "zero")
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
 
-def described(rope=None, qk_norm=None, prenorm=None, **others):
+def described(rope=None, qk_norm=None, prenorm=None, postnorm=None, **others):
     """Make a :class:`Layer` from the arguments of :func:`attention.check`.
 
     Raises:
         UnusableError: a value that means nothing.
     """
-    norms = {"qk_norm": qk_norm, "prenorm": prenorm}
+    norms = {"qk_norm": qk_norm, "prenorm": prenorm, "postnorm": postnorm}
     for name, value in norms.items():
         value = "layer" if value is True else value or None
         if value is not None and value not in NORMS:

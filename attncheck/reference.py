@@ -115,7 +115,12 @@ class Computation:
         context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
         if p.out is not None and r.use_out:
             context = _project(context, p.out, use_bias=True)
-        return context + self.x if r.add_input else context
+        if r.add_input or self.layer.residual:
+            context = context + self.x
+        if self.layer.postnorm:
+            numbers = self.layer.norm_of("x")
+            context = normalize(context, self.layer.postnorm, numbers)
+        return context
 
     def weights(self, recipe):
         """Return the attention weights (b, h, t_q, t_k)."""

@@ -88,6 +88,21 @@ def shapes(subject, found):
             seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."
             found.add("wrong_shape", done, seen)
     _width(subject, found, width)
+    _strided(subject, found)
+
+
+def _strided(subject, found):
+    """Give it tokens that do not lie one behind the other in memory."""
+    x = subject.tokens(b=2)
+    apart = x.mT.contiguous().mT
+    done = "The same tokens, not contiguous in memory, as after a transpose."
+    try:
+        y = subject(apart, subject.copy(), grad=True)
+    except CallFailed as failure:
+        found.add("not_contiguous", done, f"It raised {failure}.")
+        return
+    if not subject.keeps_state and changed(subject(x), y.detach(), 1e-4):
+        found.add("not_contiguous", done, "The output is another one.")
 
 
 def _width(subject, found, width):
@@ -95,6 +110,8 @@ def _width(subject, found, width):
     d_out = subject.sizes.get("d_out")
     if d_out is None or width == d_out:
         return
+    if subject.how.call is not None and width == subject.sizes["d_in"]:
+        return  # what is called d_out may mean something else
     readings = subject.candidates()
     separate = not readings or readings[0].per_head
     if separate and width == d_out * (subject.sizes["num_heads"] or 1):

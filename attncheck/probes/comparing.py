@@ -180,6 +180,7 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
+            self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which was not "
                 f"declared; say so, if that is meant",
@@ -218,7 +219,11 @@ class Comparison:
 
     def _beside(self):
         """Return layers that do one thing more than the one described."""
-        layer = self.layer
+        layers = [self.layer]
+        layers += [one for one in self._opened() if one.rope == self.layer.rope]
+        return [one for layer in layers for one in self._more(layer)]
+
+    def _more(self, layer):
         more = []
         if not layer.window:
             more += [{"window": window} for window in range(2, 7)]
@@ -321,6 +326,9 @@ class Comparison:
                 for rope in ropes
             ]  # fmt: skip
         layers.append(Layer(alibi=True))
+        after = [Layer(residual=True, postnorm=kind) for kind in ("layer", "rms")]
+        after += [Layer(residual=True, prenorm=kind) for kind in ("layer", "rms")]
+        layers += [self._with_numbers(one) for one in after]
         if _sinks(self.subject.pristine) is not None:
             layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
@@ -357,7 +365,7 @@ class Comparison:
                     reference=None,
                 )
             norms = {"sink": (torch.zeros(1), None)}
-        if layer.qk_norm or layer.prenorm:
+        if layer.qk_norm or layer.prenorm or layer.postnorm:
             norms |= self._norms(module, layer)
         return replace(layer, norms=tuple(norms.items()))
 
@@ -366,8 +374,9 @@ class Comparison:
         d_in = self.subject.sizes["d_in"]
         for name, kind, width, *numbers in norms_of(module):
             last = name.split(".")[-1].lower()
-            ours = kind == layer.prenorm and not last.startswith(("q", "k"))
-            if layer.prenorm and width == d_in and "x" not in norms and ours:
+            wanted = layer.prenorm or layer.postnorm
+            ours = kind == wanted and not last.startswith(("q", "k"))
+            if wanted and width == d_in and "x" not in norms and ours:
                 norms["x"] = tuple(numbers)
             elif last.startswith("k") and "k" not in norms:
                 norms["k"] = tuple(numbers)

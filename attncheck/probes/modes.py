@@ -75,7 +75,12 @@ def dropout_place(subject, found):
     if subject.fixed_length:
         raise SkipTest("it runs with context_length tokens alone")
     _rate(subject, found)
-    places = _places(dropped)
+    places, times = _places(dropped)
+    if times > 1:
+        done = "One call in training mode, with all calls of dropout counted."
+        seen = f"Each attention weight went through dropout {times} times."
+        found.add("dropout_rate_ignored", done, seen)
+        return
     if any(place == "weights" for place in places):
         others = [place for place in places if place != "weights"]
         if others:
@@ -101,7 +106,7 @@ def _patterns(subject):
 
 
 def _places(subject):
-    """Return where calls of dropout acted: on weights, scores, values, outputs."""
+    """Return (where dropout acted: on weights, scores, …; how often on weights)."""
     x = subject.tokens(b=2)
     t = x.shape[1]
     module = subject.copy()
@@ -109,7 +114,7 @@ def _places(subject):
     try:
         subject(x, module, train=True, mode=watch)
     except CallFailed:
-        return []
+        return [], 0
     seen = watch.seen
     softmax = min((place for place, *_ in seen.softmaxes), default=0)
     places = []
@@ -122,7 +127,9 @@ def _places(subject):
             before = any(p.place > place for p in seen.products[:1])
             later = place > max((p.place for p in seen.products), default=0)
             places.append("inputs" if before else "outputs" if later else "values")
-    return sorted(set(places))
+    computed = len(seen.softmaxes) + len(seen.fused)
+    times = places.count("weights") / computed if computed else 1
+    return sorted(set(places)), round(times)
 
 
 def _rate(subject, found):

@@ -104,8 +104,34 @@ def gradients(subject, found):
         found.add("no_gradient", done, "No gradient arrives at the input.")
         return
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    cut += _rows_cut(subject, module)
     if cut:
         found.add("gradient_missing", done, f"None arrives at {', '.join(cut)}.")
+
+
+def _rows_cut(subject, module):
+    """Return what of a weight that joins projections gets no gradient, in words.
+
+    A joined weight has a gradient as soon as one of its parts has.
+    """
+    held = {
+        pair[0].untyped_storage().data_ptr()
+        for reading in subject.candidates()[:1]
+        for pair in (reading.query, reading.key, reading.value)
+    }
+    told = []
+    grads = {name: p.grad for name, p in module.named_parameters()}
+    for name, p in subject.pristine.named_parameters():
+        joined = p.dim() == 2 and p.untyped_storage().data_ptr() in held
+        gradient = grads.get(name)
+        if not joined or gradient is None or not gradient.any():
+            continue
+        for axis, noun in ((0, "rows"), (1, "columns")):
+            dead = ~gradient.any(dim=1 - axis)
+            if dead.float().mean() >= 0.2:
+                count = f"{int(dead.sum())} of {len(dead)} {noun}"
+                told.append(f"{count} of {name}")
+    return told
 
 
 def _cut_off(parameter):

@@ -47,6 +47,7 @@ IN_FORWARD = {
     "sleeps": "time.sleep(1000)",
     "holds_the_lock": "import re; re.match(r'(a+)+$', 'a' * 40 + 'b')",
     "recurses": "return self.forward(x)",
+    "interrupts": "raise KeyboardInterrupt",
     "memory": "torch.ones(10**7, 10**6)",
     "raises": "raise RuntimeError('no')",
     "raises_base": "raise BaseException('no')",
