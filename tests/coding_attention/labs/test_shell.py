@@ -291,7 +291,7 @@ def test_a_word_moved_brings_both_meanings_of_bank_together(lab_on_page):
 
 
 def test_heads_switched_off_change_the_next_word(lab_on_page):
-    root, lab, _ = lab_on_page("TinyGptLab")
+    root, _lab, _ = lab_on_page("TinyGptLab")
     assert not root.locator(".al-done").count()
     for button in root.locator(".tg-switch").all():
         button.click()
