@@ -89,6 +89,9 @@ def check(
         Whatever the class does, this function does not raise;
         ``report.raise_for_failures()`` does.
 
+    Raises:
+        ValueError: ``time_limit`` is no number of seconds.
+
     Example:
         >>> import attention
         >>> attention.check(attention.MultiHeadAttention).ok

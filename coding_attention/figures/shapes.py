@@ -15,6 +15,9 @@ def check(**given):
 
     Returns:
         The size of each word.
+
+    Raises:
+        ValueError: a shape doesn't fit.
     """
     sizes, setters = {}, {}
     for name, (argument, layout) in given.items():

@@ -69,6 +69,9 @@ def show(*axes, caption=None, alt=None):
 
     Returns:
         An object that notebooks render as SVG with caption and text alternative.
+
+    Raises:
+        ValueError: there are no Axes, no caption, or no text alternative.
     """
     if not axes:
         raise ValueError("show needs at least one Axes, such as matrix(weights).")

@@ -59,6 +59,9 @@ def grammar(count, length, generator):
     Returns:
         source (b, t), target (b, t) and alignment (b, t), integers. Nouns with an odd
         number are plural, and the target's verb shows it.
+
+    Raises:
+        ValueError: no sentence has this length.
     """
     phrases, rest = divmod(length - 2, 3)
     if rest or phrases < 1:
