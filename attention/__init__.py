@@ -1,24 +1,24 @@
-"""Attention, from dot products to multiple heads: the classes behind the chapter.
+"""Attention, from dot products to multiple heads: the chapter's classes.
 
-Each listing of the book is a function or a class here, with the same names,
-arguments, parameter names and order of random draws as in sections 3.3 to 3.6 of
-Raschka, *Build a Large Language Model (From Scratch)* (Manning, 2024). So its
-seeds print its values, its checkpoints load, and its later chapters run on this
-package. Three more names are no listings: ``FusedMultiHeadAttention`` is the last
-layer at full speed, ``KeyValueCache`` its memory, and ``check`` tests any class.
+Each listing of the book is a function or class here, with the names, arguments,
+parameter names and order of random draws of sections 3.3 to 3.6 of Raschka, *Build a
+Large Language Model (From Scratch)* (Manning, 2024). That book's seeds print its
+values, its checkpoints load, and its later chapters run on this package. Three names
+aren't listings: ``FusedMultiHeadAttention`` is the last layer at full speed,
+``KeyValueCache`` is its cache, and ``check`` tests any class.
 
-One legend of shapes holds for every docstring, comment, page and figure:
+Letters for shapes, in every docstring, comment, page and figure:
 
 ======== ================================================================
 letter   meaning
 ======== ================================================================
-b        batch: sequences that are computed side by side
-t        tokens of one sequence (t_q queries, t_k keys where they differ)
-d_in     numbers that describe one token on the way in
-d_out    numbers that describe one token on the way out
+b        sequences in a batch
+t        tokens in a sequence (t_q queries, t_k keys where they differ)
+d_in     coordinates of an input token
+d_out    coordinates of an output token
 h        heads
-d_head   numbers that one head gives each token, d_out / h
-d_k      width of a key, whose root divides the scores
+d_head   coordinates of a token in one head, d_out / h
+d_k      coordinates of a key; scores are divided by its root
 ======== ================================================================
 
 ω (omega) is an attention score, α (alpha) an attention weight, z a context vector.
@@ -57,7 +57,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for granted
 
     def __getattr__(name: str) -> object:
-        """Load the checker when it is first asked for: most programs never do."""
+        """Load the checker on first use; most programs never need it."""
         if name == "check":
             from attncheck import check
 

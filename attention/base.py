@@ -1,9 +1,9 @@
-"""What the listings' classes have beyond ``nn.Module``: they can start from nothing.
+"""Base classes of the listings: layers that can start on the meta device.
 
-A layer from the meta device gets memory that nobody has filled. ``reset_parameters``
-fills what no ``nn.Linear`` fills: plain parameters, and the mask. The mask is a buffer,
-as in the chapter, so it is saved and loaded and follows the weights; one that a
-checkpoint lacks, or that comes empty from the meta device, is written anew.
+Moving a layer off the meta device leaves its memory uninitialized.
+``reset_parameters`` fills what ``nn.Linear`` doesn't: plain parameters, and the mask.
+The mask is a buffer, as in the chapter, so it is saved, loaded and moved with the
+parameters. If a checkpoint lacks it, or it arrives empty, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torch import nn
 
 
 class CausalModule(nn.Module):
-    """An ``nn.Module`` whose buffer ``mask`` (t, t) hides the future, come what may.
+    """An ``nn.Module`` whose buffer ``mask`` (t, t) always hides the future.
 
-    A checkpoint without a mask leaves the right one, also in a layer from the meta
-    device, and a strict load takes it. One that has a mask is loaded as it is.
+    A checkpoint without a mask loads strictly and gets the right one, even on a layer
+    from the meta device. A mask in the checkpoint is loaded unchanged.
     """
 
     mask: torch.Tensor
 
     def reset_parameters(self) -> None:
-        """Write the mask again. The projections draw their own numbers."""
+        """Rebuild the mask. The projections reset themselves."""
         with torch.no_grad():
             self.mask.fill_(1).triu_(1)
 
@@ -51,6 +51,6 @@ class DrawnModule(nn.Module):
     """An ``nn.Module`` whose own parameters come from ``torch.rand``."""
 
     def reset_parameters(self) -> None:
-        """Draw the parameters again, in the order in which they were made."""
+        """Draw the parameters again, in the order they were created."""
         for parameter in self.parameters(recurse=False):
             nn.init.uniform_(parameter)  # over [0, 1), the numbers of torch.rand

@@ -1,4 +1,4 @@
-"""The key-value cache: what generation need not compute twice."""
+"""The key-value cache: what generation needn't recompute."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from attention.validate import Condition, require
 
 NO_GRADIENTS = Condition(
     RuntimeError,
-    "a cache is for generation and keeps no gradients, but gradients are on. Call the "
-    "layer under torch.no_grad(), or train it without cache.",
+    "a cache is for generation and stores no gradients, but gradients are on. Call the "
+    "layer under torch.no_grad(), or train it without a cache.",
 )
 ROOM = Condition(
     ValueError,
-    "the cache holds {past} tokens and x adds {t}, but context_length={room} is the "
-    "most that the layer takes. Stop here, or clear the cache and start again from the "
+    "the cache holds {past} tokens and x adds {t}, but the layer takes at most "
+    "context_length={room}. Stop here, or clear the cache and start again from the "
     "latest tokens.",
 )
 SAME_LAYER = Condition(
     ValueError,
-    "this cache was filled by another layer, and the two have different keys. Make one "
+    "this cache was filled by another layer, which has different keys. Create one "
     "KeyValueCache() for each layer of a model.",
 )
 SAME_BATCH = Condition(
@@ -40,18 +40,18 @@ SAME_KIND = Condition(
 )
 FORGOTTEN = Condition(
     ValueError,
-    "the cache holds the tokens from position {oldest} on, all that the window of its "
-    "layer needed, but now position {needed} is needed, too. Pass a new KeyValueCache()"
-    " and all tokens again.",
+    "the cache holds only tokens from position {oldest} on, which its layer's window "
+    "needed, but now position {needed} is needed. Pass a new KeyValueCache() and all "
+    "tokens again.",
 )
 CROP = Condition(
     ValueError,
-    "length must be a whole number from 0 to the {there} tokens of the cache, but got "
-    "{given!r}. Pass how many tokens to keep, such as cache.length - 1.",
+    "length must be a whole number from 0 to {there}, the number of cached tokens, but "
+    "got {given!r}. Pass how many tokens to keep, such as cache.length - 1.",
 )
 ROWS = Condition(
     ValueError,
-    "rows must hold integers in one dimension, (b,), but got {dtype} of the shape "
+    "rows must contain integers in one dimension, (b,), but got {dtype} of shape "
     "{shape}. Pass which sequence each new one continues: torch.tensor([0, 0, 1]).",
 )
 
@@ -59,19 +59,19 @@ ROWS = Condition(
 class KeyValueCache:
     """Keys and values of the tokens that one layer has already seen.
 
-    A causal token never looks ahead, so its key and value stay what they were when
-    more tokens follow. Kept here, a new token costs one row of scores, t numbers,
-    instead of all t · t.
+    A causal token never looks ahead, so its key and value don't change when more
+    tokens follow. With these cached, a new token costs one row of t scores instead of
+    all t · t.
 
-    A cache starts empty. The first call of the layer that it is passed to decides
-    batch size, dtype, device and room; from then on it belongs to that layer. A
-    model with several layers needs one cache for each.
+    A cache starts empty. The first layer called with it sets its batch size, dtype,
+    device and room, and from then on it belongs to that layer. A model with several
+    layers needs one cache for each.
 
-    Of a layer with a ``window``, a cache keeps the window - 1 tokens that the next one
-    sees, and forgets what is older: however long the text grows, its size does not.
+    For a layer with a ``window``, a cache keeps the window - 1 tokens that the next one
+    sees and drops older ones, so it stops growing.
 
-    A cache can be copied and pickled. A pickle holds the tokens and not the layer, so
-    what is read back belongs to the next layer that it is passed to.
+    A cache can be copied and pickled. A pickle contains its tokens, not the layer, so
+    an unpickled cache belongs to the next layer it is passed to.
 
     Attributes:
         length: tokens so far, the position of the next one.
@@ -108,24 +108,24 @@ class KeyValueCache:
         context_length: int,
         window: int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keep the keys and values of new tokens. Layers call this.
+        """Store the keys and values of new tokens. Layers call this.
 
         Args:
             layer: the layer that made them.
             keys: (b, h_kv, t, d_head).
             values: the same shape.
-            context_length: the most tokens that the layer takes.
-            window: the most tokens that one of them sees; ``None`` means all.
+            context_length: maximum number of tokens the layer takes.
+            window: maximum number of tokens each sees; ``None`` means all.
 
         Returns:
-            Keys and values of all tokens that a new one sees, in their order and the
-            new ones last: (b, h_kv, t_k, d_head) each, as views of the cache.
+            Keys and values of all tokens that a new one sees, in order, new ones last:
+            (b, h_kv, t_k, d_head) each, as views of the cache.
 
         Raises:
             RuntimeError: gradients are on.
-            ValueError: another layer's cache, no room for t more tokens, tokens that
-                the layer needs are forgotten, or another batch size, dtype or device
-                than in the first call.
+            ValueError: the cache belongs to another layer, has no room for t more
+                tokens, has dropped tokens that the layer needs, or was filled with
+                another batch size, dtype or device.
         """
         learns = keys.requires_grad or values.requires_grad
         require(not learns, NO_GRADIENTS)
@@ -155,16 +155,16 @@ class KeyValueCache:
         return given
 
     def crop(self, length: int) -> None:
-        """Forget the tokens from position ``length`` on, as if they had not come.
+        """Forget the tokens from position ``length`` on.
 
-        For decoding that guesses several tokens and takes some of them back.
+        For decoding that guesses several tokens and discards some of them.
 
         Args:
-            length: how many tokens to keep, at most those there.
+            length: how many tokens to keep, at most the current ones.
 
         Raises:
-            ValueError: ``length`` is no whole number up to the tokens there, or the
-                layer has a window and what the next token would see is forgotten.
+            ValueError: ``length`` isn't a whole number up to the current length, or the
+                layer has a window and tokens that the next one sees were dropped.
 
         Example:
             >>> import attention, torch
@@ -187,15 +187,15 @@ class KeyValueCache:
             self.clear()
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Let sequence i go on from what sequence ``rows[i]`` has seen: beam search.
+        """Continue sequence i from what sequence ``rows[i]`` has seen, for beam search.
 
         Args:
-            rows: integers (b,), each the number of a sequence there. The new batch
-                may be larger or smaller: ``torch.zeros(4, dtype=torch.long)`` makes
-                four of the first.
+            rows: integers (b,), each the index of a cached sequence. The new batch may
+                be larger or smaller: ``torch.zeros(4, dtype=torch.long)`` makes four
+                copies of the first.
 
         Raises:
-            TypeError, ValueError: ``rows`` is no tensor of integers (b,).
+            TypeError, ValueError: ``rows`` is not a tensor of integers (b,).
             IndexError: from PyTorch, if there is no such sequence.
 
         Example:
@@ -224,7 +224,7 @@ class KeyValueCache:
         require(same, SAME_KIND, cache=self, keys=keys)
 
     def _move(self, oldest: int, room: int, like: torch.Tensor) -> None:
-        """Make new room, and take along what is kept from position ``oldest`` on."""
+        """Make new room, and copy what is kept from position ``oldest`` on."""
         b, num_kv_heads, _, head_dim = like.shape
         kept, count = self._kept(oldest), self.length - oldest
         moved = [like.new_empty(b, num_kv_heads, room, head_dim) for _ in kept]
@@ -260,22 +260,22 @@ class KeyValueCache:
 
     @property
     def batch_size(self) -> int:
-        """Sequences side by side, b. Only once something is kept."""
+        """Batch size b. Only once the cache has tokens."""
         return self._keys.shape[0]
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of the kept numbers. Only once something is kept."""
+        """Dtype of keys and values. Only once the cache has tokens."""
         return self._keys.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the kept numbers lie. Only once something is kept."""
+        """Device of keys and values. Only once the cache has tokens."""
         return self._keys.device
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all keys and values kept, without the room still free."""
+        """Bytes of all stored keys and values, not counting free room."""
         return sum(part.numel() for part in self._kept()) * self.dtype.itemsize
 
 

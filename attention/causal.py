@@ -15,26 +15,26 @@ class CausalAttention(CausalModule):
 
     Section 3.5.3; the mask of Vaswani et al. (2017), section 3.2.3.
 
-    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
-    whole mask as a case of its own.
+    In ``torch.export``, limit a dynamic t to context_length - 1: PyTorch specializes
+    for the full mask.
 
     Args:
-        d_in: width of a token on the way in.
-        d_out: width of queries, keys and values, so d_k = d_out.
-        context_length: the most tokens that one sequence may have.
-        dropout: share of the attention weights that is dropped in training, [0, 1).
+        d_in: width of an input token.
+        d_out: width of queries, keys and values; d_k = d_out.
+        context_length: maximum number of tokens in a sequence.
+        dropout: fraction of attention weights dropped in training, in [0, 1).
         qkv_bias: whether the three projections add a bias.
 
     Attributes:
-        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, made in this order.
+        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, created in this order.
         mask: buffer (context_length, context_length), 1 where a score is hidden.
 
     Raises:
-        TypeError, ValueError: a size is no positive integer, or ``dropout`` is
+        TypeError, ValueError: a size is not a positive integer, or ``dropout`` is
             outside [0, 1).
 
     Example:
-        What comes later changes nothing before it.
+        Later tokens don't change earlier outputs.
 
         >>> import attention, torch
         >>> layer = attention.CausalAttention(3, 2, context_length=6, dropout=0.0)
@@ -65,17 +65,17 @@ class CausalAttention(CausalModule):
         self.register_buffer("mask", mask)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give each token the context vector of its past and itself.
+        """Compute a context vector for each token from its past and itself.
 
         Args:
-            x: token vectors (b, t, d_in), t ≤ context_length, in the weights' dtype.
+            x: token vectors (b, t, d_in), t ≤ context_length, in the parameters' dtype.
 
         Returns:
             Context vectors (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is no floating-point tensor.
-            ValueError: ``x`` has another shape, no token, or too many.
+            TypeError: ``x`` is not a floating-point tensor.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many.
         """
         validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
         validate.mask_is_there(self.mask, x)

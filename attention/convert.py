@@ -1,7 +1,7 @@
 """Weights of section 3.6 in the layouts of other libraries, and back.
 
-A :class:`Layout` says how a library stores one attention layer. In the middle stands
-our own, the state dict that :class:`~attention.MultiHeadAttention` and
+A :class:`Layout` describes how a library stores one attention layer. Conversions go
+through our own layout, the state dict that :class:`~attention.MultiHeadAttention` and
 :class:`~attention.FusedMultiHeadAttention` share::
 
     layer = FusedMultiHeadAttention(768, 768, 1024, 0.0, 12, qkv_bias=True)
@@ -19,8 +19,8 @@ separate(...) q_proj, k_proj, v_proj, or other names         o_proj
 wrapper(h)    heads.i.W_query and so on, (d_head, d_in) each none
 ============= ============================================== ===============
 
-Weights that show rotary positions are refused, unless you say that the layer which is
-to take them turns its queries and keys, too.
+Weights with signs of rotary positions are rejected, unless you declare that the layer
+loading them rotates its queries and keys too.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class Layout(NamedTuple):
 
     Attributes:
         owner: whose layout it is, for messages.
-        qkv: names, without "weight" and "bias" at the end. They stand for equal parts
-            of all queries, then of all keys, then of all values: one name for
-            everything, one for each of the three, or one for each head of each.
-        out: the name of the output projection; ``None`` where there is none.
+        qkv: names without the final "weight" or "bias", for equal parts of all
+            queries, then keys, then values: one name for everything, one for each of
+            the three, or one per head of each.
+        out: the name of the output projection, or ``None``.
         transposed: whether weights are (d_in, d_out); ``nn.Linear`` has (d_out, d_in).
-        by_head: h where rows are q, k and v of head 0, then of head 1, and so on.
-        biases: whether biases are always written, as zeros where there are none.
-        own_biases: whether a projection may have a bias while another has none.
+        by_head: h if the rows are q, k and v of head 0, then of head 1, and so on.
+        biases: whether to always write biases, as zeros if there are none.
+        own_biases: whether one projection may have a bias while another has none.
         grouped: whether there may be fewer key and value heads than query heads.
         square: whether d_in must be d_out.
-        ignored: names that hold no weights, such as masks.
-        within: where every name must be known, after the prefix.
+        ignored: names that aren't parameters, such as masks.
+        within: after the prefix, where every name must be known.
     """
 
     owner: str
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
 
 #: The classes of section 3.6.2, and the fused one.
 OURS = Layout("our layer", PROJECTIONS, "out_proj.", grouped=True, ignored=("mask",))
-#: ``nn.MultiheadAttention``. Written, it has all biases.
+#: ``nn.MultiheadAttention``, always written with all biases.
 TORCH = Layout(
     "nn.MultiheadAttention", ("in_proj_",), "out_proj.", biases=True, square=True
 )
@@ -94,13 +94,13 @@ def combined(
     """Describe one linear layer for queries, keys and values, as in timm's ViT.
 
     Args:
-        names: what the combined layer and the output layer are called.
-        num_heads: ``None`` when all query rows come first, then all keys, then all
-            values; h when the rows stand head by head: q, k, v of head 0, of head 1.
+        names: of the combined layer and the output layer.
+        num_heads: ``None`` if all query rows come first, then all keys, then all
+            values; h if rows are ordered by head: q, k, v of head 0, of head 1.
 
     Returns:
-        The layout. By block, it may have grouped heads: the rows that are left after
-        d_out queries are half keys, half values.
+        The layout. With ``num_heads=None`` it may have grouped heads: after d_out query
+        rows, half of the rest are keys, half values.
 
     Example:
         >>> import torch
@@ -120,14 +120,14 @@ def combined(
 def separate(
     names: tuple[str, str, str, str] = ("q_proj", "k_proj", "v_proj", "o_proj"),
 ) -> Layout:
-    """Describe three linear layers of any names, such as those of BERT or ViT.
+    """Describe three linear layers with any names, such as those of BERT or ViT.
 
     Args:
-        names: what the layers for queries, keys, values and the output are called,
-            such as ``("self.query", "self.key", "self.value", "output.dense")``.
+        names: of the layers for queries, keys, values and the output, such as
+            ``("self.query", "self.key", "self.value", "output.dense")``.
 
     Returns:
-        The layout. It may have grouped heads, and a bias in one projection alone.
+        The layout. It may have grouped heads, and biases in only some projections.
 
     Example:
         >>> import torch
@@ -149,8 +149,8 @@ def separate(
 def wrapper(num_heads: int) -> Layout:
     """Describe :class:`~attention.MultiHeadAttentionWrapper`.
 
-    It has no output projection. Ours becomes the identity, so that both compute the
-    same, and only the identity can be converted back.
+    It has no output projection, so ours becomes the identity; only the identity can be
+    converted back.
 
     Args:
         num_heads: h, the number of heads.
@@ -181,17 +181,17 @@ STATE_DICT = Condition(
 )
 NAMES = Condition(
     KeyError,
-    "the state dict must hold {required}. Missing: {missing}. Unknown: {unknown}. Pass "
-    "the state dict of one layer of the layout, or its prefix.",
+    "the state dict must contain {required}. Missing: {missing}. Unknown: {unknown}. "
+    "Pass the state dict of one layer in this layout, or its prefix.",
 )
 MATRIX = Condition(
     ValueError,
-    "{name} must be a matrix, but got the shape {shape}. Pass the weights as the layer "
+    "{name} must be a matrix, but got shape {shape}. Pass the weights as the layer "
     "stores them.",
 )
 SHAPE = Condition(
     ValueError,
-    "{name} must have the shape {expected} to fit the other weights, but got {shape}. "
+    "{name} must have shape {expected} to fit the other weights, but got {shape}. "
     "Check that all come from the same layer.",
 )
 STACKED = Condition(
@@ -202,7 +202,7 @@ STACKED = Condition(
 )
 BLOCKS = Condition(
     ValueError,
-    "{name} must split into equal blocks of rows, {blocks}, but got the shape {shape}. "
+    "{name} must split into equal blocks of rows, {blocks}, but got shape {shape}. "
     "Check num_heads.",
 )
 UNGROUPED = Condition(
@@ -212,31 +212,31 @@ UNGROUPED = Condition(
 )
 SQUARE = Condition(
     ValueError,
-    "{owner} must have one width for its input and output, but these weights have "
-    "d_in={d_in} and d_out={d_out}. Convert layers with d_in = d_out only.",
+    "{owner} must have equal input and output widths, but these weights have "
+    "d_in={d_in} and d_out={d_out}. Only layers with d_in = d_out can be converted.",
 )
 IDENTITY = Condition(
     ValueError,
-    "{owner} has no output projection, so out_proj must be the identity with a bias of "
-    "zero, but it is not, and the heads alone would compute something else. Keep "
+    "{owner} has no output projection, so out_proj must be the identity with zero "
+    "bias, but it is not, and the heads alone would compute something else. Keep "
     "MultiHeadAttention for these weights.",
 )
 ZERO = Condition(
     ValueError,
-    "{names} must be zero to be dropped, but the largest entry is {largest:.3g}, which "
-    "is not zero. Build the layer with qkv_bias=True and leave qkv_bias out here.",
+    "{names} must be zero to be dropped, but the largest entry is {largest:.3g}. Build "
+    "the layer with qkv_bias=True and leave out qkv_bias here.",
 )
 ROTARY = Condition(
     ValueError,
-    "these weights belong to rotary positions ({traces}): their layer rotates queries "
-    "and keys before the scores, and one without would compute something else. Load "
-    "them into FusedMultiHeadAttention(..., rope_theta=...), with the base of the "
+    "these weights belong to a layer with rotary positions ({traces}), which rotates "
+    "queries and keys before the scores. A layer without would compute something else. "
+    "Load them into FusedMultiHeadAttention(..., rope_theta=...), with the base of the "
     "model's config, and pass rotary=True here.",
 )
 SCALED = Condition(
     ValueError,
     "these weights belong to rotary positions of another kind ({traces}), but our layer"
-    " turns all coordinates, by rope_theta alone. Keep the layer that they come from.",
+    " turns all coordinates, by rope_theta only. Keep the original layer.",
 )
 
 
@@ -253,29 +253,29 @@ def to_ours(
 ) -> dict[str, torch.Tensor]:
     """Convert the weights of another layout into ours.
 
-    A state dict of today's libraries holds no trace of rotary positions, their layers
-    do: pass the model or the layer itself, and such weights are refused, or with
-    ``rotary`` those that are rotated in another way.
+    Libraries' state dicts show no sign of rotary positions, but their layers do. Pass
+    the model or the layer itself, and such weights are rejected; with ``rotary``, only
+    those rotated in another way are.
 
     Args:
         state: a state dict, or a module that has one.
         layout: how it stores the layer.
-        context_length: the size of the mask that the chapter's own classes ask for;
-            ``None`` for the classes of this package, which do without one.
-        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps what is there.
-        prefix: what the names of this layer start with; other names are ignored.
-        rotary: ``True`` says that the layer that takes the weights has
-            ``rope_theta``, as the one that they come from.
+        context_length: the size of the mask that the chapter's own classes require;
+            ``None`` for the classes of this package, which don't.
+        qkv_bias: ``False`` drops biases that are zero; ``None`` keeps them.
+        prefix: the start of this layer's names; other names are ignored.
+        rotary: ``True`` declares that the layer loading the weights has the
+            ``rope_theta`` of the original.
 
     Returns:
-        A state dict in our layout, with copies of the weights. Where the output
-        projection has no bias, ours is zero.
+        A state dict in our layout, with copies of the weights. If the output projection
+        has no bias, ours is zero.
 
     Raises:
-        KeyError: a name is missing, or there is one that our layer has no place for.
-        TypeError, ValueError: a weight is no tensor or has the wrong shape, a bias
-            that should be dropped is not zero, or the layer has rotary positions that
-            ours would not have.
+        KeyError: a name is missing or unknown.
+        TypeError, ValueError: a weight is not a tensor or has the wrong shape, a bias
+            to be dropped is not zero, or the layer has rotary positions that ours
+            wouldn't have.
 
     Example:
         >>> import torch
@@ -314,18 +314,17 @@ def from_ours(
     Args:
         state: a state dict in our layout, or a layer of ours.
         layout: how to store the layer.
-        prefix: what to put before each name.
+        prefix: put before each name.
 
     Returns:
         A state dict with copies of the weights.
 
     Raises:
         KeyError, TypeError, ValueError: ``state`` is not in our layout, or the other
-            one has no place for grouped heads, for d_in ≠ d_out, or for an output
-            projection.
+            one doesn't support grouped heads, d_in ≠ d_out, or an output projection.
 
     Example:
-        ``nn.MultiheadAttention`` has no mask of its own: give it one in each call.
+        ``nn.MultiheadAttention`` has no mask of its own: pass one in each call.
 
         >>> import torch
         >>> from attention import MultiHeadAttention, convert
@@ -338,7 +337,7 @@ def from_ours(
 
 
 class _Parts(NamedTuple):
-    """One layer, whatever its layout: rows are queries, then keys, then values."""
+    """One layer in any layout: rows are queries, then keys, then values."""
 
     weight: torch.Tensor  # (d_out + 2 · d_kv, d_in)
     bias: torch.Tensor | None  # (d_out + 2 · d_kv,)
@@ -346,7 +345,7 @@ class _Parts(NamedTuple):
     out_bias: torch.Tensor  # (d_out,)
 
     def widths(self) -> tuple[int, int]:
-        """Give d_out and d_kv."""
+        """Return d_out and d_kv."""
         d_out = len(self.out_weight)
         return d_out, (len(self.weight) - d_out) // 2
 
@@ -498,7 +497,7 @@ def _or_zeros(bias: torch.Tensor | None, weight: torch.Tensor) -> torch.Tensor:
 
 
 def ungroup_heads(state: State, num_heads: int) -> dict[str, torch.Tensor]:
-    """Give each query head its own copy of the key and value head that it shares.
+    """Copy the shared key and value heads, one for each query head.
 
     The function stays the same. Layouts without grouped heads need this first.
 
@@ -511,7 +510,7 @@ def ungroup_heads(state: State, num_heads: int) -> dict[str, torch.Tensor]:
 
     Raises:
         KeyError, TypeError, ValueError: ``state`` is not in our layout, or its rows
-            do not split into heads.
+            don't split into heads.
 
     Example:
         >>> from attention import FusedMultiHeadAttention, MultiHeadAttention, convert
@@ -534,20 +533,21 @@ def group_heads(
 ) -> dict[str, torch.Tensor]:
     """Replace groups of key and value heads by their mean.
 
-    Ainslie et al. (2023), section 2.1: a starting point for further training. Unless
-    the heads of a group are equal, the function changes.
+    Ainslie et al. (2023), section 2.1: a starting point for further training. The
+    function changes unless the heads of a group are equal.
 
     Args:
         state: a state dict in our layout.
         num_heads: h, the number of query heads.
-        num_kv_heads: how many key and value heads to leave, a divisor of those there.
+        num_kv_heads: how many key and value heads to keep, a divisor of the current
+            number.
 
     Returns:
         A state dict for ``FusedMultiHeadAttention`` with ``num_kv_heads``.
 
     Raises:
         KeyError, TypeError, ValueError: ``state`` is not in our layout, or its heads
-            do not split into groups.
+            don't split into groups.
 
     Example:
         >>> from attention import FusedMultiHeadAttention, MultiHeadAttention, convert
@@ -595,7 +595,7 @@ def _change_kv_heads(
 
 
 def _rotary_parts(model: nn.Module) -> list[str]:
-    """Name what shows that a model rotates its queries and keys."""
+    """List the signs that a model rotates its queries and keys."""
     found = [
         f"{name or 'it'} is a {type(part).__name__}"
         for name, part in model.named_modules()
@@ -605,7 +605,7 @@ def _rotary_parts(model: nn.Module) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-# What a config says of rotary positions where they are those of one base alone.
+# A config's settings for plain rotary positions, with one base.
 PLAIN = {
     "rope_type": "default", "rope_scaling": None,
     "partial_rotary_factor": 1.0, "rotary_pct": 1.0,
@@ -613,7 +613,7 @@ PLAIN = {
 
 
 def _scaled_parts(model: nn.Module) -> list[str]:
-    """Name what shows scaled frequencies, or that only a part of a head is turned."""
+    """List the signs of scaled frequencies or of rotating only part of a head."""
     settings = [(k, v) for k, v in _settings(model) if k in PLAIN and v is not None]
     found = [f"config.{k} = {v!r}" for k, v in settings if v != PLAIN[k]]
     return list(dict.fromkeys(found))

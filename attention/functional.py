@@ -1,8 +1,8 @@
 """Attention itself: masks, weights, the weighted sum of values, rotary positions.
 
-The classes of sections 3.3 to 3.6 write out what they need of this, because that is
-what they teach. Figures, labs and models call it here. What a mask hides is True, as in
-``nn.MultiheadAttention`` and the opposite of ``scaled_dot_product_attention``.
+The classes of sections 3.3 to 3.6 spell out this arithmetic because that's what they
+teach; figures, labs and models call it here. In masks, True means hidden, as in
+``nn.MultiheadAttention`` and unlike ``scaled_dot_product_attention``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ def causal_mask(
     """Hide the future: every key that comes later than the query.
 
     Args:
-        t_q: the number of queries. They are the last of the t_k tokens, as they are
-            after a cache.
-        t_k: the number of keys; ``None`` means as many as queries.
-        device: where to make the mask; ``None`` means PyTorch's default.
-        window: the most keys that a query sees, its own and those just before it
-            (a sliding window: Beltagy et al., 2020); ``None`` hides nothing of the
-            past.
+        t_q: number of queries. They are the last of the t_k tokens, as with a cache.
+        t_k: number of keys; ``None`` means as many as queries.
+        device: where to create the mask; ``None`` means PyTorch's default.
+        window: maximum number of keys a query sees, its own and those right before
+            (a sliding window: Beltagy et al., 2020); ``None`` hides none of the past.
 
     Returns:
         Booleans (t_q, t_k), True where a score is hidden.
@@ -56,9 +54,9 @@ def attention_weights(
         queries: floating-point queries (…, t_q, d_k), or one alone, (d_k,).
         keys: (…, t_k, d_k), in the dtype of the queries.
         hidden: booleans that broadcast to (…, t_q, t_k), True where a score is
-            hidden; ``None`` hides nothing. With nothing left to see, a query's
-            weights are NaN.
-        scale: what to multiply the scores by; ``None`` divides them by √d_k.
+            hidden; ``None`` hides nothing. If nothing is
+            left to see, the query's weights are NaN.
+        scale: factor for the scores; ``None`` divides them by √d_k.
 
     Returns:
         Weights (…, t_q, t_k), or (t_k,) for one query.
@@ -88,7 +86,7 @@ def attend(
     hidden: torch.Tensor | None = None,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Give each query its context vector: the values, summed by attention weight.
+    """Compute each query's context vector, the sum of values by attention weight.
 
     Vaswani et al. (2017), equation 1: softmax(Q Kᵀ / √d_k) V.
 
@@ -120,13 +118,13 @@ def attend(
 def rotary_angles(
     positions: torch.Tensor, d_head: int, theta: float = 10_000.0
 ) -> torch.Tensor:
-    """Give the angles by which rotary positions turn queries and keys.
+    """Compute the angles by which rotary positions turn queries and keys.
 
     Su et al. (2021), section 3.2.2: at position p, pair i of a head's coordinates
     turns by p · theta^(-2i / d_head).
 
     Args:
-        positions: place of each token in its sequence, (…, t).
+        positions: position of each token in its sequence, (…, t).
         d_head: width of a head, even.
         theta: base of the frequencies, ``rope_theta`` in a model's config.
 
@@ -153,14 +151,14 @@ def rotate(
 ) -> torch.Tensor:
     """Turn each pair of coordinates of a query or key by its angle.
 
-    Su et al. (2021), equation 34. Turned like this, the score of a query and a key
-    depends on how far they are apart, and not on where they stand.
+    Su et al. (2021), equation 34. A score then depends only on how far apart the
+    query and the key are.
 
     Args:
         x: queries or keys (…, t, d_head), d_head even.
-        angles: what :func:`rotary_angles` gives, (t, d_head / 2), or with leading
+        angles: result of :func:`rotary_angles`, (t, d_head / 2), or with leading
             dimensions that broadcast to those of ``x``.
-        interleaved: which coordinates make a pair. ``False``: i and i + d_head / 2,
+        interleaved: which coordinates form a pair. ``False``: i and i + d_head / 2,
             the two halves, as in GPT-NeoX and in ``transformers``. ``True``: 2i and
             2i + 1, as in the paper, GPT-J and Meta's own Llama checkpoints.
 

@@ -24,48 +24,48 @@ SMALLEST_CHUNK = 64
 
 ONE_SOURCE = Condition(
     ValueError,
-    "cache and memory cannot be given together: a cache keeps the tokens of x, but "
-    "memory takes their place. Pass one of the two.",
+    "cache and memory can't be combined: a cache stores the tokens of x, but memory "
+    "replaces them. Pass only one of the two.",
 )
 CAUSAL = Condition(
     ValueError,
-    "this layer has causal=False, so every new token changes what the earlier ones see,"
-    " and nothing can be cached. Leave cache out, or build the layer with causal=True.",
+    "this layer has causal=False, so every new token changes what earlier ones see, "
+    "and nothing can be cached. Leave out cache, or build the layer with causal=True.",
 )
 MEMORY = Condition(
     ValueError,
-    "memory must have the shape (b, t_k, d_in) with b={b} as in x, d_in={d_in} and at "
+    "memory must have shape (b, t_k, d_in) with b={b} as in x, d_in={d_in} and at "
     "least one token, but got {shape}. Pass one sequence of token vectors for each "
     "sequence of x.",
 )
 BOOLEANS = Condition(
     TypeError,
-    "key_padding_mask must hold booleans, but its dtype is {dtype}. True means padding,"
-    " so a mask of 1 for real tokens becomes (mask == 0).",
+    "key_padding_mask must contain booleans, but its dtype is {dtype}. True means "
+    "padding, so a mask with 1 for real tokens becomes (mask == 0).",
 )
 PADDING = Condition(
     ValueError,
-    "key_padding_mask must have the shape (b, t_k) = {expected}, but got {shape}. It "
-    "covers every key: the tokens of x, of memory in its place, or of the cache and "
-    "then x.",
+    "key_padding_mask must have shape (b, t_k) = {expected}, but got {shape}. It "
+    "covers every key: the tokens of x, of memory if given, or of the cache followed "
+    "by x.",
 )
 ALONE = Condition(
     TypeError,
-    "this layer makes queries, keys and values from x itself, but a second tensor came "
-    "where cache belongs. Write layer(x), or layer(x, memory=other) to take keys and "
+    "this layer makes queries, keys and values from x itself, but got a second tensor "
+    "in place of cache. Write layer(x), or layer(x, memory=other) to take keys and "
     "values from another sequence.",
 )
 UNKNOWN = Condition(TypeError, "forward takes no argument {name!r}. {advice}")
 WINDOW = Condition(
     ValueError,
     "window={window} limits how far a token sees into the past, but with causal=False "
-    "it sees the future, too. Leave window out, or build the layer with causal=True.",
+    "it also sees the future. Leave out window, or build the layer with causal=True.",
 )
 EVEN = Condition(
     ValueError,
     "rotary positions turn pairs of coordinates, so d_head = d_out / num_heads must be "
     "even, but got {d_out} / {num_heads} = {d_head}. Choose other sizes, or leave "
-    "rope_theta out.",
+    "out rope_theta.",
 )
 BASE = Condition(
     ValueError,
@@ -74,17 +74,17 @@ BASE = Condition(
 )
 OWN_POSITIONS = Condition(
     ValueError,
-    "this layer has rotary positions, which count the tokens of one sequence, but "
-    "memory is another one. Build the layer for memory with rope_theta=None.",
+    "this layer has rotary positions, which number the tokens of one sequence, but "
+    "memory is another sequence. Build the layer for memory with rope_theta=None.",
 )
 
 # What users of nn.MultiheadAttention may look for, and what to write here.
 ELSEWHERE = {
-    "attn_mask": "A causal layer hides the future itself; other masks are "
-    "key_padding_mask in the call, and window where the layer is built.",
+    "attn_mask": "A causal layer hides the future itself; for other masks, use "
+    "key_padding_mask in the call or window when you build the layer.",
     "is_causal": "Build the layer with causal=True, the default, or causal=False.",
-    "need_weights": "The kernel keeps no weights. attention.functional."
-    "attention_weights computes them.",
+    "need_weights": "The kernel doesn't store attention weights. "
+    "attention.functional.attention_weights computes them.",
 }
 ELSEWHERE["average_attn_weights"] = ELSEWHERE["need_weights"]
 TAKEN = "Pass x, cache, memory and key_padding_mask."
@@ -95,64 +95,63 @@ class FusedMultiHeadAttention(nn.Module):
 
     Section 3.6.2; Vaswani et al. (2017), section 3.2.2. Scores, mask, softmax and
     the weighted sum run in one kernel, ``scaled_dot_product_attention``, which works
-    on tiles and stores no t × t scores (FlashAttention: Dao et al., 2022). On CUDA,
-    PyTorch has no such kernel for grouped heads in float32 or under a mask, and stores
+    on tiles and never stores t × t scores (FlashAttention: Dao et al., 2022). On CUDA,
+    PyTorch has no such kernel for grouped heads in float32 or with a mask, and stores
     the scores after all.
 
     With fewer key and value heads than query heads, several queries share one key
     (grouped-query attention: Ainslie et al., 2023; with one: multi-query attention,
     Shazeer, 2019). Query head i then reads key head i // (h / h_kv).
 
-    In training on a processor without a kernel for dropout, such as a CPU, PyTorch
-    stores the weights after all when ``dropout`` is above 0.
+    When training with dropout on a device without a kernel for it, such as a CPU,
+    PyTorch stores the attention weights after all.
 
-    The fused kernels have no forward-mode derivative (``torch.func.jvp``) and no
-    second one. Where either is needed, choose the kernel that is written in single
-    steps: ``with sdpa_kernel(SDPBackend.MATH)``, both from ``torch.nn.attention``,
-    around the forward and the backward pass.
+    The fused kernels support neither forward-mode derivatives (``torch.func.jvp``) nor
+    second ones. If you need either, use the step-by-step kernel for the forward and
+    backward passes: ``with sdpa_kernel(SDPBackend.MATH)``, both from
+    ``torch.nn.attention``.
 
-    With ``rope_theta`` the layer tells places apart by itself: it turns queries and
-    keys by their positions (Su et al., 2021). Without, what does so is added to ``x``
-    before. With ``window`` each token sees that many, itself and those just before it
-    (a sliding window: Beltagy et al., 2020); time per token, and the memory of a cache,
-    then grow no further.
+    With ``rope_theta`` the layer turns queries and keys by their positions (Su et al.,
+    2021); without it, add positions to ``x``. With ``window`` each token sees that
+    many, itself and those right before it (a sliding window: Beltagy et al., 2020),
+    which limits the time per token and the memory of a cache.
 
     Args:
-        d_in: width of a token on the way in.
+        d_in: width of an input token.
         d_out: width of the result, divisible by ``num_heads``.
-        context_length: the most tokens that one sequence may have.
-        dropout: share of the attention weights that is dropped in training, [0, 1).
+        context_length: maximum number of tokens in a sequence.
+        dropout: fraction of attention weights dropped in training, in [0, 1).
         num_heads: h, the number of query heads.
         qkv_bias: whether the query, key and value projections add a bias.
         num_kv_heads: h_kv, the number of key and value heads, a divisor of
             ``num_heads``; ``None`` means as many as query heads.
-        causal: ``False`` lets every token see all others, as an encoder does.
-        window: the most tokens that one sees, itself included; ``None`` means all.
-        rope_theta: base of the rotary frequencies, by its name in a model's config,
-            such as 10000.0; ``None`` means no rotary positions.
-        rope_interleaved: which coordinates turn together: ``False`` halves, as in
-            ``transformers``; ``True`` neighbors, as in :func:`functional.rotate
-            <attention.functional.rotate>`.
-        device: where the parameters are made, as in ``nn.Linear``.
-        dtype: their type, as in ``nn.Linear``.
+        causal: ``False`` lets every token see all others, as in an encoder.
+        window: maximum number of tokens each sees, itself included; ``None`` means all.
+        rope_theta: base of the rotary frequencies, named as in model configs, such as
+            10000.0; ``None`` means no rotary positions.
+        rope_interleaved: which coordinates turn together, as in
+            :func:`functional.rotate <attention.functional.rotate>`: ``False`` for
+            halves, as in ``transformers``, ``True`` for neighbors.
+        device: where to create the parameters, as in ``nn.Linear``.
+        dtype: their dtype, as in ``nn.Linear``.
 
     Attributes:
-        W_query: ``nn.Linear(d_in, d_out)``, made first.
-        W_key, W_value: ``nn.Linear(d_in, h_kv · d_head)``, made in this order.
-        out_proj: ``nn.Linear(d_out, d_out)`` with bias, made last.
+        W_query: ``nn.Linear(d_in, d_out)``, created first.
+        W_key, W_value: ``nn.Linear(d_in, h_kv · d_head)``, created in this order.
+        out_proj: ``nn.Linear(d_out, d_out)`` with bias, created last.
         d_out, num_heads, num_kv_heads, head_dim, context_length: integers.
         causal: whether the future is hidden.
         window, rope_theta, rope_interleaved: as given.
 
     Raises:
-        TypeError, ValueError: a size is no positive integer, ``num_heads`` does not
+        TypeError, ValueError: a size is not a positive integer, ``num_heads`` does not
             divide ``d_out``, ``num_kv_heads`` does not divide ``num_heads``,
             ``dropout`` is outside [0, 1), ``window`` is given with ``causal=False``,
             or ``rope_theta`` is not positive or d_head is odd.
 
     Example:
-        It loads the state dict of the listing, and gives the same result. Its own
-        state dict holds no mask; the listing does not miss it.
+        It loads the state dict of the listing and computes the same result. Its own
+        state dict has no mask, which the listing doesn't need.
 
         >>> import attention, torch
         >>> listing = attention.MultiHeadAttention(3, 6, 8, 0.0, num_heads=3)
@@ -214,12 +213,12 @@ class FusedMultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters again, in the order in which they were made."""
+        """Draw all parameters again, in the order they were created."""
         for projection in (self.W_query, self.W_key, self.W_value, self.out_proj):
             projection.reset_parameters()
 
     def extra_repr(self) -> str:
-        """Say what the projections do not show."""
+        """Describe what the projections don't show."""
         told: dict[str, object] = {"num_heads": self.num_heads}
         if self.num_kv_heads != self.num_heads:
             told["num_kv_heads"] = self.num_kv_heads
@@ -251,31 +250,31 @@ class FusedMultiHeadAttention(nn.Module):
         key_padding_mask: torch.Tensor | None = None,
         **unknown: object,
     ) -> torch.Tensor:
-        """Give each token a context vector that all heads have contributed to.
+        """Compute a context vector for each token from all heads.
 
         Args:
-            x: token vectors (b, t_q, d_in), in the dtype of the weights.
-            cache: a :class:`~attention.KeyValueCache`. Its tokens come before ``x``
-                and the call adds those of ``x``: first the prompt, then one token at
+            x: token vectors (b, t_q, d_in), in the dtype of the parameters.
+            cache: a :class:`~attention.KeyValueCache`. Its tokens precede ``x``, and
+                the call appends those of ``x``: first the prompt, then one token at
                 a time. For generation, under ``torch.no_grad()``.
             memory: token vectors (b, t_k, d_in) to take keys and values from instead
-                of ``x``: cross-attention. All of them are seen; nothing is masked.
+                of ``x``: cross-attention. All are visible; nothing is masked.
             key_padding_mask: booleans (b, t_k), True where a key is padding that no
                 query may see, as in ``nn.MultiheadAttention``. With a cache it covers
-                all tokens so far. A query that is left with nothing to see gets zeros
+                all tokens so far. A query with nothing left to see gets zeros
                 from every head (PyTorch 2.5 or later).
-            **unknown: refused, with what to write instead of what
-                ``nn.MultiheadAttention`` takes.
+            **unknown: rejected, with advice on what replaces the arguments of
+                ``nn.MultiheadAttention``.
 
         Returns:
             Context vectors (b, t_q, d_out).
 
         Raises:
-            TypeError: ``x`` or ``memory`` is no floating-point tensor,
-                ``key_padding_mask`` no boolean one, ``cache`` no
-                :class:`~attention.KeyValueCache`, or there is another argument.
-            ValueError: a tensor has another shape, no token, or too many; ``cache``
-                does not fit or has no room; both ``cache`` and ``memory`` are given,
+            TypeError: ``x`` or ``memory`` is not a floating-point tensor,
+                ``key_padding_mask`` not a boolean one, ``cache`` not a
+                :class:`~attention.KeyValueCache`, or there is an unknown argument.
+            ValueError: a tensor has the wrong shape, no tokens, or too many; ``cache``
+                doesn't fit or has no room; both ``cache`` and ``memory`` are given,
                 a ``cache`` to a layer with ``causal=False``, or ``memory`` to one
                 with rotary positions.
             RuntimeError: ``cache`` is given while gradients are on.
@@ -322,7 +321,7 @@ class FusedMultiHeadAttention(nn.Module):
         itself: bool,
         padding: torch.Tensor | None,
     ) -> torch.Tensor:
-        """Give (b, h, t_q, d_head), from queries that are the last of the keys."""
+        """Return (b, h, t_q, d_head); the queries are the last of the keys."""
         t_q, t_k = queries.shape[2], keys.shape[2]
         causal, window = self.causal and itself, self.window
         if not causal or window is None or t_k <= window:
@@ -402,7 +401,7 @@ def _what_is_seen(
     window: int | None,
     padding: torch.Tensor | None,
 ) -> dict[str, Any]:
-    """Say to ``scaled_dot_product_attention`` what each query may see.
+    """Tell ``scaled_dot_product_attention`` what each query may see.
 
     In its masks True means seen, the opposite of ours.
     """

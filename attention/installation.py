@@ -1,9 +1,9 @@
 """Is this package alone in its folder?
 
-Import names belong to nobody. The distribution ``attention`` on the Python index, a
-layer for Keras, installs into a folder of the same name. Installed after ours, it
-replaces ``__init__.py``; removed again, it takes ours away. So as soon as ours finds
-that the two share a folder, it says so and stops.
+The distribution ``attention`` on the Python index, a layer for Keras, installs into a
+folder of the same name. Installed after ours, it replaces ``__init__.py``; uninstalling
+it deletes ours. So when ours finds that the two share a folder, importing it fails with
+an explanation.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ OURS, OTHER = "coding-attention", "attention"
 
 
 def refuse_mixed(package_file: str) -> None:
-    """Require that the distribution ``attention`` has put nothing beside our files.
+    """Require that the distribution ``attention`` has installed nothing next to ours.
 
     Args:
-        package_file: the file of the package that is being imported.
+        package_file: the file of the package being imported.
 
     Raises:
-        ImportError: it has.
+        ImportError: the two are mixed.
 
     Example:
         >>> import attention
@@ -36,8 +36,8 @@ def refuse_mixed(package_file: str) -> None:
         raise ImportError(
             f"two packages are installed in {Path(package_file).parent}: {OURS} and "
             f"{OTHER} {other.version}, another project with the same import name. "
-            f"Their files are mixed, so neither is whole. Run: "
-            f"pip uninstall -y {OTHER} {OURS}, then install the one that you need."
+            f"Their files are mixed, so neither is complete. Run: "
+            f"pip uninstall -y {OTHER} {OURS}, then install the one you need."
         )
 
 

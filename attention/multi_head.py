@@ -18,26 +18,26 @@ class MultiHeadAttentionWrapper(nn.Module):
     projection. Here ``d_out`` is the width of one head: the result is
     num_heads · d_out wide.
 
-    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
-    whole mask as a case of its own.
+    In ``torch.export``, limit a dynamic t to context_length - 1: PyTorch specializes
+    for the full mask.
 
     Args:
-        d_in: width of a token on the way in.
+        d_in: width of an input token.
         d_out: width of each head's output.
-        context_length: the most tokens that one sequence may have.
-        dropout: share of the attention weights that is dropped in training, [0, 1).
+        context_length: maximum number of tokens in a sequence.
+        dropout: fraction of attention weights dropped in training, in [0, 1).
         num_heads: h, the number of heads.
         qkv_bias: whether the projections of the heads add a bias.
 
     Attributes:
-        heads: ``nn.ModuleList`` of h :class:`CausalAttention`, made in order.
+        heads: ``nn.ModuleList`` of h :class:`CausalAttention`, created in order.
 
     Raises:
-        TypeError, ValueError: a size is no positive integer, or ``dropout`` is
+        TypeError, ValueError: a size is not a positive integer, or ``dropout`` is
             outside [0, 1).
 
     Example:
-        Three heads, each 2 wide, give a result 6 wide.
+        Three heads, each 2 wide, make a result 6 wide.
 
         >>> import attention, torch
         >>> layer = attention.MultiHeadAttentionWrapper(3, 2, 8, 0.0, num_heads=3)
@@ -64,17 +64,17 @@ class MultiHeadAttentionWrapper(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give each token the context vectors of all heads, side by side.
+        """Compute the context vectors of all heads, side by side.
 
         Args:
-            x: token vectors (b, t, d_in), t ≤ context_length, in the weights' dtype.
+            x: token vectors (b, t, d_in), t ≤ context_length, in the parameters' dtype.
 
         Returns:
             Context vectors (b, t, h · d_out).
 
         Raises:
-            TypeError: ``x`` is no floating-point tensor.
-            ValueError: ``x`` has another shape, no token, or too many.
+            TypeError: ``x`` is not a floating-point tensor.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many.
         """
         return torch.cat([head(x) for head in self.heads], dim=-1)  # (b, t, h · d_out)
 
@@ -85,25 +85,25 @@ class MultiHeadAttention(CausalModule):
     Section 3.6.2; Vaswani et al. (2017), section 3.2.2. Here ``d_out`` is the width
     of the whole result, and each head gets d_head = d_out / num_heads of it.
 
-    In ``torch.export``, bound a dynamic t by context_length - 1: PyTorch treats the
-    whole mask as a case of its own.
+    In ``torch.export``, limit a dynamic t to context_length - 1: PyTorch specializes
+    for the full mask.
 
     Args:
-        d_in: width of a token on the way in.
+        d_in: width of an input token.
         d_out: width of the result, divisible by ``num_heads``.
-        context_length: the most tokens that one sequence may have.
-        dropout: share of the attention weights that is dropped in training, [0, 1).
+        context_length: maximum number of tokens in a sequence.
+        dropout: fraction of attention weights dropped in training, in [0, 1).
         num_heads: h, the number of heads.
         qkv_bias: whether the query, key and value projections add a bias.
 
     Attributes:
-        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, made in this order.
-        out_proj: ``nn.Linear(d_out, d_out)`` with bias, made last.
+        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, created in this order.
+        out_proj: ``nn.Linear(d_out, d_out)`` with bias, created last.
         mask: buffer (context_length, context_length), 1 where a score is hidden.
         d_out, num_heads, head_dim: integers; head_dim is d_head.
 
     Raises:
-        TypeError, ValueError: a size is no positive integer, ``num_heads`` does not
+        TypeError, ValueError: a size is not a positive integer, ``num_heads`` does not
             divide ``d_out``, or ``dropout`` is outside [0, 1).
 
     Example:
@@ -143,17 +143,17 @@ class MultiHeadAttention(CausalModule):
         self.register_buffer("mask", mask)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give each token a context vector that all heads have contributed to.
+        """Compute a context vector for each token from all heads.
 
         Args:
-            x: token vectors (b, t, d_in), t ≤ context_length, in the weights' dtype.
+            x: token vectors (b, t, d_in), t ≤ context_length, in the parameters' dtype.
 
         Returns:
             Context vectors (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is no floating-point tensor.
-            ValueError: ``x`` has another shape, no token, or too many.
+            TypeError: ``x`` is not a floating-point tensor.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many.
         """
         validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
         validate.mask_is_there(self.mask, x)

@@ -1,12 +1,12 @@
-"""Section 3.6 on several devices: every device computes some of the heads.
+"""Section 3.6 on several devices: each computes some of the heads.
 
-Heads do not look at each other, so they can be computed in different places. Each
-rank holds the rows of ``W_query``, ``W_key`` and ``W_value`` that make its heads, and
-the columns of ``out_proj`` that read them. One sum over all ranks at the end joins
-the heads (tensor parallelism: Shoeybi et al., 2019, Megatron-LM, section 3).
+Heads are independent, so they can be computed on different devices. Each rank holds
+the rows of ``W_query``, ``W_key`` and ``W_value`` that make its heads, and the columns
+of ``out_proj`` that read them. One sum over all ranks at the end joins the heads
+ (tensor parallelism: Shoeybi et al., 2019, Megatron-LM, section 3).
 
-The engine is PyTorch's own, ``torch.distributed.tensor`` (PyTorch 2.5 or later). A
-program starts once for each device, with ``torchrun --nproc-per-node=4 program.py``::
+This uses ``torch.distributed.tensor`` (PyTorch 2.5 or later). Start the program once
+for each device, with ``torchrun --nproc-per-node=4 program.py``::
 
     torch.distributed.init_process_group("gloo")  # "nccl" on GPUs
     torch.manual_seed(123)  # the same weights on every rank
@@ -49,7 +49,7 @@ GROUP = Condition(
 ONE_DIMENSION = Condition(
     ValueError,
     "mesh must have one dimension, along which heads are split, but got {mesh.ndim}: "
-    '{mesh.mesh_dim_names}. Pass one of them by its name, such as mesh["heads"].',
+    '{mesh.mesh_dim_names}. Pass one of them by name, such as mesh["heads"].',
 )
 OURS = Condition(
     TypeError,
@@ -58,20 +58,21 @@ OURS = Condition(
 )
 WHOLE = Condition(
     ValueError,
-    "layer must be whole, but it is split already. Build a new one to split it anew.",
+    "layer must be whole, but it has been split already. Build a new one to split "
+    "again.",
 )
 
 Layer = TypeVar("Layer", MultiHeadAttention, FusedMultiHeadAttention)
 
 
 def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
-    """Line up all processes that were started, each with one device.
+    """Create a mesh of all started processes, each with one device.
 
     Args:
         device_type: ``"cpu"`` or ``"cuda"``.
 
     Returns:
-        A ``DeviceMesh`` of one dimension, called "heads".
+        A one-dimensional ``DeviceMesh`` named "heads".
 
     Raises:
         RuntimeError: there is no process group.
@@ -83,26 +84,26 @@ def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
 
 
 def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
-    """Leave on each rank only its share of the heads, in place.
+    """Keep on each rank only its share of the heads, in place.
 
-    Padding, ``memory``, windows, rotary positions and caches work as before, and each
-    rank's cache holds its own heads.
+    Padding, ``memory``, windows, rotary positions and caches work as before; each
+    rank's cache stores its own heads.
 
     Afterwards ``num_heads``, ``num_kv_heads`` and ``d_out`` count what this rank
     computes, and the parameters are ``DTensor``: each rank keeps its part, and
-    ``parameter.full_tensor()`` collects the whole. Every rank must pass the same
-    weights before and the same input later; it gets the whole result, and gradients
-    as if it had computed alone. The ranks talk once in each pass forward, and once in
-    each backward if ``x`` needs its gradient. A training step with an optimizer made
-    after the split updates each part where it lies.
+    ``parameter.full_tensor()`` collects the whole. Every rank must start with
+    the same parameters and pass the same input; it gets the whole result, and
+    gradients as if it had computed alone. The ranks communicate once per forward pass,
+    and once per backward pass if ``x`` needs its gradient. An optimizer created after
+    the split updates each part where it is.
 
-    With dropout each rank must draw differently: seed each with its own number
-    after the split.
+    With dropout, each rank must draw different numbers: seed each differently after
+    the split.
 
     Args:
         layer: a :class:`~attention.MultiHeadAttention` or
             :class:`~attention.FusedMultiHeadAttention`.
-        mesh: a ``DeviceMesh`` of one dimension, such as :func:`heads_mesh` makes, or
+        mesh: a one-dimensional ``DeviceMesh``, such as :func:`heads_mesh` creates, or
             one dimension of a larger mesh, ``mesh["heads"]``.
 
     Returns:
@@ -110,9 +111,9 @@ def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
 
     Raises:
         RuntimeError: there is no process group.
-        TypeError: ``layer`` is of another class.
-        ValueError: ``mesh`` has more dimensions, its size does not divide the heads,
-            or the layer is split already.
+        TypeError: ``layer`` has another class.
+        ValueError: ``mesh`` has several dimensions, its size doesn't divide the heads,
+            or the layer has been split already.
     """
     require(dist.is_initialized(), GROUP)
     validate.instance("mesh", mesh, DeviceMesh, "Pass heads_mesh().")
@@ -152,13 +153,13 @@ def _replicated(mesh: DeviceMesh) -> Callable[..., tuple[Any, Any]]:
 
 
 def parameters_here(module: nn.Module) -> int:
-    """Count the parameters that this rank holds.
+    """Count the parameters on this rank.
 
     Args:
         module: any ``nn.Module``, split or not.
 
     Returns:
-        An integer: parts of split parameters, plus the others in full.
+        An integer: the parts of split parameters, plus the others in full.
     """
     return sum(
         (p.to_local() if isinstance(p, DTensor) else p).numel()

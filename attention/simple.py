@@ -10,9 +10,9 @@ from attention import validate
 def softmax_naive(x: torch.Tensor) -> torch.Tensor:
     """Turn scores into positive weights that sum to 1 along dimension 0.
 
-    Section 3.3.1, as the formula says: exp(x_i) / Σ_j exp(x_j). It overflows to
-    NaN for large scores (above 88 in float32); ``torch.softmax`` subtracts the
-    largest score first and does not.
+    Section 3.3.1, straight from the formula: exp(x_i) / Σ_j exp(x_j). It overflows
+    to NaN for large scores (above 88 in float32); ``torch.softmax`` avoids this by
+    subtracting the largest score first.
 
     Args:
         x: floating-point scores, (t,) or any shape with at least one dimension.
@@ -21,8 +21,8 @@ def softmax_naive(x: torch.Tensor) -> torch.Tensor:
         Weights in the shape and dtype of ``x``.
 
     Raises:
-        TypeError: ``x`` is no tensor or holds no floating-point numbers.
-        ValueError: ``x`` has no dimension, or no entry in it.
+        TypeError: ``x`` is not a floating-point tensor.
+        ValueError: ``x`` has no dimensions or no entries.
 
     Example:
         >>> import attention, torch
@@ -49,11 +49,11 @@ def simple_self_attention(x: torch.Tensor) -> torch.Tensor:
         Context vectors in the shape and dtype of ``x``.
 
     Raises:
-        TypeError: ``x`` is no tensor or holds no floating-point numbers.
-        ValueError: ``x`` has another number of dimensions, or no token.
+        TypeError: ``x`` is not a floating-point tensor.
+        ValueError: ``x`` has the wrong number of dimensions or no tokens.
 
     Example:
-        Two tokens that share nothing each keep most of themselves.
+        Two orthogonal tokens each keep most of themselves.
 
         >>> import attention, torch
         >>> attention.simple_self_attention(torch.tensor([[2.0, 0.0], [0.0, 2.0]]))

@@ -16,15 +16,15 @@ class SelfAttention_v1(DrawnModule):
     Section 3.4.2; Vaswani et al. (2017), equation 1: softmax(Q Kᵀ / √d_k) V.
 
     Args:
-        d_in: width of a token on the way in.
-        d_out: width of queries, keys and values, so d_k = d_out.
+        d_in: width of an input token.
+        d_out: width of queries, keys and values; d_k = d_out.
 
     Attributes:
         W_query, W_key, W_value: parameters (d_in, d_out), drawn in this order with
             ``torch.rand``, uniform over [0, 1).
 
     Raises:
-        TypeError, ValueError: a size is no positive integer.
+        TypeError, ValueError: a size is not a positive integer.
 
     Example:
         >>> import attention, torch
@@ -43,17 +43,17 @@ class SelfAttention_v1(DrawnModule):
         self.W_value = nn.Parameter(torch.rand(d_in, d_out))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give each token its context vector.
+        """Compute a context vector for each token.
 
         Args:
-            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the weights.
+            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the parameters.
 
         Returns:
             Context vectors (t, d_out) or (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is no floating-point tensor.
-            ValueError: ``x`` has another shape, or no token.
+            TypeError: ``x`` is not a floating-point tensor.
+            ValueError: ``x`` has the wrong shape or no tokens.
         """
         validate.tokens(x, d_in=self.W_query.shape[0], dims=(2, 3))
         queries = x @ self.W_query  # (…, t, d_in) @ (d_in, d_out) -> (…, t, d_out)
@@ -72,18 +72,18 @@ class SelfAttention_v2(nn.Module):
     (d_out, d_in), and draws it uniformly within ±1/√d_in.
 
     Args:
-        d_in: width of a token on the way in.
-        d_out: width of queries, keys and values, so d_k = d_out.
+        d_in: width of an input token.
+        d_out: width of queries, keys and values; d_k = d_out.
         qkv_bias: whether the three layers add a bias.
 
     Attributes:
-        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, made in this order.
+        W_query, W_key, W_value: ``nn.Linear(d_in, d_out)``, created in this order.
 
     Raises:
-        TypeError, ValueError: a size is no positive integer.
+        TypeError, ValueError: a size is not a positive integer.
 
     Example:
-        The weights of one class, transposed, are those of the other.
+        One class's parameters, transposed, are the other's.
 
         >>> import attention, torch
         >>> v1, v2 = attention.SelfAttention_v1(3, 2), attention.SelfAttention_v2(3, 2)
@@ -105,17 +105,17 @@ class SelfAttention_v2(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give each token its context vector.
+        """Compute a context vector for each token.
 
         Args:
-            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the weights.
+            x: token vectors (t, d_in) or (b, t, d_in), in the dtype of the parameters.
 
         Returns:
             Context vectors (t, d_out) or (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is no floating-point tensor.
-            ValueError: ``x`` has another shape, or no token.
+            TypeError: ``x`` is not a floating-point tensor.
+            ValueError: ``x`` has the wrong shape or no tokens.
         """
         validate.tokens(x, d_in=self.W_query.in_features, dims=(2, 3))
         queries: torch.Tensor = self.W_query(x)  # (…, t, d_in) -> (…, t, d_out)

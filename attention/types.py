@@ -1,4 +1,4 @@
-"""What a type checker is told and Python cannot see."""
+"""Types for type checkers only."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ import torch
 
 
 class Call(Protocol):
-    """How a layer is called and what it gives; ``nn.Module`` itself says ``Any``."""
+    """The call signature of a layer; ``nn.Module`` itself says ``Any``."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Compute ``forward`` and run the layer's hooks."""

@@ -1,8 +1,8 @@
-"""What every layer requires of its sizes and its input, and what it says otherwise.
+"""Checks of every layer's sizes and input, with their error messages.
 
-A condition has one sentence: what was expected, what was given, what to do. A shape
-that does not fit would fail anyway, somewhere inside a matrix product, or worse, would
-not. What a cache, a checkpoint or a mesh requires stands in its own module.
+Each message says what was expected, what was given, and what to do. Without the check,
+a wrong shape would fail somewhere inside a matrix product or, worse, not at all.
+Caches, checkpoints and meshes are checked in their own modules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 
 class Condition(NamedTuple):
-    """What is raised where something does not hold, as a template for ``format``."""
+    """The error to raise, with its message as a template for ``format``."""
 
     error: type[Exception]
     sentence: str
@@ -43,13 +43,13 @@ NUMBER = Condition(
 )
 SHARE = Condition(
     ValueError,
-    "dropout must be a number in [0, 1), but got {value}. Pass the share of weights to "
-    "drop: 0.0 drops none, 0.1 a tenth.",
+    "dropout must be a number in [0, 1), but got {value}. Pass the fraction of "
+    "attention weights to drop: 0.0 drops none, 0.1 a tenth.",
 )
 DIVISIBLE = Condition(
     ValueError,
     "{whole} must be divisible by {part}, but got {whole}={n} and {part}={parts}, "
-    "which leaves {rest} over. For {whole}={n}, {part} can be {choices}.",
+    "which leaves a remainder of {rest}. For {whole}={n}, {part} can be {choices}.",
 )
 INSTANCE = Condition(
     TypeError, "{name} must be a {kind}, but got {value.__class__.__name__}. {advice}"
@@ -61,42 +61,42 @@ TENSOR = Condition(
 )
 FLOATS = Condition(
     TypeError,
-    "{name} must hold floating-point numbers, but its dtype is {dtype}. {advice}",
+    "{name} must contain floating-point numbers, but its dtype is {dtype}. {advice}",
 )
 SCORES = Condition(
     ValueError,
-    "x must hold at least one score along dimension 0, but got the shape {shape}. Pass "
+    "x must contain at least one score along dimension 0, but got shape {shape}. Pass "
     "a vector such as torch.tensor([0.5, 1.0]).",
 )
 DIMENSIONS = Condition(
     ValueError,
-    "x must have the shape {expected}, but got {shape} with {n} dimensions. {advice}",
+    "x must have shape {expected}, but got {shape} with {n} dimensions. {advice}",
 )
 WIDTH = Condition(
     ValueError,
-    "the last dimension of x must be d_in={d_in}, but got {given} in the shape {shape}."
-    " Pass token vectors {d_in} wide or build the layer with d_in={given}.",
+    "the last dimension of x must be d_in={d_in}, but got {given} in shape {shape}. "
+    "Pass token vectors of width {d_in}, or build the layer with d_in={given}.",
 )
 SOMETHING = Condition(
     ValueError,
-    "x must hold at least one token and one number for each, but got the shape {shape}."
-    " Softmax over nothing has no value: leave out sequences without tokens.",
+    "x must contain at least one token with at least one coordinate, but got shape "
+    "{shape}. Softmax over nothing is undefined: leave out sequences without tokens.",
 )
 LENGTH = Condition(
     ValueError,
-    "x holds {t} tokens, but context_length={limit} is the most that this layer takes. "
-    "Pass x[:, -{limit}:] or build the layer with context_length={t}.",
+    "x has {t} tokens, but this layer takes at most context_length={limit}. Pass "
+    "x[:, -{limit}:], or build the layer with context_length={t}.",
 )
 MASK = Condition(
     ValueError,
-    "the causal mask of this layer is on the meta device and holds no numbers, so "
-    "nothing would hide the future. Load a state dict into the layer with "
-    "load_state_dict(state, assign=True), which restores the mask.",
+    "this layer's causal mask is on the meta device and has no values, so nothing "
+    "would hide the future. Load a state dict with load_state_dict(state, "
+    "assign=True), which restores the mask.",
 )
 
 
 def sizes(**named: object) -> None:
-    """Require every keyword argument to be a positive integer; ``True`` is none."""
+    """Require every keyword argument to be a positive integer; ``True`` isn't one."""
     for name, value in named.items():
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         require(whole, WHOLE, name=name, value=value)
@@ -120,31 +120,31 @@ def divisible(**named: int) -> None:
 
 
 def instance(name: str, value: object, kind: type, advice: str) -> None:
-    """Require ``value`` to be an object of the class ``kind``."""
+    """Require ``value`` to be an instance of ``kind``."""
     holds = isinstance(value, kind)
     require(holds, INSTANCE, name=name, value=value, kind=kind.__name__, advice=advice)
 
 
 def floats(name: str, x: torch.Tensor, advice: str) -> None:
-    """Require a tensor to hold floating-point numbers."""
+    """Require a floating-point tensor."""
     require(x.is_floating_point(), FLOATS, name=name, dtype=x.dtype, advice=advice)
 
 
 def scores(x: torch.Tensor) -> None:
-    """Require ``x`` to hold at least one floating-point score along dimension 0."""
+    """Require at least one floating-point score along dimension 0."""
     require(isinstance(x, torch.Tensor), TENSOR, what="scores", x=x)
     floats("x", x, "Convert it with x.float().")
     require(x.dim() > 0 and len(x) > 0, SCORES, shape=tuple(x.shape))
 
 
-# The numbers of dimensions that x may have, and how such a shape is written.
+# Allowed numbers of dimensions of x, and how to write such a shape.
 EXPECTED = {(3,): "(b, t, d_in)", (2, 3): "(t, d_in) or (b, t, d_in)"}
-# For x with one dimension less than the least that is allowed.
+# For x with one dimension too few.
 UNSQUEEZE = {
     (2, (3,)): "For one sequence, x.unsqueeze(0) makes a batch of one.",
     (1, (2, 3)): "For one token, x.unsqueeze(0) makes a sequence of one.",
 }
-EMBED = "Token ids go through an embedding first; other numbers through x.float()."
+EMBED = "Pass token ids through an embedding first; convert others with x.float()."
 RESHAPE = "Use one dimension each for batch, tokens and features."
 
 
@@ -154,13 +154,13 @@ def tokens(
     dims: tuple[int, ...] = (3,),
     context_length: int | None = None,
 ) -> None:
-    """Require ``x`` to hold token vectors that the caller can compute with.
+    """Require ``x`` to contain token vectors that the caller can use.
 
     Args:
-        x: what was passed in; right is a floating-point tensor (…, t, d_in).
-        d_in: the width that the weights expect; ``None`` allows any.
-        dims: the numbers of dimensions that are allowed, a key of ``EXPECTED``.
-        context_length: the most tokens allowed; ``None`` sets no limit.
+        x: should be a floating-point tensor (…, t, d_in).
+        d_in: the width the parameters expect; ``None`` allows any.
+        dims: allowed numbers of dimensions, a key of ``EXPECTED``.
+        context_length: maximum number of tokens; ``None`` sets no limit.
     """
     expected = EXPECTED[dims]
     require(isinstance(x, torch.Tensor), TENSOR, what=f"shape {expected}", x=x)
@@ -177,5 +177,5 @@ def tokens(
 
 
 def mask_is_there(mask: torch.Tensor, x: torch.Tensor) -> None:
-    """Require a mask that holds numbers: PyTorch takes an empty one for no mask."""
+    """Require a mask with values: PyTorch treats an empty one as no mask."""
     require(not mask.is_meta or x.is_meta, MASK)

@@ -57,7 +57,7 @@ CAUSAL_INPUTS = [
     ("DIMENSIONS", zeros(6, 3), ["(b, t, d_in), but", "(6, 3)", ADD_BATCH]),
     ("DIMENSIONS", zeros(3), ["(3,)", RESHAPE]),
     ("LENGTH", zeros(2, 7, 3),
-     ["x holds 7 tokens", "context_length=6", "x[:, -6:]", "context_length=7"]),
+     ["x has 7 tokens", "context_length=6", "x[:, -6:]", "context_length=7"]),
 ]  # fmt: skip
 OTHER_INPUTS = [
     ("DIMENSIONS", zeros(3), ["(t, d_in) or (b, t, d_in)", "(3,)", ADD_SEQUENCE]),
@@ -83,8 +83,8 @@ BAD_RATES = [
     ("NUMBER", None, ["got None (NoneType)"]),
 ]
 BAD_HEADS = [
-    ("DIVISIBLE", (6, 4), ["d_out=6 and num_heads=4", "leaves 2 over", "1, 2, 3, 6."]),
-    ("DIVISIBLE", (2, 3), ["d_out=2 and num_heads=3", "leaves 2 over", "be 1, 2."]),
+    ("DIVISIBLE", (6, 4), ["d_out=6 and num_heads=4", "remainder of 2", "1, 2, 3, 6."]),
+    ("DIVISIBLE", (2, 3), ["d_out=2 and num_heads=3", "remainder of 2", "be 1, 2."]),
 ]
 SPLIT = [name for name in LAYERS if hasattr(make(name), "head_dim")]
 FUNCTION_INPUTS = {
@@ -97,7 +97,7 @@ FUNCTION_INPUTS = {
     "simple_self_attention": [
         *(row for row in INPUTS if row[0] != "WIDTH"),
         *OTHER_INPUTS,
-        ("SOMETHING", zeros(6, 0), ["one number for each", "(6, 0)"]),
+        ("SOMETHING", zeros(6, 0), ["one coordinate", "(6, 0)"]),
     ],
 }
 

@@ -283,7 +283,7 @@ def test_an_encoder_is_told_nothing_about_a_mask():
     causal = FusedMultiHeadAttention(6, 8, 9, 0.0, 4, True)
     causal.load_state_dict(layer.state_dict(), strict=True)
     torch.testing.assert_close(layer(x)[:, -1], causal(x)[:, -1])  # sees all
-    with pytest.raises(ValueError, match="x holds 10 tokens") as caught:
+    with pytest.raises(ValueError, match="x has 10 tokens") as caught:
         layer(torch.randn(1, 10, 6))
     assert "mask" not in str(caught.value)
 
