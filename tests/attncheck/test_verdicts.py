@@ -18,7 +18,7 @@ from attncheck.mistakes import BASES, HEADER, compiled
 
 ROOT = Path(__file__).parents[2]
 LINES = {
-    "scores": ["scores * {}", "scores + {}", "scores.roll(1, -1) * {}"],
+    "scores": ["scores * {}", "scores.roll(1, 1) * {}"],
     "q": ["q * {}", "q + {}", "q.flip(-1) * {}", "q.roll(1, 2) * {}"],
     "k": ["k * {}", "k.flip(-1) * {}", "k.roll(1, 2) * {}"],
     "v": ["v * {}", "v.flip(1) * {}", "v + {}", "v.roll(1, 2) * {}"],
@@ -61,23 +61,18 @@ class Attention(nn.Module):
 
 def mutants():
     """Yield (name, source, options): declared layers with one line changed each."""
-    layers = ("rope", "window", "grouped", "sink", "alibi", "normed")
+    layers = ("rope", "window", "grouped", "sink", "alibi", "capped")
     for name, (what, forms) in product(layers, LINES.items()):
         source = HEADER + BASES[name][0]
-        fused = "        context = F.scaled"
-        at = fused if fused in source else "        hidden = far"
+        at = "        context = F.scaled"
         if at not in source:
-            at = "        weights = scores"
-        if what == "scores" and at == fused:
-            continue
+            at = "        weights = scores" if what == "scores" else "        i = torch"
+        elif what == "scores":
+            continue  # inside the fused function
         for form, number in product(forms, NUMBERS):
-            if form == "scores + {}" or (form == "q + {}" and name == "normed"):
-                continue  # the same for all tokens: softmax takes it away
             line = f"        {what} = {form.format(number)}\n"
-            if name == "window" and what == "q" and form == "q + {}":
-                continue
             changed = source.replace(at, line + at, 1)
-            yield f"{name} {line.strip()}", changed, BASES[name][2]
+            yield f"{name}: {line.strip()}", changed, BASES[name][2]
 
 
 def compared(source, options):
@@ -151,7 +146,7 @@ def test_scale_sinks_bias_and_zero_attention_can_be_declared():
         cls = changed((scores, new))
         assert attention.check(cls, scale=scale).ok, scale
         assert not attention.check(cls).ok, scale
-    bias = "(scores / self.head_dim**0.5 + torch.arange(t, device=x.device) / 9)"
+    bias = f"({scores} + (torch.arange(t, device=x.device) / 9).to(x.dtype))"
     cls = changed((scores, bias))
     given = {"bias": lambda module, t: torch.arange(t) / 9}
     assert attention.check(cls, **given).ok
@@ -188,8 +183,8 @@ class GPTConfig:
 @pytest.mark.parametrize("dataclass", [True, False])
 def test_a_config_is_built_by_its_names(tmp_path, capsys, dataclass):
     text = base("rope", ("d_model, n_heads):", "config, layer_idx):"),
-                ("self.n_heads = n_heads", "d_model, self.n_heads = config.n_embd, "
-                 "config.n_head"))  # fmt: skip
+                ("        self.n_heads, ", "        d_model, n_heads = config.n_embd, "
+                 "config.n_head\n        self.n_heads, "))  # fmt: skip
     path = tmp_path / "attention.py"
     path.write_text((CONFIG if dataclass else "") + text)
     assert main([str(path), "--rope", "halves"]) == 0, capsys.readouterr()
