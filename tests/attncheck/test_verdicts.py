@@ -204,12 +204,14 @@ def test_all_that_is_needed_is_asked_for_at_once(tmp_path, capsys):
 
 def test_set_takes_names_that_the_check_has_too(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    source = base("rope", ("n_heads):", "n_heads, causal=True, scale=1):"))
-    path.write_text(
-        source.replace("is_causal=True", "is_causal=self.causal").replace(
-            "self.n_heads = n_heads", "self.n_heads, self.causal = n_heads, causal"
-        )
+    before = "        self.n_heads, "
+    source = base(
+        "rope",
+        ("n_heads):", "n_heads, causal=True, scale=1):"),
+        ("is_causal=True", "is_causal=self.causal"),
+        (before, f"        self.causal = causal\n{before}"),
     )
+    path.write_text(source)
     command = [str(path), "--rope", "halves", "--set", "scale=2"]
     assert main([*command, "--set", "causal=False"]) == 0, capsys.readouterr()
     assert main([*command, "--set", "causal=True"]) == 0, capsys.readouterr()
@@ -267,3 +269,22 @@ def test_assert_attention_raises_unless_it_passes():
     for wrong in (compiled(base("rope", ("rotate(q), ", "q, ")), "x.py"), nn.Identity):
         with pytest.raises(AssertionError):
             attncheck.assert_attention(wrong, rope="halves")
+
+
+STAGES = {
+    "projection or split": "        q = q * 1.7\n        i = torch",
+    "projection or split of the values": "        v = v.flip(1)\n        i = torch",
+    "scores": "        i = torch",
+}
+
+
+@pytest.mark.parametrize(("stage", "start"), STAGES.items(), ids=STAGES)
+def test_what_has_no_name_gets_its_stage(monkeypatch, stage, start):
+    monkeypatch.setattr("attncheck.parity.SECONDS", 0.0)
+    softmax = "scores.softmax(dim=-1)"
+    rolled = softmax if stage != "scores" else f"scores.roll(1, 1){softmax[6:]}"
+    changes = (("        i = torch", start), (softmax, rolled))
+    report = attention.check(compiled(base("window", *changes), "x.py"), window=3)
+    assert report.verdict == "failed"
+    seen = " ".join(finding.seen for finding in report.findings)
+    assert f"The first stage that differs: {stage}." in seen, str(report)
