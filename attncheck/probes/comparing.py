@@ -1,5 +1,6 @@
 """The comparison with attention that is computed from the module's own weights."""
 
+import contextlib
 from dataclasses import replace
 from itertools import product
 
@@ -14,6 +15,7 @@ from attncheck.mistakes import MISTAKES
 from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
+from attncheck.stages import first_difference
 from attncheck.trace import norms_of
 
 UNKNOWN = (
@@ -55,6 +57,8 @@ def compare(subject, found):
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
             seen += f" Compared with attention with {subject.layer.words()}."
+        stage = comparison.stage()
+        seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
     found.compared = True
@@ -162,6 +166,16 @@ class Comparison:
             return []
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
         return [self._with_numbers(Layer(rope=Rope()))] if tables else []
+
+    def stage(self):
+        """Return the first stage that differs, by what is captured, or ""."""
+        for reading in self.readings[:1]:
+            with contextlib.suppress(Exception):  # what is captured may have any form
+                x = self.x.to(self.subject.device)
+                return first_difference(
+                    self.subject, x, reading, self.layer, self.subject.causal
+                )
+        return ""
 
     def tell_undeclared(self, opened):
         """Stop where the output equals attention that does more than was described.

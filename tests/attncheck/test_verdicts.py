@@ -18,7 +18,7 @@ from attncheck.mistakes import BASES, HEADER, compiled
 
 ROOT = Path(__file__).parents[2]
 LINES = {
-    "scores": ["scores * {}", "scores + {}", "scores.roll(1, -1) * {}"],
+    "scores": ["scores * {}", "scores.roll(1, 1) * {}"],
     "q": ["q * {}", "q + {}", "q.flip(-1) * {}", "q.roll(1, 2) * {}"],
     "k": ["k * {}", "k.flip(-1) * {}", "k.roll(1, 2) * {}"],
     "v": ["v * {}", "v.flip(1) * {}", "v + {}", "v.roll(1, 2) * {}"],
@@ -61,23 +61,18 @@ class Attention(nn.Module):
 
 def mutants():
     """Yield (name, source, options): declared layers with one line changed each."""
-    layers = ("rope", "window", "grouped", "sink", "alibi", "normed")
+    layers = ("rope", "window", "grouped", "sink", "alibi", "capped")
     for name, (what, forms) in product(layers, LINES.items()):
         source = HEADER + BASES[name][0]
-        fused = "        context = F.scaled"
-        at = fused if fused in source else "        hidden = far"
+        at = "        context = F.scaled"
         if at not in source:
-            at = "        weights = scores"
-        if what == "scores" and at == fused:
-            continue
+            at = "        weights = scores" if what == "scores" else "        i = torch"
+        elif what == "scores":
+            continue  # inside the fused function
         for form, number in product(forms, NUMBERS):
-            if form == "scores + {}" or (form == "q + {}" and name == "normed"):
-                continue  # the same for all tokens: softmax takes it away
             line = f"        {what} = {form.format(number)}\n"
-            if name == "window" and what == "q" and form == "q + {}":
-                continue
             changed = source.replace(at, line + at, 1)
-            yield f"{name} {line.strip()}", changed, BASES[name][2]
+            yield f"{name}: {line.strip()}", changed, BASES[name][2]
 
 
 def compared(source, options):
@@ -151,7 +146,7 @@ def test_scale_sinks_bias_and_zero_attention_can_be_declared():
         cls = changed((scores, new))
         assert attention.check(cls, scale=scale).ok, scale
         assert not attention.check(cls).ok, scale
-    bias = "(scores / self.head_dim**0.5 + torch.arange(t, device=x.device) / 9)"
+    bias = f"({scores} + (torch.arange(t, device=x.device) / 9).to(x.dtype))"
     cls = changed((scores, bias))
     given = {"bias": lambda module, t: torch.arange(t) / 9}
     assert attention.check(cls, **given).ok
@@ -188,8 +183,8 @@ class GPTConfig:
 @pytest.mark.parametrize("dataclass", [True, False])
 def test_a_config_is_built_by_its_names(tmp_path, capsys, dataclass):
     text = base("rope", ("d_model, n_heads):", "config, layer_idx):"),
-                ("self.n_heads = n_heads", "d_model, self.n_heads = config.n_embd, "
-                 "config.n_head"))  # fmt: skip
+                ("        self.n_heads, ", "        d_model, n_heads = config.n_embd, "
+                 "config.n_head\n        self.n_heads, "))  # fmt: skip
     path = tmp_path / "attention.py"
     path.write_text((CONFIG if dataclass else "") + text)
     assert main([str(path), "--rope", "halves"]) == 0, capsys.readouterr()
@@ -209,12 +204,14 @@ def test_all_that_is_needed_is_asked_for_at_once(tmp_path, capsys):
 
 def test_set_takes_names_that_the_check_has_too(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    source = base("rope", ("n_heads):", "n_heads, causal=True, scale=1):"))
-    path.write_text(
-        source.replace("is_causal=True", "is_causal=self.causal").replace(
-            "self.n_heads = n_heads", "self.n_heads, self.causal = n_heads, causal"
-        )
+    before = "        self.n_heads, "
+    source = base(
+        "rope",
+        ("n_heads):", "n_heads, causal=True, scale=1):"),
+        ("is_causal=True", "is_causal=self.causal"),
+        (before, f"        self.causal = causal\n{before}"),
     )
+    path.write_text(source)
     command = [str(path), "--rope", "halves", "--set", "scale=2"]
     assert main([*command, "--set", "causal=False"]) == 0, capsys.readouterr()
     assert main([*command, "--set", "causal=True"]) == 0, capsys.readouterr()
@@ -272,3 +269,22 @@ def test_assert_attention_raises_unless_it_passes():
     for wrong in (compiled(base("rope", ("rotate(q), ", "q, ")), "x.py"), nn.Identity):
         with pytest.raises(AssertionError):
             attncheck.assert_attention(wrong, rope="halves")
+
+
+STAGES = {
+    "projection or split": "        q = q * 1.7\n        i = torch",
+    "projection or split of the values": "        v = v.flip(1)\n        i = torch",
+    "scores": "        i = torch",
+}
+
+
+@pytest.mark.parametrize(("stage", "start"), STAGES.items(), ids=STAGES)
+def test_what_has_no_name_gets_its_stage(monkeypatch, stage, start):
+    monkeypatch.setattr("attncheck.parity.SECONDS", 0.0)
+    softmax = "scores.softmax(dim=-1)"
+    rolled = softmax if stage != "scores" else f"scores.roll(1, 1){softmax[6:]}"
+    changes = (("        i = torch", start), (softmax, rolled))
+    report = attention.check(compiled(base("window", *changes), "x.py"), window=3)
+    assert report.verdict == "failed"
+    seen = " ".join(finding.seen for finding in report.findings)
+    assert f"The first stage that differs: {stage}." in seen, str(report)

@@ -1,0 +1,116 @@
+"""Names the first stage of attention whose numbers differ from the reference's.
+
+What goes into and comes out of the softmax, of the fused function and of the products
+without weights is kept as it is computed. This names what was found wrong by the
+output; it accuses nobody.
+"""
+
+import torch
+
+from attncheck.changes import base_recipe
+from attncheck.reference import Computation
+from attncheck.trace import PRODUCTS, Watch
+
+TOLERANCE = 1e-4
+
+
+class Captured(Watch):
+    """Notes the factors and results of products, and what softmax takes and gives.
+
+    Attributes:
+        tensors: {"scores", "weights", "factors", "results": tensors in order}.
+    """
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.tensors = {"scores": [], "weights": [], "factors": [], "results": []}
+
+    def _note(self, name, args, kwargs, result):
+        before = len(self.seen.products)
+        result = super()._note(name, args, kwargs, result)
+        held = self.tensors
+        if name in ("softmax", "_softmax"):
+            held["scores"].append(args[0])
+            held["weights"].append(result)
+        elif name == "scaled_dot_product_attention":
+            held["factors"] += list(args[:3])
+            held["results"].append(result)
+        elif name in PRODUCTS and len(self.seen.products) == before:
+            held["factors"] += [a for a in args if isinstance(a, torch.Tensor)]
+            held["results"].append(result)
+        return result
+
+
+def first_difference(subject, x, reading, layer, causal):
+    """Return the name of the first stage that differs, or "" where none can be told."""
+    module = subject.copy()
+    watch = Captured(module)
+    subject(x, module, mode=watch)
+    held = watch.tensors
+    if not held["factors"]:
+        return ""
+    meant = Computation(x.cpu(), reading, layer)
+    right = base_recipe(causal, layer)
+    plain = Computation(x.cpu(), reading)
+    for slot in (0, 1):
+        if not _among(meant._heads(right, slot), held["factors"]):
+            as_cut = _among(plain._heads(right, slot), held["factors"])
+            return "positions" if as_cut and not layer.plain else "projection or split"
+    if held["scores"]:
+        weights = meant.weights(right)
+        scores = _like(held["scores"][0], weights)
+        got = _like(held["weights"][0], weights)
+        if scores is None or got is None:
+            return ""
+        seen = (weights > 0) & scores.isfinite() & (scores > -1e4)
+        logs = torch.where(seen, weights.log() - scores, torch.nan)
+        spread = (logs - logs.nanmean(dim=-1, keepdim=True)).nan_to_num(0.0).abs().max()
+        if spread > TOLERANCE * scores[seen].abs().max().clamp_min(1.0):
+            return "scores"
+        if not torch.equal(got > 0, weights > 0):
+            return "mask"
+        if not _close(got, weights):
+            return "weights"
+    values = meant._heads(right, 2)
+    if not _among(values, held["factors"]):
+        return "projection or split of the values"
+    if not _among(meant.context(right), held["results"]):
+        return "mix" if held["scores"] else "scores, mask or weights"
+    return "join or output"
+
+
+def _among(wanted, tensors):
+    """Whether one of the tensors holds these numbers (b, h, t, d), times a number."""
+    for tensor in tensors:
+        for one in (tensor, tensor.mT if tensor.dim() > 1 else tensor):
+            got = _like(one, wanted)
+            if got is None:
+                continue
+            factor = (got * wanted).sum() / wanted.square().sum().clamp_min(1e-12)
+            # Queries may hold the scale, or its root.
+            if factor > 0 and _close(got, wanted * factor) and _usual(factor, wanted):
+                return True
+    return False
+
+
+def _usual(factor, wanted):
+    d = wanted.shape[-1]
+    return any(abs(factor / d**power - 1) < 1e-3 for power in (0, -0.5, -0.25))
+
+
+def _like(tensor, wanted):
+    """Return the tensor as (b, h, t, d) if its axes can be read so, or None."""
+    tensor = tensor.detach().cpu().double()
+    b, h, t, d = wanted.shape
+    if tensor.shape == wanted.shape:
+        return tensor
+    if tensor.shape == (b, t, h, d):
+        return tensor.transpose(1, 2)
+    if tensor.shape == (b * h, t, d):
+        return tensor.view(wanted.shape)
+    return None
+
+
+def _close(one, other):
+    size = other.abs().max().clamp_min(1e-12)
+    return bool((one - other).abs().max() <= TOLERANCE * size)
