@@ -80,7 +80,7 @@ def errors(result):
 
 
 def _summary(results, judged):
-    ran = [r for r in results if "findings" in r and r["status"] in (0, 1)]
+    ran = [r for r in results if "findings" in r and r["status"] in (0, 1, 3)]
     accused = [r for r in ran if errors(r)]
     wrong = [r for r in accused if not judged[key(r)]["right"]]
     compared = [r for r in ran if not r["not_compared"]]
