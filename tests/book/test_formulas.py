@@ -84,6 +84,25 @@ def test_the_symbols_are_those_of_a_layer():
     torch.testing.assert_close(names["z"], layer(x), **CLOSE)
 
 
+def test_the_letters_of_pytorch_are_those_of_its_own_description():
+    shapes = dict(
+        re.findall(
+            r"(query|key|value) \(Tensor\).*?shape :math:`\(([^)]*)\)",
+            scaled_dot_product_attention.__doc__,
+        )
+    )
+    queries, keys, values = (
+        shapes[name].split(", ") for name in ("query", "key", "value")
+    )
+    wanted = {
+        "b": queries[0], "t": f"{queries[-2]} or {keys[-2]}", "t_q": queries[-2],
+        "t_k": keys[-2], "d_k": queries[-1], "d_head": values[-1],
+    }  # fmt: skip
+    (table,) = [t for t in tables("notation") if t[0] == ["ours", "chapter", "PyTorch"]]
+    told = {row[0]: row[2] for row in table[2:]}
+    assert {name: told[name] for name in wanted} == wanted
+
+
 def test_parameters_on_one_sheet():
     (table,) = tables("summary")
     (row,) = [row for row in table if row[0].startswith("parameters")]
