@@ -114,7 +114,7 @@ ONE_QUERY_WEIGHT = [
 @pytest.mark.parametrize(
     ("base", "changes", "arguments", "note"),
     [
-        ("sink", [], {}, "Equal to attention with a sink for each head"),
+        ("sink", [], {}, "Equal to attention with a learned sink for each head"),
         ("latent", [], {}, "Equal to attention with rotary positions"),
         ("latent", ONE_QUERY_WEIGHT, {"rope": "halves"}, ""),
         (
