@@ -102,8 +102,9 @@
       : new URLSearchParams(location.search).get("q") || "";
     const answer = document.createElement("div");
     page.after(answer);
-    attach(field, answer, isGuess);
-    if (isGuess) field.addEventListener("input", () => attach(field, answer), { once: true });
+    const isEarly = isGuess || !field.value; // nobody has asked for anything yet
+    attach(field, answer, isEarly);
+    if (isEarly) field.addEventListener("input", () => attach(field, answer), { once: true });
     field.focus();
   }
 })();
