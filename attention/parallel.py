@@ -3,7 +3,7 @@
 Heads are independent, so they can be computed on different devices. Each rank holds
 the rows of ``W_query``, ``W_key`` and ``W_value`` that make its heads, and the columns
 of ``out_proj`` that read them. One sum over all ranks at the end joins the heads
- (tensor parallelism: Shoeybi et al., 2019, Megatron-LM, section 3).
+(tensor parallelism: Shoeybi et al., 2019, Megatron-LM, section 3).
 
 This uses ``torch.distributed.tensor`` (PyTorch 2.5 or later). Start the program once
 for each device, with ``torchrun --nproc-per-node=4 program.py``::
