@@ -196,7 +196,7 @@ REFUSED = {
     "cache and memory": (
         lambda: LAYER(X, cache=KeyValueCache(), memory=X),
         ValueError,
-        ["cannot be given together", "Pass one of the two"],
+        ["cache and memory", "one of the two"],
     ),
     "memory is no tensor": (
         lambda: LAYER(X, memory=[1.0]),
@@ -206,7 +206,7 @@ REFUSED = {
     "memory of integers": (
         lambda: LAYER(X, memory=torch.ones(2, 4, 3, dtype=torch.int64)),
         TypeError,
-        ["memory must hold floating-point numbers", "torch.int64", "memory.float()"],
+        ["memory must", "floating-point", "torch.int64", "memory.float()"],
     ),
     "memory of another batch": (
         lambda: LAYER(X, memory=torch.randn(3, 4, 3)),
@@ -236,7 +236,7 @@ REFUSED = {
     "padding of numbers": (
         lambda: LAYER(X, key_padding_mask=torch.ones(2, 1)),
         TypeError,
-        ["must hold booleans", "torch.float32", "(mask == 0)"],
+        ["booleans", "torch.float32", "(mask == 0)"],
     ),
     "padding is no tensor": (
         lambda: LAYER(X, key_padding_mask=[True]),
@@ -301,17 +301,17 @@ REFUSED = {
     "memory for rotary positions": (
         lambda: FusedMultiHeadAttention(3, 4, 5, 0.0, 2, rope_theta=1e4)(X, memory=X),
         ValueError,
-        ["memory is another one", "rope_theta=None"],
+        ["memory is another", "rope_theta=None"],
     ),
     "cropped to more": (
         lambda: filled(LAYER).crop(3),
         ValueError,
-        ["from 0 to the 2 tokens", "got 3", "cache.length - 1"],
+        ["from 0 to 2", "got 3", "cache.length - 1"],
     ),
     "cropped to no number": (
         lambda: filled(LAYER).crop(None),
         ValueError,
-        ["from 0 to the 2 tokens", "got None"],
+        ["from 0 to 2", "got None"],
     ),
     "cropped to what is forgotten": (
         lambda: filled(SHORT).crop(1),
@@ -326,12 +326,12 @@ REFUSED = {
     "rows of numbers": (
         lambda: filled(LAYER).reorder(torch.ones(2)),
         ValueError,
-        ["rows must hold integers", "torch.float32", "(2,)"],
+        ["rows must", "integers", "torch.float32", "(2,)"],
     ),
     "rows in two dimensions": (
         lambda: filled(LAYER).reorder(torch.ones(2, 1, dtype=torch.int64)),
         ValueError,
-        ["rows must hold integers", "(2, 1)"],
+        ["rows must", "integers", "(2, 1)"],
     ),
     "rows are no tensor": (
         lambda: filled(LAYER).reorder([0, 0]),
