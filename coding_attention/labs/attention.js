@@ -111,11 +111,19 @@ export default {
       "aria-label": "Features of the plane",
       change: () => {
         shown = axesOf[axis.selectedIndex];
-        draw();
+        lab.redraw();
       },
     }, ...axesOf.map(([a, b]) => make("option", {}, `features ${a + 1} and ${b + 1}`)));
     space.show(spaces.inputs.element);
     if (axesOf.length > 1) lab.settings(() => lab.add(axis));
+    const called = ([a, b]) => `${a + 1}-${b + 1}`;
+    lab.own.features = {
+      text: () => (axis.selectedIndex > 0 ? called(shown) : ""),
+      take: (text) => {
+        axis.selectedIndex = Math.max(0, axesOf.findIndex((pair) => called(pair) === text));
+        shown = axesOf[axis.selectedIndex] || shown;
+      },
+    };
     const bars = lab.drawn("bars", "Weights α of the query", "", {
       corner: "token", rows: tokens, columns: ["α"],
       inspect: (i) => lab.inspect("weights")(lab.get("query"), i),

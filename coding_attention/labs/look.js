@@ -181,6 +181,7 @@ export default {
     lab.between("asked", 0, 63, true);
     lab.resetButton();
     lab.inSettings = true;
+    lab.between("scene", 0, scenes.length - 1, true); // a head has several sentences
     const head = lab.choice("scene", "Head", () => heads.map((name) => {
       const own = scene().head === name ? lab.get("scene") : scenes.findIndex((one) => one.head === name);
       return [own, `${name}: ${DOES[name]}`];

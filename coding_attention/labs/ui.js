@@ -276,6 +276,7 @@ export class Lab {
     this.extra = make("div", { class: "al-controls" });
     this.tabs = make("div", { class: "al-tabs" });
     this.kept = {}; // what the address says of folds
+    this.own = {}; // and of what no trait holds: `text()` gives it, `take(text)` sets it
     this.more = this.fold("Settings", this.extra);
     this.numbers = this.fold("Numbers", this.tables);
     this.numbers.panel.classList.add("al-numbers");
@@ -438,6 +439,7 @@ export class Lab {
       if (!same && !found.has(trait)) found.set(trait, text(value));
     }
     for (const [name, { panel }] of Object.entries(this.kept)) if (!panel.hidden) found.set(name, "1");
+    for (const [name, { text }] of Object.entries(this.own)) if (text()) found.set(name, text());
     return found.toString();
   }
 
@@ -458,6 +460,7 @@ export class Lab {
       if (value !== undefined) changes[trait] = value;
     }
     for (const [name, { open }] of Object.entries(this.kept)) open(given.has(name));
+    for (const [name, { take }] of Object.entries(this.own)) take(given.get(name) ?? "");
     this.set(changes);
   }
 
