@@ -233,8 +233,8 @@ export default {
       const most = argmax(row);
       write(
         lab.summary,
-        `${tokens[query]} attends most to ${tokens[most]}, with the weight ` +
-          `${format(row[most])}. Its context vector is [${now.context[query].map(format).join(", ")}].`
+        `${tokens[query]} attends most to ${tokens[most]} (${format(row[most])}). ` +
+          `Its context is [${now.context[query].map(format).join(", ")}].`
       );
       task();
     };
