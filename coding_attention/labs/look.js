@@ -34,7 +34,7 @@ const strip = (kind, label) => {
   return { element, update };
 };
 
-const step = (text, ...content) => make("div", { class: "mc-step" }, make("p", {}, text), ...content);
+const part = (text, ...content) => make("div", { class: "mc-step" }, make("p", {}, text), ...content);
 const line = (...cells) => make("tr", {}, ...cells);
 const cell = (wide, ...content) => make("td", { class: "mc-plain", colspan: wide }, ...content);
 
@@ -69,9 +69,9 @@ const machine = (lab) => {
       make("span", { class: h === own ? "mc-head mc-own" : "mc-head" }, h === own ? mix.element.cloneNode(true) : ""));
     element.replaceChildren(
       rows.element,
-      step(`7 heads: z beside those of the layer's ${HEADS_OF_LAYER - 1} other heads, each from its own q, k and v`,
+      part(`7 heads: z beside those of the layer's ${HEADS_OF_LAYER - 1} other heads, each from its own q, k and v`,
         make("div", { class: "mc-heads" }, ...heads)),
-      step(`8 output: one matrix mixes all ${HEADS_OF_LAYER * WIDTH} numbers into the word's next vector`),
+      part(`8 output: one matrix mixes all ${HEADS_OF_LAYER * WIDTH} numbers into the word's next vector`),
       told
     );
     return { asks, query, rows, keys, values, mix, heads, own };
