@@ -84,6 +84,8 @@ def parameter_of(cls, parameters):
     except Exception:  # an annotation that cannot be resolved
         with_hints = {}
     for name, parameter in parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
         kind = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
         plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
