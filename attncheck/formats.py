@@ -115,7 +115,8 @@ def as_sarif(reports):
     ]  # fmt: skip
     if notes:
         invocation["toolExecutionNotifications"] = notes
-    driver = {"name": "attention.check", "rules": rules} | {"informationUri": a for a in address()}
+    driver = {"name": "attention.check", "rules": rules}
+    driver |= {"informationUri": where for where in address()}
     run = {
         "tool": {"driver": driver},
         "results": results,

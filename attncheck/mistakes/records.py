@@ -71,8 +71,9 @@ class Planted:
     def mended(self) -> str:
         """Return the lines to change, as a diff from the wrong class to the right."""
         right = (HEADER + "\n" + BASES[self.base][0]).splitlines()
+        wrong = [one for one in self.source().splitlines() if one.strip() != "pass"]
         # The first three lines are the names of two files and of the first place.
-        lines = list(unified_diff(self.source().splitlines(), right, n=0))[3:]
+        lines = list(unified_diff(wrong, right, n=0))[3:]
         between = [line.startswith("@@") for line in lines]
         code = ["" if b else one[1:] for b, one in zip(between, lines, strict=True)]
         mended = zip(between, lines, dedent("\n".join(code)).split("\n"), strict=True)
