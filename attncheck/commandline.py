@@ -148,7 +148,8 @@ def _explain(code):
     lines += textwrap.wrap(f"Likely line: {mistake.line}", WIDTH)
     if example := mistake.example():
         lines += ["", "Wrong (-) and right (+):", textwrap.indent(example, "    ")]
-    print("\n".join([*lines, "", f"Read: {mistake.page}", *address(mistake.code)]))
+    lines += ["", f"Read: {mistake.page} {address(mistake.code)}".rstrip()]
+    print("\n".join(lines))
     return 0
 
 

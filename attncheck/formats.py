@@ -93,7 +93,7 @@ def as_sarif(reports):
             "fullDescription": {"text": MISTAKES[name].means},
             "help": {"text": MISTAKES[name].line},
         }
-        | {"helpUri": where for where in address(MISTAKES[name].code)}
+        | _linked("helpUri", MISTAKES[name].code)
         for name in dict.fromkeys(finding.mistake for finding, _ in found)
     ]
     results = [
@@ -115,14 +115,18 @@ def as_sarif(reports):
     ]  # fmt: skip
     if notes:
         invocation["toolExecutionNotifications"] = notes
-    driver = {"name": "attention.check", "rules": rules}
-    driver |= {"informationUri": where for where in address()}
+    driver = {"name": "attention.check", "rules": rules} | _linked("informationUri")
     run = {
         "tool": {"driver": driver},
         "results": results,
         "invocations": [invocation],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _linked(key, code=""):
+    where = address(code)
+    return {key: where} if where else {}
 
 
 def address(code=""):
@@ -132,8 +136,8 @@ def address(code=""):
         for entry in metadata.metadata("coding-attention").get_all("Project-URL") or ():
             name, _, site = entry.partition(", ")
             if name == "Homepage":
-                return [f"{site.rstrip('/')}/book/codes.html{place}"]
-    return []
+                return f"{site.rstrip('/')}/book/codes.html{place}"
+    return ""
 
 
 def _not_judged(report):
