@@ -43,7 +43,7 @@ def test_no_proof_reaches_the_site(site, soups):
     for entry in toc_entries():
         comments = soups[site / f"{entry}.html"].article.find_all(string=_is_comment)
         assert comments == [], entry
-    search = (site / "_static" / "search-data.js").read_text(encoding="utf-8")
+    search = (site / "_static" / "search-texts.js").read_text(encoding="utf-8")
     # One page shows how proofs are written.
     for example in (
         "<!-- = weights:2 -->",
