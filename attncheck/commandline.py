@@ -15,7 +15,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-from attncheck.formats import FORMATS, rendered
+from attncheck.formats import FORMATS, address, rendered
 from attncheck.mistakes import MISTAKES
 from attncheck.report import WIDTH, worst
 
@@ -146,9 +146,10 @@ def _explain(code):
     lines = [f"{mistake.code} {mistake.name} [{mistake.severity}]", "", mistake.title]
     lines += ["", *textwrap.wrap(mistake.means, WIDTH), ""]
     lines += textwrap.wrap(f"Likely line: {mistake.line}", WIDTH)
-    for words, code in zip(("Wrong", "Right"), mistake.example(), strict=False):
-        lines += ["", f"{words}:", textwrap.indent(code, "    ")]
-    print("\n".join([*lines, "", f"Read: {mistake.page}"]))
+    if example := mistake.example():
+        lines += ["", "Wrong (-) and right (+):", textwrap.indent(example, "    ")]
+    lines += ["", f"Read: {mistake.page} {address(mistake.code)}".rstrip()]
+    print("\n".join(lines))
     return 0
 
 

@@ -93,7 +93,7 @@ def as_sarif(reports):
             "fullDescription": {"text": MISTAKES[name].means},
             "help": {"text": MISTAKES[name].line},
         }
-        | _address("helpUri", f"#{MISTAKES[name].code.lower()}")
+        | _linked("helpUri", MISTAKES[name].code)
         for name in dict.fromkeys(finding.mistake for finding, _ in found)
     ]
     results = [
@@ -115,7 +115,7 @@ def as_sarif(reports):
     ]  # fmt: skip
     if notes:
         invocation["toolExecutionNotifications"] = notes
-    driver = {"name": "attention.check", "rules": rules} | _address("informationUri")
+    driver = {"name": "attention.check", "rules": rules} | _linked("informationUri")
     run = {
         "tool": {"driver": driver},
         "results": results,
@@ -124,14 +124,20 @@ def as_sarif(reports):
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _address(key, place=""):
-    """Return where the page of all codes is, if the package says where the book is."""
+def _linked(key, code=""):
+    where = address(code)
+    return {key: where} if where else {}
+
+
+def address(code=""):
+    """Return where a code is on the page of all codes, if there is an address."""
+    place = f"#{code.lower()}" if code else ""
     with contextlib.suppress(metadata.PackageNotFoundError):
         for entry in metadata.metadata("coding-attention").get_all("Project-URL") or ():
             name, _, site = entry.partition(", ")
             if name == "Homepage":
-                return {key: f"{site.rstrip('/')}/book/codes.html{place}"}
-    return {}
+                return f"{site.rstrip('/')}/book/codes.html{place}"
+    return ""
 
 
 def _not_judged(report):

@@ -18,6 +18,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from theme import (
     api,
     cell_anchors,
+    codes,
     fast,
     figure_numbers,
     find_the_bug,
@@ -86,6 +87,7 @@ STEPS = [
     Step("set up", fast.use_all_cores, (), "pages are read and written in parallel"),
     Step("set up", api.use_autodoc, (), "docstrings and the literature make pages"),
     Step("set up", provenance.add_directives, (), "tables of sources can be asked for"),
+    Step("set up", codes.add_directives, (), "all codes can be asked for"),
     Step("set up", find_the_bug.add_directives, (), "a case can be asked for"),
     Step("set up", roles.add_sheet, (), "what parts of a page are for can be seen"),
     Step("set up", frame.add_settings, (), "our settings have a name", LEAN),

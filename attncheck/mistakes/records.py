@@ -4,6 +4,7 @@ import linecache
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -67,6 +68,17 @@ class Planted:
             text = text.replace(right, wrong)
         return HEADER + "\n" + text
 
+    def mended(self) -> str:
+        """Return the lines to change, as a diff from the wrong class to the right."""
+        right = (HEADER + "\n" + BASES[self.base][0]).splitlines()
+        wrong = [one for one in self.source().splitlines() if one.strip() != "pass"]
+        # The first three lines are the names of two files and of the first place.
+        lines = list(unified_diff(wrong, right, n=0))[3:]
+        between = [line.startswith("@@") for line in lines]
+        code = ["" if b else one[1:] for b, one in zip(between, lines, strict=True)]
+        mended = zip(between, lines, dedent("\n".join(code)).split("\n"), strict=True)
+        return "\n".join("..." if b else f"{one[0]} {c}" for b, one, c in mended)
+
     def build(self) -> type:
         """Return the class with the mistake in it."""
         return compiled(self.source(), f"{self.did.replace(' ', '_')}.py")
@@ -116,15 +128,13 @@ class Mistake:
     planted: tuple[Planted, ...] = ()
     recipes: tuple[Recipe, ...] = ()
 
-    def example(self) -> tuple[str, ...]:
-        """Return (wrong lines, right lines) of its first planted bug, or nothing."""
-        for bug in self.planted[:1]:
-            right, wrong = zip(*bug.changes, strict=True)
-            return tuple(
-                "\n...\n".join(dedent(text.strip("\n")) for text in texts)
-                for texts in (wrong, right)
-            )
-        return ()
+    def example(self) -> str:
+        """Return how to mend its first planted bug, as a diff, or nothing.
+
+        Wrong lines begin with a minus, right ones with a plus; "..." stands for the
+        lines between.
+        """
+        return self.planted[0].mended() if self.planted else ""
 
 
 @cache

@@ -82,6 +82,7 @@ def test_sarif(wrong, capsys):
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     (result,) = run["results"]
     assert result["ruleId"] == run["tool"]["driver"]["rules"][0]["id"] == "ATT307"
+    assert "helpUri" not in run["tool"]["driver"]["rules"][0]  # no address is set
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "mine.py"
     assert "softmax" in place["region"]["snippet"]["text"]

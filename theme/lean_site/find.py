@@ -18,7 +18,6 @@ from pathlib import Path
 
 import yaml
 
-from attncheck.mistakes import MISTAKES
 from theme.lean_site import sections
 from theme.lean_site.assets import bare
 
@@ -119,24 +118,6 @@ def places(found):
     return number
 
 
-def codes(pages):
-    """Give each code of the checker: its title, what it means, and the page to read.
-
-    Args:
-        pages: those of the index, as address and title.
-    """
-    number = {address: i for i, (address, *_) in enumerate(pages)}
-    return {
-        mistake.code: [mistake.title, mistake.means, number[_address(mistake.page)]]
-        for mistake in MISTAKES.values()
-        if _address(mistake.page) in number
-    }
-
-
-def _address(page):
-    return f"book/{page}.html"
-
-
 def drop_theirs(app):
     if app.builder.format == "html":
         app.builder.search = False
@@ -159,7 +140,7 @@ def write(app, error):
         name: part for name, part in parts(toc).items() if name in app.env.all_docs
     }
     found = index(site, known)
-    found |= {"words": vocabulary(found), "codes": codes(found["pages"])}
+    found["words"] = vocabulary(found)
     texts = [piece[TITLES:] for piece in found["pieces"]]
     titles = found | {"pieces": [piece[:TITLES] for piece in found["pieces"]]}
     files = {

@@ -68,11 +68,11 @@
     return [...fits(answers, asks), ...fits(messages, says)].filter(([, worth]) => worth)
       .sort((one, other) => other[1] - one[1]);
   };
-  const codesIn = (query) => query.toUpperCase().match(/\bATT\d{3}\b/g) || [];
+  const codesIn = (query) => query.toLowerCase().match(/\batt\d{3}\b/g) || []; // anchors
 
   const { default: MiniSearch } = globalThis.MiniSearchModule;
 
-  const build = ({ pages, pieces, codes }) => {
+  const build = ({ pages, pieces }) => {
     const engine = new MiniSearch({
       fields: ["title", "page", "text", "code", "shown"],
       tokenize: words,
@@ -144,16 +144,17 @@
       if (found.size < SHOWN_HITS) best(once(query, "OR"), 0.1, found);
       const hits = [...found.values()].map((hit) => ({ ...hit, score: hit.score * asks(hit) }))
         .sort((one, other) => other.score - one.score);
-      const answered = known(query).slice(0, 3).map(([id]) => (
-        found.get(id) ?? { id, terms: telling(query) }));
+      const coded = codesIn(query).map((code) => pieces.findIndex((one) => one[ANCHOR] === code));
+      const told = known(query).slice(0, 3).map(([id]) => id);
+      const first = [...new Set([...coded.filter((id) => id >= 0), ...told])];
+      const answered = first.map((id) => found.get(id) ?? { id, terms: telling(query) });
       const ids = new Set(answered.map(({ id }) => id));
       const counts = {};
       return [
-        ...codesIn(query).filter((code) => codes[code]).map((code) => ({ code, terms: [] })),
         ...answered,
         ...hits.filter(({ id }) => !ids.has(id)),
       ].filter(({ id }) => {
-        const page = id === undefined ? "code" : pieces[id][PAGE];
+        const page = pieces[id][PAGE];
         counts[page] = (counts[page] || 0) + 1;
         return counts[page] <= PER_PAGE;
       }).slice(0, SHOWN_HITS);
@@ -192,10 +193,8 @@
     return lines.reduce((best, one) => (count(one) > count(best) ? one : best), lines[0]);
   };
 
-  // A code of the checker leads to the page that its record names.
-  const ofCode = (code, [title, means, page]) => [page, "code", "", `${code}: ${title}`, means, "", ""];
-  const shown = (hit, { pages, pieces, codes }, root) => {
-    const piece = hit.code ? ofCode(hit.code, codes[hit.code]) : pieces[hit.id];
+  const shown = (hit, { pages, pieces }, root) => {
+    const piece = pieces[hit.id];
     const [address, page] = pages[piece[PAGE]];
     const terms = new Set(hit.terms);
     const link = element("a");
