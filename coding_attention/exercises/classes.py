@@ -22,7 +22,8 @@ COMPARED = "same output as attention with these weights"
 NOT_ASKED = {
     "changes_settings", "dtype_changes", "dtype_stays_behind", "fill_overflows",
     "init_too_large", "low_precision", "mask_fill_finite", "overflows",
-    "state_dict_changes", "stays_behind", "too_many_tokens_accepted", "too_many_tokens_cut",
+    "state_dict_changes", "stays_behind", "too_many_tokens_accepted",
+    "too_many_tokens_cut",
 }  # fmt: skip
 REMARK = " A remark that costs no points: {title}. {means}"
 
