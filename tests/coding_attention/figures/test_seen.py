@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_attention.figures.shown import COLUMN
+from coding_attention.figures.shown import COLUMN, WHOLE
 from tests.coding_attention.figures.test_on_pages import FIGURES, PHONE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,12 +112,14 @@ CELLS = """figures => figures.map(one => [...one.querySelectorAll('svg *')]
 def looked_at(browser):
     """A function that evaluates a script over all figures of the book, by name."""
 
-    def look(script, column=COLUMN, theme="light", figures=FIGURES):
+    def look(script, screen=1280, theme="light", figures=FIGURES):
         styles = (ROOT / "theme/static/book.css").read_text("utf-8")
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page = browser.new_page(viewport={"width": screen, "height": 900})
+        column = WHOLE if screen > PHONE * 2 else PHONE
         page.set_content(
             f"<html data-theme='{theme}'><style>{styles}</style>"
-            f"<style>body {{ font-family: sans-serif; width: {column}px }}</style>"
+            f"<style>body {{ font-family: sans-serif; width: {column}px; margin: 0;"
+            f" --text: {COLUMN}px; --whole: {WHOLE}px }}</style>"
             + "".join(figures.values())
         )
         shown = page.locator(".attention-figure")
@@ -141,7 +143,7 @@ def on_a_desk(looked_at):
 
 @pytest.fixture(scope="module")
 def on_a_phone(looked_at):
-    return looked_at(MEASURE, column=PHONE)
+    return looked_at(MEASURE, screen=390)
 
 
 @pytest.fixture(scope="module")
@@ -183,15 +185,16 @@ def test_drawings_and_caption_take_the_column(on_a_desk, name):
     figure, caption, drawings = found["figure"], found["caption"], found["drawings"]
     widths = [round(one["right"] - one["left"]) for one in drawings]
     print(f"1280 | {name} | {widths} of {COLUMN} px | text {found['letters']:.1f} px")
-    assert figure["right"] - figure["left"] == pytest.approx(COLUMN, abs=1)
+    assert figure["right"] - figure["left"] == pytest.approx(WHOLE, abs=1)
     assert min(one["left"] for one in drawings) == pytest.approx(figure["left"], abs=1)
     right = max(one["right"] for one in drawings)
+    assert right <= figure["right"] + 1
     if caption["top"] >= max(one["bottom"] for one in drawings) - 1:
         assert caption["left"] == pytest.approx(figure["left"], abs=1)
-        assert right >= figure["right"] - 4, "neither drawings nor caption fill it"
-    else:
+    else:  # in the margin, right of the text
         assert caption["top"] == pytest.approx(drawings[0]["top"], abs=1)
-        assert 0 < caption["left"] - right <= 40
+        assert 0 < caption["left"] - (figure["left"] + COLUMN) <= 40
+        assert right <= figure["left"] + COLUMN + 1
         assert caption["right"] == pytest.approx(figure["right"], abs=1)
     assert found["letters"] >= 12
 
@@ -227,7 +230,7 @@ def planted(svg, caption=""):
     """A figure like those of the book around a drawing with something wrong in it."""
     row = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0"
     return {
-        "planted": f'<figure class="attention-figure" style="{row}"><div>{svg}</div>'
+        "planted": f'<figure class="attention-figure" style="{row}"><div role="img">{svg}</div>'
         f'<figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
     }
 
@@ -283,7 +286,7 @@ def test_planted_sizes_places_and_colors_are_seen(looked_at):
         )
     with pytest.raises(AssertionError, match="10"):
         test_a_phone_shows_it_whole_and_legible(
-            looked_at(MEASURE, column=PHONE, figures=small), "planted"
+            looked_at(MEASURE, screen=390, figures=small), "planted"
         )
     apart = planted(drawing(TEXT), "margin-left: 3em")
     with pytest.raises(AssertionError):
