@@ -230,8 +230,8 @@ def planted(svg, caption=""):
     """A figure like those of the book around a drawing with something wrong in it."""
     row = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0"
     return {
-        "planted": f'<figure class="attention-figure" style="{row}"><div role="img">{svg}</div>'
-        f'<figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
+        "planted": f'<figure class="attention-figure" style="{row}">'
+        f'<div role="img">{svg}</div><figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
     }
 
 
