@@ -103,7 +103,7 @@ export default {
     const space = lab.stage("Tokens x", "drag them");
     const spaces = {
       inputs: plane({
-        label: "Tokens x", names: tokens, kind: "token", side: 190, reach: reachOf(now.inputs),
+        label: "Tokens x", names: tokens, kind: "token", side: 200, reach: reachOf(now.inputs),
         move: setPoint, seen: (i) => lab.inspect("weights")(lab.get("query"), i),
       }),
     };
@@ -134,11 +134,11 @@ export default {
     const full = attention({ inputs: now.inputs, projections: lab.projections() });
     const stages = { keys: lab.stage("Keys k, and q"), values: lab.stage("Values v, and z") };
     spaces.keys = plane({
-      label: "Keys k", names: tokens, kind: "k", side: 150,
+      label: "Keys k", names: tokens, kind: "k", side: 168,
       reach: reachOf(full.keys, full.queries), seen: (i) => lab.inspect("scores")(lab.get("query"), i),
     });
     spaces.values = plane({
-      label: "Values v", names: tokens, kind: "v", side: 150,
+      label: "Values v", names: tokens, kind: "v", side: 168,
       reach: reachOf(full.values), seen: (i) => lab.inspect("weights")(lab.get("query"), i),
     });
     for (const name of ["keys", "values"]) stages[name].show(spaces[name].element);

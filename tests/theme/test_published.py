@@ -221,10 +221,13 @@ def test_the_way_from_a_number_to_the_lab(browser, address):
         page.locator(f"#{name} details:not(.published) > summary").first.click()
         page.locator(digits).first.click()
         page.locator(f"#{name} .published li.asked a", has_text="mask lab").click()
-        page.wait_for_function(
-            "document.querySelector('#lab-mask .attn-lab')"
-            ".getBoundingClientRect().top < innerHeight"
-        )
+        # The page's policy forbids eval, with which the browser's driver would wait.
+        page.evaluate("""() => new Promise(seen => {
+          const lab = document.querySelector('#lab-mask .attn-lab');
+          const look = () => lab.getBoundingClientRect().top < innerHeight
+            ? seen() : requestAnimationFrame(look);
+          look();
+        })""")
         table = page.evaluate(ROWS, "lab-mask")
         row = data.published("causal_weights_zeroed")[0]["values"][2]
         assert is_shown(table, row)

@@ -231,7 +231,8 @@ def planted(svg, caption=""):
     row = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0"
     return {
         "planted": f'<figure class="attention-figure" style="{row}">'
-        f'<div role="img">{svg}</div><figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
+        f'<div role="img">{svg}</div>'
+        f'<figcaption style="flex: 1 1 13em; {caption}">caption</figcaption></figure>'
     }
 
 
