@@ -125,6 +125,8 @@ test-processors: $(READY) ## every page and general claim, as other processors c
 	done; done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 mutants: $(READY) ## break the book in N places and see every check work (N=120 SEED=1)
+	@mkdir -p _build && $(BIN)/python -m coverage run --rcfile=tools/mutants/cover.ini \
+		-m pytest -q --tier test,pages,checker -m "not browser" tests
 	@$(BIN)/python -m tools.mutants --number $(or $(N),120) --seed $(or $(SEED),1)
 
 measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)

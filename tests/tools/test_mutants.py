@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
-from tools.mutants import runner
+from tools.mutants import cover, runner
 from tools.mutants.__main__ import drawn, shown
 from tools.mutants.places import Place, places
 
@@ -104,4 +105,19 @@ def test_the_stored_half_of_a_page_follows_a_changed_caption(tmp_path):
     ],
 )  # fmt: skip
 def test_a_file_maps_to_its_tests(path, tests):
-    assert tests in [argument for run in runner.tests_of(path) for argument in run]
+    assert tests in [argument for run in runner.runs(path, 0) for argument in run]
+
+
+def test_a_line_that_was_recorded_maps_to_the_tests_that_ran_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(cover, "DATA", tmp_path / "recorded")
+    cover._lines.cache_clear()
+    recorded = CoverageData(basename=str(cover.DATA))
+    for context in ("tests.tools.test_mutants.test_a_line", "", "tests.gone.test_x"):
+        recorded.set_context(context)
+        recorded.add_lines({"/elsewhere/attention/base.py": [46]})
+    recorded.write()
+    assert cover.tests_on("attention/base.py", 46) == [
+        "tests/tools/test_mutants.py::test_a_line"
+    ]
+    assert cover.tests_on("attention/base.py", 47) == []
+    cover._lines.cache_clear()

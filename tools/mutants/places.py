@@ -66,8 +66,9 @@ def places(path, text):
     if path.endswith(".js"):
         yield from _script(path, text)
     elif path.endswith(".py"):
-        depth = 2 if path.startswith("coding_attention") else 1
-        yield from _python(path, text, "Python of " + "/".join(path.split("/")[:depth]))
+        rooms = path.split("/")[:-1]
+        depth = 2 if rooms[0] == "coding_attention" else 1
+        yield from _python(path, text, "Python of " + "/".join(rooms[:depth]))
     elif path.endswith(".md"):
         yield from _page(path, text)
 

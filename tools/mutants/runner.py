@@ -13,9 +13,10 @@ import tempfile
 from pathlib import Path
 
 from tools.mutants import deselect
+from tools.mutants.cover import tests_on
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 400  # a mutant may loop for ever; that counts as noticed
+LIMIT_S = 900  # a mutant may loop for ever; that counts as noticed
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
 PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
@@ -23,8 +24,8 @@ PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
 
 
-def tests_of(path):
-    """What pytest is to run when a file is broken, the quick ones first."""
+def runs(path, line):
+    """What pytest is to run when a line of a file is broken, the quick ones first."""
     stem, folders = Path(path).stem, path.split("/")[:-1]
     if path.startswith("book/"):
         page = f"book/{stem}.ipynb"
@@ -43,10 +44,28 @@ def tests_of(path):
         yield [str(room), "-m", "not browser"]
         lab = "" if stem in ("core", "draw", "ui") else stem.replace("_", "")
         yield [f"{room}/test_ways.py", f"{room}/test_browser.py", "-k", lab]
-    elif folders[0] == "coding_attention" and folders[1:] == ["figures"]:
+        return
+    if ran := tests_on(path, line):
+        yield ran
+    elif room.name != "coding_attention":  # all its rooms would be every second test
         yield [str(room), "-m", "not browser"]
-    else:
-        yield [str(room)]
+    if path.endswith(".js"):
+        yield [f"{room}/test_browser.py", f"{room}/test_fast.py"]
+    yield _naming(path, stem)
+
+
+def _naming(path, stem):
+    # Tests in other rooms that import the module, or name the file.
+    module = path.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+    parent, _, name = module.rpartition(".")
+    said = re.compile(
+        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b"
+        rf"|\b{re.escape(Path(path).name)}\b"
+    )
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [
+        str(p.relative_to(ROOT)) for p in tests if said.search(p.read_text("utf-8"))
+    ]
 
 
 def _there(paths):
@@ -155,12 +174,14 @@ def noticed(copy, place, against=None):
         The test that failed, which passes on the mended copy; None for a survivor.
     """
     edits = broken(copy, place)
+    text = (copy / place.path).read_text(encoding="utf-8")
+    line = text.count("\n", 0, place.start) + 1
     before = {path: (copy / path).read_bytes() for path in edits}
     killer = None
     try:
         for path, text in edits.items():
             (copy / path).write_text(text, encoding="utf-8")
-        for run in filter(None, [against] if against else tests_of(place.path)):
+        for run in filter(None, [against] if against else runs(place.path, line)):
             if not passes(copy, run):
                 failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", _log(copy), re.M)
                 killer = failed[0] if failed else "the limit of time"
