@@ -128,17 +128,19 @@ def pytest_collection_modifyitems(items):
         limit = item.get_closest_marker("timeout")
         if limit is None and BUILDS.intersection(_fixtures(item)):
             item.add_marker(pytest.mark.timeout(func_only=True))
-    items.sort(key=lambda item: _comes_last(item.path, used[item.path]))
+    first = next((item.path for item in items if "site" in used[item.path]), None)
+    items.sort(key=lambda item: _comes_last(item.path, used[item.path], first))
 
 
 def _fixtures(item):
     return getattr(item, "fixturenames", ())  # the cells of a notebook have none
 
 
-def _comes_last(path, fixtures):
-    # The built site waits for Sphinx. Until it is there, the notebooks run.
-    ranks = ("jupyterlab" in fixtures, "site" in fixtures)
-    ranks += ("browser" in fixtures, path.suffix == ".ipynb")
+def _comes_last(path, fixtures, first):
+    # One file builds the site, while the other worker runs the notebooks: a second file
+    # that needs the site would only wait for it.
+    ranks = ("jupyterlab" in fixtures, path == first, path.suffix == ".ipynb")
+    ranks += ("site" in fixtures, "browser" in fixtures)
     return ranks.index(True) if any(ranks) else len(ranks)
 
 

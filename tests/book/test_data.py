@@ -127,14 +127,15 @@ def test_every_item_has_a_place_that_exists_or_a_reason():
 
 def test_every_source_of_values_is_in_the_concordance():
     """And each cell that shows its values stands on a page that the concordance has."""
+    showing = [(page, value) for page, _, value in cells_that_show()]
     for source in {s for e in ENTRIES.values() for s in e["printed_by"]}:
         rows = [r for r in sources()["concordance"] if r["source"] == source]
         reached = {at.partition("#")[0] for r in rows for at in r.get("at", [])}
-        for page, _, value in cells_that_show():
+        for page, value in showing:
             entry = published(value)
             if all(source in e["printed_by"] for e in entry) and page[2:3] == "_":
                 near = {page, page.replace("_questions", "")}
-                shown = [p for p, _, v in cells_that_show() if v == value]
+                shown = [p for p, v in showing if v == value]
                 assert near & reached or reached & {*shown}, f"{source}: {value}"
 
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
 from theme.figure_numbers import label, page_number
@@ -34,18 +33,17 @@ def test_a_page_without_either_is_refused():
         page_number("book/unheard_of")
 
 
-def figures(site):
+def figures(site, soup):
     for path in sorted((site / "book").glob("*.html")):
         page = f"book/{path.stem}"
-        soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        found = soup.select(".attention-figure")
+        found = soup(page).select(".attention-figure")
         if found:
             yield page, found
 
 
-def test_figures_are_counted_in_the_order_of_their_page(site):
+def test_figures_are_counted_in_the_order_of_their_page(site, soup):
     labels = []
-    for page, found in figures(site):
+    for page, found in figures(site, soup):
         here = [figure.select_one(".figure-number").get_text() for figure in found]
         assert here == [f"Figure {label(page, i + 1)}." for i in range(len(here))]
         labels += here
@@ -55,8 +53,8 @@ def test_figures_are_counted_in_the_order_of_their_page(site):
     assert len(labels) == len(set(labels)) >= 40
 
 
-def test_code_of_a_figure_is_folded_below_it(site):
-    for page, found in figures(site):
+def test_code_of_a_figure_is_folded_below_it(site, soup):
+    for page, found in figures(site, soup):
         for figure in found:
             # A figure that answers a question is folded by itself.
             *own, fold = figure.find_parent("div", class_="cell").find_all("details")

@@ -56,7 +56,7 @@ RUBBISH = {
     "nan": float("nan"),
     "bool": False,
     "complex": 2j,
-    "module": torch.nn.ReLU(),
+    "module": torch.nn.Flatten(),
 }
 FUNCTIONS = [n for n in EXERCISES if isinstance(check_of(n), FunctionCheck)]
 
@@ -173,7 +173,7 @@ def test_random_state_and_the_readers_tensors_stay():
 
 def test_verdicts_are_the_same_every_time():
     for name in ("split-heads", "causal-class"):
-        for _, answer, *_ in tried(name):
+        for _, answer, *_ in tried(name)[:3]:
             first = check_exercise(name, answer)
             torch.rand(3)
             assert check_exercise(name, answer) == first
