@@ -85,7 +85,7 @@ def needed(name, body):
 
 
 def never(name):
-    """Tell whether no page asks for a file; MyST-NB's sheet has a number in its name."""
+    """Tell whether no page asks for a file; MyST-NB numbers its sheet."""
     return name in NEVER or name.startswith("mystnb.")
 
 

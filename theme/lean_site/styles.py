@@ -25,8 +25,8 @@ ATTRIBUTE = re.compile(r"""\s(class|id)="([^"]*)\"""")
 LICENSE = re.compile("^!|licen[cs]e", re.IGNORECASE)
 GROUPS = {"media", "supports"}
 VARIABLE = re.compile(r"--[\w-]+")
-# What is joined, in the order of the cascade. Between the base and this stands what only
-# some pages need; each of those sheets keeps its own file.
+# What is joined, in the order of the cascade. Between the base and this stands what
+# only some pages need; each of those sheets keeps its own file.
 BASE, JOINED = "base.css", "book.css"
 PARTS = ["frame.css", "book.css", "search.css", "site.css", "looks.css"]
 WITHIN = re.compile(r'url\("(fonts/text\.woff2)"\)')
