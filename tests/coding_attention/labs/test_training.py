@@ -139,7 +139,7 @@ def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_score_has_one_color_in_figure_and_lab(browser, site, serving, scheme):
-    """On page 09 both draw the same two scores: lines of one order, in one color each."""
+    """Page 09 draws the same two scores twice, in one order and in the same colors."""
     url = f"{serving(site)}/book/09_watch_heads_learn.html"
     with visiting(browser, url, scheme=scheme) as visit:
         visit.load()
