@@ -231,7 +231,7 @@ export default {
       const mean = lab.get("averaged");
       write(lab.summary, mean
         ? `A plain mean gives every word ${weights[0].toFixed(2)}, whichever word asks.`
-        : `${texts[asked]} looks at ${texts[most]} (${weights[most].toFixed(2)}).`);
+        : `“${texts[asked]}” looks at “${texts[most]}” (${weights[most].toFixed(2)}).`);
       const inner = scene().inner?.[which()];
       opened.tab.disabled = !inner;
       if (inner && !opened.panel.hidden) inside.update(texts, scene().head, inner, asked, weights);

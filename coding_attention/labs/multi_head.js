@@ -6,15 +6,19 @@ import {
 import { HEADS, Lab, argmax, byShare, byWeight, features, grid, make, range, square, write } from "./ui.js";
 
 const TRAITS = [
-  "inputs", "tokens", "num_heads", "d_head", "token", "silenced", "heads", "out_proj",
+  "inputs", "tokens", "num_heads", "d_head", "token", "silenced", "sharper", "heads",
+  "out_proj",
 ];
 const MOST = 4;
+const TIMES = 24; // multi_head.py has it, too
 const HINT = "Point at a square or a bar, or move to it with the arrow keys, to read its sum.";
 
 const compute = (lab) => {
   const [h, d, i] = lab.all("num_heads", "d_head", "token");
   const inputs = lab.get("inputs");
-  const heads = lab.get("heads")[d].slice(0, h);
+  const times = lab.get("sharper") ? TIMES : 1;
+  const heads = lab.get("heads")[d].slice(0, h).map((head) =>
+    ({ ...head, query: head.query.map((row) => row.map((x) => x * times)) }));
   const first = wrapper(inputs, heads);
   const root = Math.sqrt(h * d); // as nn.Linear draws: within 1 / √d_in
   const rows = lab.get("out_proj").slice(0, h * d);
@@ -79,6 +83,7 @@ export default {
       lab.settings(() => {
         lab.slider("num_heads", "num_heads", { min: 1, max: MOST });
         lab.slider("d_head", "d_out of one head", { min: 1, max: 4 });
+        lab.choice("sharper", "Queries", [[true, `times ${TIMES}`], [false, "as drawn"]]);
       });
     }
 
@@ -184,6 +189,7 @@ export default {
         }
         grids.heat[head].element.parentElement.classList.toggle("al-off", now.off.includes(head));
       });
+      write(heats.note, lab.get("sharper") ? `queries times ${TIMES}, so that heads differ` : "");
       write(stages.bars.heading, `2. Weights α of ${tokens[i]}`);
       const off = (head) => now.off.includes(head);
       grids.bars.update(tokens.map((_, j) => now.parts.map((part) => part.weights[i][j])), { tone: byWeight });

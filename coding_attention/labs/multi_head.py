@@ -9,6 +9,7 @@ from coding_attention.labs import base
 
 MOST_HEADS = 4
 WIDEST_HEAD = 4
+TIMES = 24  # multi_head.js has it, too
 
 
 _heads_of = base.each("silenced", base.within(0, MOST_HEADS - 1))
@@ -19,7 +20,8 @@ class MultiHeadLab(base.SequenceLab):
 
     Section 3.6. The wrapper's heads hold the seed-123 weights; the split class gets
     the same ones, head below head, so that both give the same contexts. ``out_proj``
-    is drawn as ``nn.Linear`` draws it.
+    is drawn as ``nn.Linear`` draws it. Drawn weights make all heads look alike, each
+    close to the mean; so the lab opens with their queries 24 times as long.
 
     Traits:
         inputs, tokens: as in :class:`~coding_attention.labs.AttentionLab`.
@@ -28,6 +30,8 @@ class MultiHeadLab(base.SequenceLab):
             class is given d_out = num_heads · d_head.
         token: index of the token whose way is drawn; the last one unless given.
         silenced: indices of the heads that are off.
+        sharper: whether queries are multiplied by 24. Without that, the contexts of two
+            heads of width two are the published ones. False for a given layer.
         layer: a :class:`~attention.MultiHeadAttention` of up to 4 heads, each up to 4
             wide, whose weights take the place of the drawn ones; its sizes then stay.
 
@@ -37,7 +41,7 @@ class MultiHeadLab(base.SequenceLab):
 
     script = "multi_head.js"
     title = "Multi-head lab"
-    shown = ("tokens", "num_heads", "d_head", "token", "silenced")
+    shown = ("tokens", "num_heads", "d_head", "token", "silenced", "sharper")
 
     num_heads = base.Int(
         2, check=base.within(1, lambda lab: min(map(len, lab.heads.values())))
@@ -48,6 +52,7 @@ class MultiHeadLab(base.SequenceLab):
         traitlets.Int(),
         check=lambda *given: sorted(set(_heads_of(*given))),
     )
+    sharper = base.Bool(True)
     heads = base.Dict(
         first=lambda lab: {
             str(d): _heads(len(lab.inputs[0]), d) for d in range(1, WIDEST_HEAD + 1)
@@ -72,6 +77,8 @@ class MultiHeadLab(base.SequenceLab):
             for head, given in zip(wrapper.heads, weights, strict=True):
                 for name in ("query", "key", "value"):
                     weight = torch.tensor(given[name], dtype=torch.float64)
+                    if name == "query" and self.sharper:
+                        weight = TIMES * weight
                     getattr(head, f"W_{name}").weight.copy_(weight)
             for name in ("W_query", "W_key", "W_value"):
                 parts = [getattr(head, name).weight for head in wrapper.heads]
@@ -155,6 +162,7 @@ def _of_layer(layer):
         "out_proj": base.rows(rows * width**0.5),
         "num_heads": h,
         "d_head": width // h,
+        "sharper": False,
     }
 
 

@@ -4,7 +4,10 @@ import { Lab, byWeight, clamp, make, pattern, put, square, svg, write } from "./
 import { line, scaleLinear } from "./d3.js";
 import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
-const TRAITS = ["tokens", "steps", "losses", "curve", "heads", "scores", "patterns", "at", "head"];
+const TRAITS = [
+  "tokens", "steps", "losses", "curve", "heads", "scores", "measures", "patterns", "at",
+  "head",
+];
 const HINT = "Drag the line, or point at a cell to read its weight.";
 const FORMED = 0.5;
 const two = (x) => (x < 0.005 ? "" : x.toFixed(2));
@@ -15,7 +18,7 @@ const go = (lab, ways) =>
 // The loss above the scores of the heads, over one axis of steps, with a line that is moved.
 const chart = (lab) => {
   const [steps, losses, heads] = lab.all("steps", "losses", "heads");
-  const scores = Object.entries(lab.get("scores"));
+  const scores = lab.get("measures").map((name) => lab.get("scores")[name]);
   const curve = lab.get("curve");
   const root = canvas(320, scores.length ? 222 : 134, "Loss and scores over the training");
   const last = Math.max(...steps, ...curve.map(([step]) => step), 1);
@@ -25,7 +28,7 @@ const chart = (lab) => {
   axes(root)({ x, y, yLabel: "loss", xTicks: scores.length ? 0 : 5, yTicks: 3, ...(scores.length ? {} : { xLabel: "training step" }) });
   root.append(svg("path", { class: "al-curve al-loss", d: line(([s]) => x(s), ([, l]) => y(l))(curve) }));
   root.append(...steps.map((s, k) => svg("circle", { class: "al-bin", cx: x(s), cy: y(losses[k]), r: 3.5 })));
-  const lines = scores.map(([, rows], k) => heads.map((_, h) =>
+  const lines = scores.map((rows, k) => heads.map((_, h) =>
     svg("path", { class: k ? "al-curve al-second" : "al-curve", d: line((s) => x(s), (s, n) => z(rows[n][h]))(steps) })));
   if (scores.length) {
     axes(root)({ x, y: z, xLabel: "training step", yLabel: "score of each head", xTicks: 5, yTicks: [0, 0.5, 1] });
@@ -54,7 +57,7 @@ export default {
     const lab = new Lab({ model, el, place }, "Training lab", TRAITS);
     const [tokens, steps, heads] = lab.all("tokens", "steps", "heads");
     const scores = lab.get("scores");
-    const names = Object.keys(scores);
+    const names = lab.get("measures");
     const last = steps.length - 1;
     lab.param("at", (text) => {
       const at = text === "" ? -1 : steps.indexOf(Number(text));

@@ -69,10 +69,13 @@ class TrainingLab(base.Lab):
             a row.
         heads: a name for each head.
         scores: dict of name -> (n, heads), measures of the heads at each step.
+        measures: the names of ``scores`` in their order, which a notebook, storing a
+            dict by the alphabet, would lose. The first has the color of the first
+            line of :func:`~coding_attention.figures.curves`, the second of the second.
         at: index of the step that is shown.
         head: index of the head that is shown.
 
-    All but ``curve``, ``scores``, ``at`` and ``head`` are required.
+    All but ``curve``, ``scores``, ``measures``, ``at`` and ``head`` are required.
 
     Raises:
         TypeError: one that is required is missing or empty.
@@ -94,6 +97,7 @@ class TrainingLab(base.Lab):
     )
     heads = base.List(traitlets.Unicode())
     scores = base.Dict(check=_scores)
+    measures = base.List(traitlets.Unicode(), first=lambda lab: list(lab.scores))
     patterns = base.List(check=_patterns)
     at = base.Int(0, check=base.within(0, lambda lab: max(len(lab.steps) - 1, 0)))
     head = base.Int(0, check=base.within(0, lambda lab: max(len(lab.heads) - 1, 0)))

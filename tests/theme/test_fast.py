@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 from tests.theme.conftest import ROOT  # noqa: F401  theme/ becomes importable
 from theme import fast
-from theme.lean_site import styles
 
 
 def test_environments_are_found_by_what_they_hold(tmp_path):
@@ -30,30 +29,3 @@ def test_all_cores_read_and_write(site_log):
     if (os.cpu_count() or 1) > 1:
         read = [line for line in site_log.splitlines() if "reading sources" in line]
         assert " .. " in read[0], "a process reads several pages, and says which"
-
-
-def test_styles_are_parsed_again_only_when_the_answer_may_differ(tmp_path, monkeypatch):
-    site, doctrees = tmp_path / "html", tmp_path / "doctrees"
-    (site / "_static").mkdir(parents=True)
-    doctrees.mkdir()
-    app = SimpleNamespace(
-        builder=SimpleNamespace(name="html"), outdir=site, doctreedir=doctrees
-    )
-    parsed = []
-    lean = styles.lean
-    monkeypatch.setattr(
-        styles, "lean", lambda css, known: parsed.append(css) or lean(css, known)
-    )
-
-    def build(page, sheet=".on{a:b}.off{c:d}"):
-        (site / "page.html").write_text(page)
-        (site / "_static" / "a.css").write_text(sheet)
-        styles.write(app, None)
-        return (site / "_static" / "a.css").read_text()
-
-    assert build('<p class="on">') == ".on{a:b}"
-    assert build('<p class="on">Other words') == ".on{a:b}"
-    assert len(parsed) == 1
-    assert build('<p class="on off">') == ".on{a:b}.off{c:d}"
-    assert build('<p class="on">', ".on{e:f}") == ".on{e:f}"
-    assert len(parsed) == 3

@@ -1,5 +1,6 @@
 """What the extension `lean_site` promises, in the pages and function by function."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -126,16 +127,33 @@ def test_unused_files_are_not_published(site):
 
 def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
     sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
-    theme = sheets["theme.css"]
-    assert len(theme) < 140_000, "most of what the themes hold is not used here"
-    for licensed in ("Licensed under MIT", "sphinx-book-theme CSS"):
-        assert licensed in theme
-    assert "Font Awesome Free" in sheets["book.css"]
+    base = sheets["base.css"]
+    for licensed in ("Bootstrap", "BSD 3-Clause", "Font Awesome Free"):
+        assert licensed in base
     page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
     for name in ("navbar-brand", "bd-header"):
         assert re.search(rf'class="[^"]*{name}', page)
-        assert f".{name}" in theme
-    assert ".accordion-item" not in theme
+        assert f".{name}" in base
+    assert "--pst-icon" not in "".join(sheets.values()), "of the theme's own sheets"
+
+
+def test_what_every_page_loads_stays_light(site, soups):
+    """Sheets and scripts, as they travel; the text's face within them counts apart."""
+    asked = [
+        {
+            one["src" if one.name == "script" else "href"].partition("?")[0]
+            for one in soup.select("link[rel=stylesheet], script[src]")
+        }
+        for soup in soups.values()
+    ]
+    named = [{one.rpartition("_static/")[2] for one in page} for page in asked]
+    everywhere = set.intersection(*named)
+    assert everywhere == {"base.css", "book.css", "site.js"}
+    size = 0
+    for name in everywhere:
+        text = (site / "_static" / name).read_text("utf-8")
+        size += len(gzip.compress(re.sub("base64,[^)]*", "", text).encode(), 9))
+    assert size <= 18_000
 
 
 def test_no_landmark_is_empty(soups):
@@ -152,11 +170,12 @@ def test_sheets_of_all_pages_are_two_files(site, soups):
             link["href"].partition("?")[0].rpartition("_static/")[2]
             for link in soup.select("link[rel=stylesheet]")
         ]
-        assert (names[0], names[-1]) == ("theme.css", "book.css"), page
+        assert (names[0], names[-1]) == ("base.css", "book.css"), page
         # What stands between belongs to some pages alone.
         assert len(names) <= 6, page
         assert all((static / name).is_file() for name in names), page
-    assert not [*(static / "styles").glob("*.css"), *static.glob("mystnb*.css")]
+    theirs = ("mystnb*.css", "pygments.css", "basic.css", "styles/*.css")
+    assert not [file for name in theirs for file in static.glob(name)]
     for sheet in static.glob("*.css"):
         text = sheet.read_text("utf-8")
         assert "@import" not in text
@@ -165,31 +184,20 @@ def test_sheets_of_all_pages_are_two_files(site, soups):
 
 
 def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
-    (tmp_path / "styles").mkdir()
-    for name, text in {
-        "styles/theme.css": '@import "../basic.css";', "basic.css": "a{}",
-        "styles/bootstrap.css": '@charset "UTF-8";b{}', "pygments.css": "c{}",
-        "mystnb.123.css": "d{}", "other.css": "e{}", "site.css": "f{}",
-    }.items():  # fmt: skip
-        (tmp_path / name).write_text(text)
+    for name in ("looks", "other", "frame", "base", "site"):
+        (tmp_path / f"{name}.css").write_text(f"{name}{{}}")
     styles.join(tmp_path)
-    joined = (tmp_path / "theme.css").read_text()
-    assert re.sub(r"\s", "", joined) == "a{}b{}c{}d{}"
+    joined = (tmp_path / "book.css").read_text()
+    assert joined.split() == ["frame{}", "site{}", "looks{}"]
     assert sorted(file.name for file in tmp_path.glob("*.css")) == [
-        "book.css", "other.css", "theme.css",
+        "base.css", "book.css", "other.css",
     ]  # fmt: skip
-    names = ["styles/theme.css", "pygments.css", "other.css", "site.css", "looks.css"]
+    names = ["styles/theme.css", "mystnb.4f1.css", "other.css", "site.css", "looks.css"]
     links = [f"../_static/{name}?v=1" for name in names]
     asked = assets.sheets(links, "", lambda name: f"../_static/{name}")
     assert [re.search(r"_static/([\w.]+)", link)[1] for link in asked] == [
-        "theme.css", "other.css", "book.css",
+        "base.css", "other.css", "book.css",
     ]  # fmt: skip
-
-
-def test_the_font_of_the_themes_icons_goes_and_no_other():
-    face = '@font-face{font-family:F;src:url("%s")}'
-    css = face % "../vendor/fontawesome/fa.woff2" + face % "fonts/text.woff2"
-    assert styles.lean(css, styles.Known()) == face % "fonts/text.woff2"
 
 
 def test_variables_that_nothing_asks_for_are_dropped():
@@ -396,8 +404,8 @@ def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
         icons.inline("no-such-icon")
 
 
-def lean(css, page="", script="", ours=True):
-    return styles.lean(css, styles.Known([page], [script], ours=ours))
+def lean(css, page="", script=""):
+    return styles.lean(css, styles.Known([page], [script]))
 
 
 def test_selectors_go_that_ask_for_what_no_element_is():
@@ -418,11 +426,6 @@ def test_what_a_script_may_make_is_kept():
         'x.className = "off on"; y = `<aside>`; z.dataset.myState = "the first row"'
     )
     assert lean(css, "<p>", script) == css
-    # A theme's words are no names where they stand in a sentence.
-    assert lean(css, "<p>", script, ours=False) == css.removesuffix(".row{g:h}")
-    # A word that is an element of the pages is no class of a theme's.
-    tag = 'document.createElement("table")'
-    assert lean("table{a:b}.table{c:d}", "<table>", tag, ours=False) == "table{a:b}"
 
 
 def test_rules_lose_what_is_for_people():
@@ -432,29 +435,6 @@ def test_rules_lose_what_is_for_people():
         'p{color:rgb(1, 2,  3);--a: ;margin:0 -1px!important;content:"a,  b";'
         "& a > b { top : 0 }}"
     )
-
-
-def test_a_build_on_top_of_another_has_all_parts(tmp_path):
-    site, store = tmp_path / "_static", tmp_path / "kept"
-    (site / "styles").mkdir(parents=True)
-    (site / "styles" / "bootstrap.css").write_text("a{}")
-    (site / "mystnb.1.css").write_text("b{}")
-    styles.keep(site, store)
-    (site / "styles" / "bootstrap.css").unlink()
-    (site / "mystnb.1.css").rename(site / "mystnb.2.css")
-    styles.keep(site, store)
-    assert (site / "styles" / "bootstrap.css").read_text() == "a{}"
-    assert sorted(f.name for f in store.iterdir()) == [
-        "mystnb.2.css", "styles-bootstrap.css",
-    ]  # fmt: skip
-
-
-def test_style_sheet_draws_every_icon_of_the_admonitions():
-    text = icons.style_sheet()
-    for kind in ("note", "tip", "warning", "hint", "danger", "important"):
-        assert f".admonition.{kind}>.admonition-title:after" in text
-    assert "Font Awesome Free" in text.splitlines()[0]
-    assert not re.search("[\ue000-\uf8ff]", text)
 
 
 def test_description_is_cut_at_a_word():

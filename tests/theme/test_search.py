@@ -57,6 +57,14 @@ QUERIES = {
     "how long does it take": "teaching#how-long-it-takes",
     "colab": "index",
     "view size is not compatible": "05_questions#why-contiguous",
+    # A digit for a word, one order or the other, letters alone.
+    "rows that do not sum to 1": "02_simple_self_attention#which-dim",
+    "before or after softmax": "04_causal_attention#two-ways-to-hide-3-5-1",
+    "is dropout before or after softmax":
+        "04_questions#why-drop-weights-and-not-outputs",
+    "what b and d_in mean": "notation#sizes",
+    "what is d_head": "notation#sizes",
+    "CUDA out of memory": "07_where_the_time_goes#what-the-kernel-does",
 }  # fmt: skip
 
 

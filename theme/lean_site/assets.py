@@ -53,6 +53,9 @@ NEVER = {
     "bootstrap.js", "pydata-sphinx-theme.js", "sphinx-book-theme.js", "doctools.js",
     "documentation_options.js", "clipboard.min.js", "copybutton.js",
     "copybutton_funcs.js", "copybutton.css",
+    # What base.css does.
+    "basic.css", "theme.css", "bootstrap.css", "pydata-sphinx-theme.css",
+    "sphinx-book-theme.css", "pygments.css",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
 ON_EVERY_PAGE = [
@@ -76,29 +79,27 @@ def bare(script):
 
 def needed(name, body):
     """Tell whether a page with this body asks for a file."""
-    return name not in NEVER and (
+    return not never(name) and (
         name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
     )
 
 
+def never(name):
+    """Tell whether no page asks for a file; MyST-NB numbers its sheet."""
+    return name in NEVER or name.startswith("mystnb.")
+
+
 def sheets(links, body, own):
-    """Choose the sheets of a page, those that are joined first and last.
+    """Choose the sheets of a page: the base, what it needs of others, our own.
 
     Args:
         links: the addresses of all that extensions would load, in their order.
         body: the HTML of the article.
         own: gives the address of a file of ours.
     """
-    some = [
-        link
-        for link in links
-        if not styles.joined_in(_path(link)) and needed(_name(link), body)
-    ]
-    return [own("theme.css"), *some, own("book.css")]
-
-
-def _path(address):
-    return address.partition("?")[0].rpartition("_static/")[2]
+    names = {link: _name(link) for link in links}
+    some = [k for k, n in names.items() if n not in styles.PARTS and needed(n, body)]
+    return [own(styles.BASE), *some, own(styles.JOINED)]
 
 
 def _name(address):
@@ -167,5 +168,5 @@ def drop_unused(app, error):
         shutil.rmtree(folder / "vendor", ignore_errors=True)
         for file in folder.rglob("*"):
             # With them the maps from what was packed to its sources.
-            if file.name in NEVER or file.suffix == ".map":
+            if file.is_file() and (never(file.name) or file.suffix == ".map"):
                 file.unlink()

@@ -98,7 +98,7 @@ def vocabulary(found):
         heading has changed, that is the number of its page.
     """
     table, number = yaml.safe_load(WORDS.read_text(encoding="utf-8")), places(found)
-    for part in ("answers", "messages"):
+    for part in ("answers", "messages", "symbols"):
         table[part] = [
             [number.get(address, number.get(address.partition("#")[0])), phrases]
             for address, phrases in table[part].items()

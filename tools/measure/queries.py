@@ -2,9 +2,10 @@
 
     python -m tools.measure.queries FILE [--site DIR]
 
-FILE is JSON: a list of {"query": …, "page": …}, where a page may name a place, too, as
-in "05_questions#why-contiguous". For each query it prints the first hit, and at which
-rank the page stands; then how often it stood first.
+FILE is JSON: a list of {"query": …, "page": …}. A page may name a place, too, as in
+"05_questions#why-contiguous"; where several answer, it is a list of them. For each
+query it prints the first hit, and at which rank the page stands; then how often it
+stood first.
 """
 
 import argparse
@@ -47,9 +48,24 @@ def leads(address, place):
 
 
 def rank(hits, place):
-    """Give the place of a page among the hits, from 1; 0 where it is not there."""
-    ranks = (i for i, (address, _) in enumerate(hits, 1) if leads(address, place))
+    """Give the rank of a page among the hits, from 1; 0 where it is not there.
+
+    Args:
+        hits: pairs of address and text.
+        place: a page or a place on it, or a list of those that answer equally well.
+    """
+    places = [place] if isinstance(place, str) else place
+    ranks = (
+        i
+        for i, (address, _) in enumerate(hits, 1)
+        if any(leads(address, one) for one in places)
+    )
     return next(ranks, 0)
+
+
+def wanted(row):
+    """Name the pages of a query as one text."""
+    return row["page"] if isinstance(row["page"], str) else " or ".join(row["page"])
 
 
 def main():
@@ -72,7 +88,7 @@ def main():
         ranks.append(rank(hits, row["page"]))
         first = hits[0][0].rpartition("/")[2] if hits else "nothing"
         told = {0: "not found", 1: ""}.get(ranks[-1], f"rank {ranks[-1]}")
-        print(f"{told:9} {row['query']!r}: {first}   (wanted: {row['page']})")
+        print(f"{told:9} {row['query']!r}: {first}   (wanted: {wanted(row)})")
     print(f"right page first in {ranks.count(1)} of {len(ranks)}")
 
 

@@ -360,6 +360,7 @@ ROWS = {
             ("range", "d_out of one head", {"d_head": int}),
             ("select", "Token", {"token": (2, 2)}),
             ("button", "head 1", {"silenced": [1]}),
+            ("select", "Queries", {"sharper": (1, False)}),
         ),
         live=(("range", "num_heads"), {"d_head": 1}),
     ),

@@ -148,7 +148,7 @@ def heads_case(g):
     off = [head for head in range(h) if pick(g, 0, 2) == 0]
     lab = MultiHeadLab(
         inputs=numbers(g, t, d_in), num_heads=h, d_head=d,
-        token=pick(g, 0, t - 1), silenced=off,
+        token=pick(g, 0, t - 1), silenced=off, sharper=False,
     )  # fmt: skip
     found, one = lab.compute(), pick(g, 0, h - 1)
     out_proj = lab.modules()[1].out_proj

@@ -35,7 +35,8 @@ def check(root, lab):
     else:
         most = int(weights.argmax())
         assert (
-            said == f"{words[lab.asked]} looks at {words[most]} ({weights[most]:.2f})."
+            said
+            == f"“{words[lab.asked]}” looks at “{words[most]}” ({weights[most]:.2f})."
         )
 
 

@@ -141,15 +141,27 @@ def test_head_split_lab_shows_the_reference():
 
 
 def test_multi_head_lab_gives_both_classes_the_same_weights():
-    found = MultiHeadLab().compute()
+    found = MultiHeadLab(sharper=False).compute()
     assert printed(found["wrapper"]) == PRINTED["multi_head_wrapper"][0]
     # One divides scores, the other queries: equal up to rounding.
     torch.testing.assert_close(found["wrapper"], found["split"], atol=1e-6, rtol=0)
     torch.manual_seed(123)
     wrapper = MultiHeadAttentionWrapper(3, 4, 6, 0.0, 3)
     expected = wrapper(example.inputs().unsqueeze(0))[0]
-    found = MultiHeadLab(num_heads=3, d_head=4).compute()["wrapper"]
+    found = MultiHeadLab(num_heads=3, d_head=4, sharper=False).compute()["wrapper"]
     torch.testing.assert_close(found.float(), expected)
+
+
+def test_multi_head_lab_opens_with_heads_that_look_elsewhere():
+    """The share of its weight that one head has on other tokens than the next."""
+
+    def apart(lab):
+        one, other = lab.compute()["weights"][:2, lab.token]
+        return (one - other).abs().sum().item() / 2
+
+    assert apart(MultiHeadLab()) > 0.25
+    assert apart(MultiHeadLab(sharper=False)) < 0.05
+    assert not MultiHeadLab(layer=MultiHeadAttention(3, 4, 6, 0.0, 2)).sharper
 
 
 @pytest.mark.parametrize("h", [1, 2, 4])

@@ -6,6 +6,7 @@ import pytest
 
 from tests.coding_attention.labs.harness import HANDS, PHONE, check, drag, follow
 from tests.coding_attention.labs.table import STEPS
+from tools.measure.visit import visiting
 
 pytestmark = pytest.mark.browser
 # The share of color of each cell, row by row up to the diagonal.
@@ -134,3 +135,21 @@ def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):
     one.page.wait_for_function("!location.hash.includes('at=')")
     follow(one.page, "#lab-training?at=70")  # no step that is shown
     assert "After 0 steps" in summary.text_content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_score_has_one_color_in_figure_and_lab(browser, site, serving, scheme):
+    """Page 09 draws the same two scores twice, in one order and in the same colors."""
+    url = f"{serving(site)}/book/09_watch_heads_learn.html"
+    with visiting(browser, url, scheme=scheme) as visit:
+        visit.load()
+        stroke = "all => all.map(e => getComputedStyle(e).stroke)"
+        colors = """all => [...new Set(all.map(e => getComputedStyle(e).stroke))]"""
+        figure = visit.page.locator("#figure-scores svg").first
+        lines = figure.locator("path[clip-path]")
+        lab = visit.page.locator(".attn-lab.al-training")
+        curves = lab.locator("path.al-curve:not(.al-loss)")
+        drawn = curves.evaluate_all(colors)
+        keys = lab.locator(".al-legend > span").all_text_contents()
+        assert [key.split()[0] for key in keys[:2]] == ["previous", "induction"]
+        assert drawn == lines.evaluate_all(stroke)[:2]

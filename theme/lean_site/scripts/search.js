@@ -5,7 +5,7 @@
   const [PAGE, KIND, ANCHOR, TITLE, TEXT, CODE, SHOWN] = Array(7).keys();
   const SHOWN_HITS = 12;
   const PER_PAGE = 3;
-  const { stop, same, also, answers, messages } = globalThis.bookIndex.words;
+  const { stop, same, also, answers, messages, symbols } = globalThis.bookIndex.words;
   const stem = (word) => {
     let short = word;
     if (/[^\p{L}]/u.test(short) || short.length < 4) return short;
@@ -49,8 +49,9 @@
   };
 
   // What the table of words knows an answer to, the best first, as [piece, its worth].
+  const DIGITS = "zero one two three four five six seven eight nine".split(" ");
   const known = (query) => {
-    const asked = telling(query);
+    const asked = telling(query.replace(/(?<![\w.])\d(?![\w.])/g, (digit) => DIGITS[digit]));
     const said = new Set(asked);
     const fits = (table, worth) => table.map(([id, phrases]) => [id, Math.max(
       ...phrases.map((phrase) => worth(telling(phrase))))]);
@@ -65,7 +66,8 @@
       const whole = shared >= 0.7 * all.length && (shared > 2 || shared === all.length);
       return whole || (shared > 2 && shared === asked.length) ? shared : 0;
     };
-    return [...fits(answers, asks), ...fits(messages, says)].filter(([, worth]) => worth)
+    const names = (all) => (asked.length && asked.every((word) => all.includes(word)) ? 0.5 : 0);
+    return [...fits(answers, asks), ...fits(messages, says), ...fits(symbols, names)].filter(([, worth]) => worth)
       .sort((one, other) => other[1] - one[1]);
   };
   const codesIn = (query) => query.toLowerCase().match(/\batt\d{3}\b/g) || []; // anchors
