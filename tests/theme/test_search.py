@@ -94,7 +94,7 @@ def pasted():
                 "mask": mask.get("mask", torch.zeros(6, 6))
             })
         ),
-        "05_questions#what-does-a-sequence-that-is-too-long-get": (
+        "05_questions#what-if-a-sequence-is-too-long": (
             lambda: CausalAttention(3, 2, 4, 0.0)(x)
         ),
         "03_questions#what-are-requires-grad-grad-fn-and-detach": (
