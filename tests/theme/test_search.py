@@ -289,7 +289,7 @@ def test_nothing_hidden_is_in_the_index(site, soup):
 def _visible(article):
     for text in article.strings:
         above = text.find_parents("details")
-        if all(fold.has_attr("open") or "run" in fold["class"] for fold in above):
+        if all(f.has_attr("open") or "run" in f.get("class", []) for f in above):
             yield text
 
 
