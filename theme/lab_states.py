@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 TRAINABLE = "book/03_trainable_self_attention", "lab-attention"
 MASK = "book/04_causal_attention", "lab-mask"
-HEADS = "book/05_multi_head_attention", "lab-multi-head"
+HEADS = "book/05_questions", "lab-multi-head"
 SPLIT = "book/05_multi_head_attention", "lab-head-split"
 SIMPLE = {"trainable": 0, "scaled": 0}
 JOURNEY = {"query": "journey"}

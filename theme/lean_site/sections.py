@@ -2,6 +2,7 @@
 
 Read from the finished HTML, so that what a reader cannot see without opening it (the
 answer to a prediction, a hint, the code of a figure) is in no index, whoever hid it.
+A run that folds because some readers skip it (`theme/folds.py`) is.
 """
 
 import re
@@ -144,7 +145,7 @@ class _Reader(HTMLParser):
 
 def _hides(tag, attributes, classes):
     return (
-        (tag in HIDDEN and "open" not in attributes)
+        (tag in HIDDEN and "open" not in attributes and "run" not in classes)
         or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
         or bool(classes & HIDDEN_CLASSES)

@@ -4,9 +4,12 @@
   const root = document.documentElement;
   const box = document.getElementById("show-proofs");
   if (!box) return;
+  const unfold = () => document.querySelectorAll("details.run").forEach((run) => { run.open = true; });
   box.checked = "proofs" in root.dataset;
+  if (box.checked) unfold();
   box.addEventListener("change", () => {
     root.toggleAttribute("data-proofs", box.checked);
+    if (box.checked) unfold();
     try {
       if (box.checked) localStorage.setItem("proofs", "shown");
       else localStorage.removeItem("proofs");
