@@ -92,7 +92,7 @@ def run(found, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="only say what would run")
+    parser.add_argument("--list", action="store_true", help="only list what would run")
     options = parser.parse_args()
     found = [
         block

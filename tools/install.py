@@ -42,7 +42,7 @@ def wanted(what):
 def install(requirements, pinned):
     """Install with uv, and with pip where that does not go."""
     if not _runs([*PIP, *pinned, "uv"]) or not _runs([*UV, *pinned, *requirements]):
-        print("Without uv: pip installs, which takes longer.")
+        print("uv isn't installed: using pip, which takes longer.")
         subprocess.run([*PIP, *pinned, *requirements], cwd=ROOT, check=True)
 
 

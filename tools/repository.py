@@ -118,8 +118,8 @@ def _write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("url", nargs="?", help="such as https://github.com/ORG/NAME")
-    parser.add_argument("--site", help="where it is published; default: GitHub Pages")
-    parser.add_argument("--unset", action="store_true", help="back to no repository")
+    parser.add_argument("--site", help="where the site is; default: GitHub Pages")
+    parser.add_argument("--unset", action="store_true", help="remove the address")
     options = parser.parse_args()
     if bool(options.url) == options.unset:
         parser.error("give either an address or --unset")

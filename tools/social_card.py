@@ -243,7 +243,7 @@ def entries():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", help="parts of page names; all without")
+    parser.add_argument("pages", nargs="*", help="parts of page names; default: all")
     options = parser.parse_args()
     CARDS.mkdir(exist_ok=True)
     table = CARDS / "cards.json"

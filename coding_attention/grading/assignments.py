@@ -35,7 +35,7 @@ class Assignment:
 
 ASSIGNMENTS = {
     "weights": Assignment(
-        "Scores, weights, and what they are divided by",
+        "Scores, weights and scaling",
         {
             "shapes": 1,
             "scale": 1,
@@ -47,7 +47,7 @@ ASSIGNMENTS = {
         },
     ),
     "causal": Assignment(
-        "Not to look ahead",
+        "No looking ahead",
         {
             "causal-mask": 1,
             "padding": 2,
@@ -67,7 +67,7 @@ ASSIGNMENTS = {
         },
     ),
     "inside": Assignment(
-        "Tiles, caches, and what heads do",
+        "Tiles, caches and what heads do",
         {
             "online-softmax": 2,
             "cache-step": 2,

@@ -26,9 +26,9 @@ def main(arguments=None):
     except HandOutError as error:
         parser.error(str(error))
     if not options.notebooks:
-        parser.error("which notebooks? Name files, or a folder that holds them.")
+        parser.error("which notebooks? Name files, or a folder of them.")
     if not can_fork():
-        parser.error("this system cannot run a notebook apart. Use WSL on Windows.")
+        parser.error("grading needs Linux or macOS. On Windows, use WSL.")
     return _graded(options)
 
 
@@ -42,7 +42,7 @@ def _graded(options):
         _tell,
     )
     if not report.rows:
-        print("There is no notebook in these folders.", file=sys.stderr)
+        print("Found no notebooks there.", file=sys.stderr)
         return report.exit_status
     shown = report.json if options.json else report.csv if options.csv else report.text
     print(shown())
@@ -75,21 +75,21 @@ def _write(options, parser):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m coding_attention.grading",
-        description="Run notebooks that were handed in, check their exercises, give "
-        "points, and count the mistakes of the class.",
+        description="Run submitted notebooks, score their exercises, and count the "
+        "class's mistakes.",
         epilog=EPILOG,
     )
     parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK",
-                        help="a file, or a folder of them")  # fmt: skip
+                        help="a file or a folder of files")  # fmt: skip
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="all that is known")
-    form.add_argument("--csv", action="store_true", help="one line a notebook")
+    form.add_argument("--json", action="store_true", help="everything, for programs")
+    form.add_argument("--csv", action="store_true", help="one line per notebook")
     parser.add_argument("--assignment", choices=ASSIGNMENTS,
-                        help="which exercises count, and how much; without it, those "
-                        "that the notebooks check, one point each")  # fmt: skip
+                        help="which exercises count, and how much; default: those "
+                        "the notebooks check, one point each")  # fmt: skip
     parser.add_argument("--variant", default="", metavar="NAME",
-                        help="the name under which sizes were handed out; each "
-                        "student's follow from it")  # fmt: skip
+                        help="the name that, with each student's, determines "
+                        "the sizes")  # fmt: skip
     group = parser.add_argument_group("limits of one notebook")
     limits = Limits()
     group.add_argument(
@@ -100,7 +100,10 @@ def _parser():
         help="of processor time (%(default)g)",
     )
     group.add_argument(
-        "--seconds", type=_positive, default=limits.seconds, help="in all (%(default)g)"
+        "--seconds",
+        type=_positive,
+        default=limits.seconds,
+        help="in total (%(default)g)",
     )
     group.add_argument("--memory", type=_positive, default=limits.memory,
                        metavar="GIB", help="(%(default)g)")  # fmt: skip
@@ -108,13 +111,13 @@ def _parser():
     group.add_argument(
         "--hand-out",
         metavar="FOLDER",
-        help="one notebook for each of --students, with own sizes",
+        help="write a notebook for each of --students, with different sizes",
     )
     group.add_argument("--students", nargs="+", default=[], metavar="NAME")
     group.add_argument(
         "--nbgrader",
         metavar="FOLDER",
-        help="the assignment as a source notebook of nbgrader",
+        help="write the assignment as a source notebook for nbgrader",
     )
     return parser
 

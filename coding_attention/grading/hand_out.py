@@ -38,8 +38,7 @@ def hand_out(assignment, folder, course, students):
     for student in students:
         if not re.fullmatch(r"[\w.@-]+", student):
             raise HandOutError(
-                f"{student!r} cannot be the name of a file: letters, digits, . @ _ and "
-                f"- are allowed."
+                f"{student!r} can't be a file name. Use letters, digits, and . @ _ -."
             )
     folder.mkdir(parents=True, exist_ok=True)
     files = []

@@ -73,7 +73,7 @@ class Row:
 
     def _note_replaced(self, names):
         if names:
-            note = f"replaces {', '.join(map(str, names[:5]))}: look at it"
+            note = f"replaces {', '.join(map(str, names[:5]))}: take a look"
             self.notes += [note] if note not in self.notes else []
 
     def close(self, ended):
@@ -190,7 +190,9 @@ class ClassReport:
             if count[row.student] > 1:
                 row.notes.append(f"{count[row.student]} notebooks are {row.student}'s")
             if self.course and not row.variant and row.cells:
-                row.notes.append("does not say whose sizes it has: taken from its name")
+                row.notes.append(
+                    "doesn't say whose sizes it has: taken from its file name"
+                )
             elif self.course and row.student.lower() not in row.file.stem.lower():
                 row.notes.append(f"handed out to {row.student}: look at the name")
 
@@ -202,7 +204,7 @@ class ClassReport:
                 continue
             other = first.setdefault(code, row)
             if other is not row:
-                row.notes.append(f"the same code as {other.file.name}, to the letter")
+                row.notes.append(f"exactly the same code as {other.file.name}")
 
     def _note_borrowed(self, row):
         """Note a wrong number that is right for the sizes of somebody else."""
@@ -265,20 +267,20 @@ class ClassReport:
             share = f"{mistake['count']} of {mistake['of']}"
             told = f"{share:>8}  {mistake['exercise']}: {_printable(mistake['text'])}"
             lines += _wrapped(told, " " * 10)
-        return ["", "What went wrong, over the class", *lines] if lines else []
+        return ["", "The class's mistakes", *lines] if lines else []
 
     def _honest(self):
         blocked = any(row.network == "blocked" for row in self.rows)
         network = (
-            "Python's sockets were blocked; code in C could still reach the network."
+            "Python's sockets were blocked; C code could still reach the network."
             if blocked
             else "There was no network."
         )
         return (
-            f"Each notebook ran in a process of its own, within its limits. {network} "
-            "Files were not hidden: whoever does not trust the code grades in a "
-            "container. An answer shares its process with its check, so a notebook "
-            "that sets out to deceive it may; what is odd stands under 'To look at'."
+            f"Each notebook ran in its own process, within limits. {network} The code "
+            "could read your files: if you don't trust it, grade in a container. "
+            "Answers share a process with their check, so a notebook could deceive "
+            "it on purpose; 'To look at' lists anything odd."
         )
 
     def json(self):

@@ -99,7 +99,7 @@ def _in_words(ended, limits):
     if "SIGXCPU" in ended:
         return f"it used more than {limits.processor:g} s of processor time"
     if "no result after" in ended:
-        return f"it did not end within {limits.seconds:g} s"
+        return f"it did not finish within {limits.seconds:g} s"
     return ended.partition(" before there was a report")[0]
 
 

@@ -59,10 +59,10 @@ def _cells(file):
     cells = notebook.get("cells")
     if cells is None and isinstance(notebook.get("worksheets"), list):
         raise _UnreadableError(
-            "a notebook in the format of before 2015. Open it in Jupyter and save it."
+            "a notebook in a format from before 2015. Open it in Jupyter and save it."
         )
     if not isinstance(cells, list):
-        raise _UnreadableError("no notebook: it has no list of cells")
+        raise _UnreadableError("not a notebook: it has no list of cells")
     code = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
     sources = [_source(cell, number) for number, cell in enumerate(code, 1)]
     if not any(source.strip() for source in sources):
@@ -78,11 +78,11 @@ def _text(file):
         size = file.stat().st_size
         if size > MEGABYTES * 1e6:
             raise _UnreadableError(
-                f"{size / 1e6:.0f} MB, and {MEGABYTES} are allowed. Clear its outputs."
+                f"{size / 1e6:.0f} MB, over the limit of {MEGABYTES}. Clear outputs."
             )
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _UnreadableError("no notebook: it is no text in UTF-8") from None
+        raise _UnreadableError("not a notebook: it isn't UTF-8 text") from None
     except OSError as error:
         raise _UnreadableError(f"cannot be read: {error.strerror}") from None
 
@@ -93,9 +93,9 @@ def _parsed(text):
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError):
-        raise _UnreadableError("no notebook: it is no JSON") from None
+        raise _UnreadableError("not a notebook: it isn't JSON") from None
     if not isinstance(notebook, dict):
-        raise _UnreadableError("no notebook: it has no list of cells")
+        raise _UnreadableError("not a notebook: it has no list of cells")
     return notebook
 
 
@@ -104,7 +104,7 @@ def _source(cell, number):
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise _UnreadableError(f"code cell {number} has no text that can be read")
+        raise _UnreadableError(f"code cell {number} has no readable text")
     return source
 
 

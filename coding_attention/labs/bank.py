@@ -35,7 +35,7 @@ def _sentences(lab, name, value):
             )
         if words.count(lab.word) != 1:
             raise traitlets.TraitError(
-                f"{sentence!r} must have {lab.word!r} in it once."
+                f"{sentence!r} must contain {lab.word!r} exactly once."
             )
     return value
 

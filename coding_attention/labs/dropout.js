@@ -94,7 +94,7 @@ export default {
       weights: (i, j) => format(lab.get("weights")[i][j]),
       dropped: (i, j) => {
         const weight = lab.get("weights")[i][j];
-        if (!how().drops) return `${format(weight)}, as eval() leaves it`;
+        if (!how().drops) return `${format(weight)}, unchanged in eval()`;
         if (!now.kept[i][j]) return "dropped, so 0.0000";
         return now.divide
           ? `${short(weight)} / (1 - ${short(now.divide)}) = ${format(now.dropped[i][j])}`
@@ -156,15 +156,15 @@ export default {
       const [p, n] = [lab.get("p"), lab.get("draws")];
       const off = `After ${n} draws, they are between ${percent(low)} and ${percent(high)}`;
       if (now.bug === "left on" && !lab.get("training")) {
-        return "Dropout is left on in eval(): the same sentence gives other weights in each pass. " +
-          `This one and the one before differ by up to ${format(largestDifference(now.dropped, now.before))}.`;
+        return "Dropout is left on in eval(): the same sentence gets different weights on each pass. " +
+          `This pass and the last differ by up to ${format(largestDifference(now.dropped, now.before))}.`;
       }
       if (!lab.get("training")) return "In eval() nothing is dropped and nothing is divided.";
       if (now.bug === "undivided") {
-        return `Nothing is divided: the means go to 1 - p = ${short(1 - p)} of their weights, ` +
-          `and eval() will meet weights ${short(1 / (1 - p))} times as large as in training. ${off}.`;
+        return `Nothing is divided: the means approach 1 - p = ${short(1 - p)} of their weights, ` +
+          `and in eval(), weights are ${short(1 / (1 - p))} times as large as in training. ${off}.`;
       }
-      return `What stays is divided by 1 - p = ${short(1 - p)}, so the means go to the weights. ${off}.`;
+      return `Kept weights are divided by 1 - p = ${short(1 - p)}, so the means approach the weights. ${off}.`;
     };
 
     return lab.start(() => {
@@ -188,7 +188,7 @@ export default {
       const solved = fair && low >= 1 - NEAR && high <= 1 + NEAR;
       lab.ask(
         `Can you bring every mean to within ${percent(NEAR)} of its weight, with p at 0.5 or more?`, solved,
-        `Done: with ${n} draws, no mean is further off. Half as far takes about four times as many.`);
+        `Done: with ${n} draws, every mean is that close. Twice as close takes about four times as many.`);
     });
   },
 };

@@ -116,11 +116,11 @@ class DropoutLab(base.Lab):
             )
         ]
         caption = {
-            "none": f"Weights that stay are multiplied by {1 / (1 - self.p):.4f}. Rows "
-            "no longer sum to 1; the mean over many draws comes back to the weights.",
-            "undivided": "Weights that stay are not divided: the mean over many draws "
-            f"goes to {1 - self.p:.4f} times the weights.",
-            "left on": "Dropout is left on in eval(): each pass drops other weights.",
+            "none": f"Kept weights are multiplied by {1 / (1 - self.p):.4f}. Rows "
+            "no longer sum to 1; the mean over many draws approaches the weights.",
+            "undivided": "Kept weights are not divided: the mean over many draws "
+            f"approaches {1 - self.p:.4f} times the weights.",
+            "left on": "Dropout is left on in eval(): each pass drops different ones.",
         }[self.bug]
         if not self.drops:
             caption = "In eval() nothing is dropped."

@@ -181,11 +181,11 @@ export default {
       .filter(([, tokens]) => tokens.some((token, i) => token !== i));
     const WORDS = [
       "Each row is one token, with the features of all heads side by side.",
-      "Each token's row is cut into one part for each head. No entry changed its place in memory.",
-      "Each head has a block of its own, with a row for every token.",
-      "In its own block, each head multiplies every row with every row.",
+      "Each token's row is cut into one part per head. No entry has moved in memory.",
+      "Each head has its own block, with a row for every token.",
+      "Within its block, each head multiplies every row by every row.",
       "Back to one block for each token, with a row for each head.",
-      "The parts of each token are side by side again: every entry is back at its place.",
+      "The parts of each token are side by side again: every entry is back where it was.",
     ];
     const verdict = (wrong) => {
       const [step, t] = [lab.get("step"), lab.get("num_tokens")];

@@ -16,7 +16,7 @@ def _fitting(check):
         if sizes["d_out"] % sizes["num_heads"]:
             raise traitlets.TraitError(
                 f"num_heads must divide d_out, but got d_out={sizes['d_out']} and "
-                f"num_heads={sizes['num_heads']}. Set the other one first."
+                f"num_heads={sizes['num_heads']}. Set the other first."
             )
         return value
 

@@ -4,7 +4,7 @@ import { Lab, argmax, byWeight, clamp, grid, make, range, svg, write } from "./u
 
 const TRAITS = ["scenes", "scene", "exchanged", "asked", "averaged"];
 const DOES = {
-  "3.1": "from they or it to whom or what",
+  "3.1": "from they or it to what it stands for",
   "2.9": "at the same word, earlier",
   "1.6": "from a bracket to its opening",
   "0.2": "at the word before",
@@ -43,7 +43,7 @@ const machine = (lab) => {
   const element = make("div", { class: "mc-board" });
   let [built, parts] = ["", null];
   const build = (texts, head) => {
-    const told = make("p", { class: "al-line" }, "Point at a number to read how it comes about.");
+    const told = make("p", { class: "al-line" }, "Point at a number to see how it is computed.");
     const asks = make("th", { scope: "row" }, "");
     const query = strip("al-query", "query");
     const rows = grid({

@@ -9,7 +9,7 @@ const TRAITS = [
   "nudged", "nudge", "W_query", "W_key", "W_value",
 ];
 const FILLS = { "-inf": -Infinity, 0: 0, "-1e9": -1e9 };
-const HINT = "Point at a square, or move to it with the arrow keys, to read how it comes about.";
+const HINT = "Point at a square, or move to it with the arrow keys, to see how it is computed.";
 
 const compute = (lab) => {
   const inputs = lab.get("inputs");
@@ -143,11 +143,11 @@ export default {
       const off = now.sums.filter((x) => !(Math.abs(x - 1) < 1e-9)).length;
       const total = off ? `${off} of ${t} rows do not sum to 1.` : "All rows sum to 1.";
       const leak = tokens.some((_, i) => tokens.some((_, j) => leaks(i, j)));
-      const weighty = leak ? " Hidden scores do not get the weight 0." : "";
+      const weighty = leak ? " Hidden scores do not get weight 0." : "";
       const empty = tokens.filter((_, i) => Number.isNaN(now.sums[i]));
       const nan = empty.length
-        ? ` The output of ${empty.join(", ")} is nan: with all of its scores at -inf or all of ` +
-          "its weights 0, a row has nothing to divide by."
+        ? ` The output of ${empty.join(", ")} is nan: a row with all scores at -inf or all weights ` +
+          "at 0 has nothing to divide by."
         : "";
       const moving = tokens.filter((_, i) => moves(i) && !Number.isNaN(now.sums[i]));
       const past = moving.filter((token) => tokens.indexOf(token) < nudged);
@@ -157,8 +157,8 @@ export default {
         (past.length ? `the future leaks into ${past.join(", ")}.` : "no earlier token.");
       write(lab.summary, total + weighty + nan + who);
       const solved = lab.get("place") === "after" && largestDifference(now.weights, wanted) < 1e-9;
-      lab.ask("Can you get the weights of the start with a mask after softmax?", solved,
-        "Done: zeros after softmax, and each row divided by its sum, give the weights of the start.");
+      lab.ask("Can you get the weights you started with, using a mask after softmax?", solved,
+        "Done: with zeros after softmax and each row divided by its sum, the weights are those you started with.");
     });
   },
 };

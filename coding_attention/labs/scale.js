@@ -15,11 +15,11 @@ const COLUMNS = ["d_k", "divisor", "expected", "spread", "largest α", "entropy"
 const MEANING = [
   "the width of a key",
   "what the scores are divided by",
-  "the standard deviation that theory expects: √d_k / divisor",
-  "the standard deviation of 128 scores, of 16 queries with 8 keys each",
-  "the largest of 8 weights, mean over 16 queries",
-  "the entropy of 8 weights, mean over 16 queries; log 8 = 2.0794 if all are equal",
-  "the size of softmax's derivative, mean over 16 queries; near 0, the weights hardly move",
+  "the standard deviation in theory: √d_k / divisor",
+  "the standard deviation of 128 scores: 16 queries with 8 keys each",
+  "the largest of 8 weights, averaged over 16 queries",
+  "the entropy of 8 weights, averaged over 16 queries; log 8 = 2.0794 if all are equal",
+  "the size of softmax's derivative, averaged over 16 queries; near 0, the weights hardly move",
 ];
 
 const verdict = (largest, entropy) => {
@@ -180,14 +180,14 @@ export default {
       const { spread, largest, entropy, gradient } = now;
       write(
         lab.summary,
-        `With d_k = ${d_k}, scores spread by ${format(spread)}. The largest of 8 weights is ` +
-          `${format(largest)} in the mean of 16 queries. The slope of softmax is ${format(gradient)}. ` +
+        `With d_k = ${d_k}, scores spread by ${format(spread)}. On average over 16 queries, the largest ` +
+          `of 8 weights is ${format(largest)}. The slope of softmax is ${format(gradient)}. ` +
           verdict(largest, entropy)
       );
       const solved = d_k >= 64 && largest < 0.6;
       lab.ask(
-        "Can you keep the largest weight below 0.6 in the mean, with d_k at 64 or more?",
-        solved, `Done: keys of width ${d_k}, and no key gets nearly all of the weight.`);
+        "Can you keep the largest weight below 0.6 on average, with d_k at 64 or more?",
+        solved, `Done: keys of width ${d_k}, and no key gets nearly all the weight.`);
     });
   },
 };

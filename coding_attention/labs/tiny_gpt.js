@@ -96,7 +96,7 @@ export const tokenize = (text, words) => {
 
 const TRAITS = ["tokens", "silenced", "at", "words", "sizes", "shapes", "weights"];
 const HINT =
-  "A square is a head: a row for each word that looks. Click its name to switch it off. Point at a cell or a bar, or walk a row with the arrow keys, to read its number.";
+  "Each square is a head, each row a query. Click a head's name to switch it off. Point at a cell or a bar, or use the arrow keys, to read its number.";
 const SHOWN = 6;
 
 // One head: its switch, and its weights as a square of cells with one row framed.
@@ -205,7 +205,7 @@ export default {
       const total = scores.reduce((sum, score) => sum + Math.exp(score), 0);
       const token = likeliest[i];
       write(lab.readout, `p(${words[token]}) = exp(${format(scores[token])}) / ${format(total)} = ` +
-        `${format(now.chances[token])}; the sum goes over all ${words.length} words`);
+        `${format(now.chances[token])}; the sum is over all ${words.length} words`);
     });
     const legend = make("p", { class: "tg-legend" }, make("span", { class: "tg-key" }), " with all heads on");
     lab.stages.append(
@@ -236,7 +236,7 @@ export default {
       legend.style.visibility = silenced.length ? "" : "hidden"; // nothing below it moves
       const [best, meant] = [likeliest[0], order(before)[0]];
       const lost = silenced.length
-        ? ` With all heads it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
+        ? ` With all heads, it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
       const gone = best !== meant && silenced.length;
       const off = silenced.map((n) => heads[n]).map(({ b, h }) => `block ${b + 1}, head ${h + 1}`);
       lab.ask(`Switch off heads until the model no longer expects “${words[meant]}”. How few do you need?`, Boolean(gone),

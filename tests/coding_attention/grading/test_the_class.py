@@ -50,13 +50,13 @@ def test_points(report, rows, student):
 
 STATUS = {
     "loops": ("stopped", "used more than 6 s of processor time, in cell 4: while True"),
-    "sleeps": ("stopped", "did not end within 40 s, in cell 4: import time"),
+    "sleeps": ("stopped", "did not finish within 40 s, in cell 4: import time"),
     "crashes": ("stopped", "ended by the signal SIGSEGV, in cell 4: import ctypes"),
     "ends": ("stopped", "its process ended with status 0, in cell 6: import os"),
     "unsolved": ("no answers", "every answer is the placeholder"),
     "no-answers": ("no answers", "no cell calls check_exercise"),
     "empty": ("not run", "an empty file"),
-    "no-notebook": ("not run", "no notebook: it is no JSON"),
+    "no-notebook": ("not run", "not a notebook: it isn't JSON"),
 }
 
 
@@ -78,7 +78,7 @@ NOTES = {
     "raises": "cell 2 raised ZeroDivisionError: division by zero",
     "eats-memory": "cell 9 raised MemoryError",
     "copied": "the answer to dropout is right for student-00",
-    "no-answers": "does not say whose sizes it has: taken from its name",
+    "no-answers": "doesn't say whose sizes it has: taken from its file name",
 }
 
 

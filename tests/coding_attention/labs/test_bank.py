@@ -77,7 +77,7 @@ def test_same_word_two_meanings():
     ("state", "words"),
     [
         ({"sentences": ["the bank sank"]}, "words without a vector: sank"),
-        ({"sentences": ["the river", "the bank"]}, "in it once"),
+        ({"sentences": ["the river", "the bank"]}, "exactly once"),
         ({"vectors": {"bank": [1.0]}}, "two numbers from 0 to 2.5"),
         ({"vectors": {"bank": [1.0, 3.0]}}, "two numbers from 0 to 2.5"),
     ],

@@ -266,7 +266,7 @@ def test_mask_lab_says_what_goes_wrong(lab_on_page):
     root.get_by_label("Change token").select_option(label="starts")
     assert "moves starts, with, one, step: no earlier token" in summary.text_content()
     root.get_by_label("Fill with").select_option("0")
-    assert "Hidden scores do not get the weight 0." in summary.text_content()
+    assert "Hidden scores do not get weight 0." in summary.text_content()
     assert "the future leaks into Your, journey." in summary.text_content()
     root.get_by_label("When").select_option(label="after softmax")
     assert "5 of 6 rows do not sum to 1." in summary.text_content()

@@ -78,7 +78,7 @@ def test_what_is_dropped_is_crossed_out(lab_on_page):
 
 def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):
     root, lab, _ = lab_on_page("DropoutLab")
-    assert "so the means go to the weights" in summary(root)
+    assert "so the means approach the weights" in summary(root)
     root.get_by_role("button", name="Forget to divide").click()
     lab.bug = "undivided"
     check(root, lab)

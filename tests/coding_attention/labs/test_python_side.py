@@ -120,7 +120,7 @@ def test_dropout_bugs_do_what_they_are_called():
     ("given", "words"),
     [
         ({}, "multiplied by 2.0000"),
-        ({"bug": "undivided"}, "goes to 0.5000 times"),
+        ({"bug": "undivided"}, "approaches 0.5000 times"),
         ({"bug": "left on", "training": False}, "left on in eval"),
         ({"training": False}, "nothing is dropped"),
     ],

@@ -173,21 +173,21 @@ def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_pa
 # What the lab says at a step, and what then holds for the step before and this one.
 SAID_OF_SPLIT = {
     "Each row is one token": lambda x, _: x.dim() == 3,
-    "No entry changed its place in memory": lambda view, x: (
+    "No entry has moved in memory": lambda view, x: (
         view.is_contiguous() and torch.equal(view.flatten(), x.flatten())
     ),
-    "Each head has a block of its own": lambda split, view: (
+    "Each head has its own block": lambda split, view: (
         split.shape[1] == view.shape[2]
         and all(torch.equal(split[:, h], view[:, :, h]) for h in range(split.shape[1]))
     ),
-    "each head multiplies every row with every row": lambda scores, split: all(
+    "each head multiplies every row by every row": lambda scores, split: all(
         scores[b, h, i, j] == split[b, h, i] @ split[b, h, j]
         for b, h, i, j in torch.cartesian_prod(*map(torch.arange, scores.shape))
     ),
     "Back to one block for each token": lambda back, _: all(
         (back[:, i] // 4 % 3 == i).all() for i in range(back.shape[1])
     ),
-    "every entry is back at its place": lambda join, _: torch.equal(
+    "every entry is back where it was": lambda join, _: torch.equal(
         join.flatten(), torch.arange(24)
     ),
     "brings the wrong rows together": lambda back, _: any(
@@ -268,7 +268,8 @@ def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):
     now = lab.compute()
     words = (
         f"With d_k = {d_k}, scores spread by {now['spread']:.4f}. "
-        f"The largest of 8 weights is {now['largest']:.4f} in the mean of 16 queries. "
+        "On average over 16 queries, the largest of 8 weights is "
+        f"{now['largest']:.4f}. "
     )
     assert words in root.locator(".al-summary").text_content()
     scores = scale._drawn(lab.seed)[..., d_k - 1].flatten()

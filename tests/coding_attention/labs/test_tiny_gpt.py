@@ -179,7 +179,7 @@ def test_a_head_goes_off_and_the_words_change(lab_on_page, width):
     expect(switch).to_have_attribute("aria-pressed", "false")
     check(root, lab(silenced=[0]))
     assert (
-        "With all heads it would give with" in root.locator(".al-summary").inner_text()
+        "With all heads, it would give with" in root.locator(".al-summary").inner_text()
     )
     switch.click()
     check(root, lab())
