@@ -4,7 +4,10 @@ import pytest
 import torch
 
 from attention import simple_self_attention
+from coding_attention.models import bottleneck, stored
 from coding_attention.models.seq2seq import LookBack, Translator
+from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
+from coding_attention.models.translation import reversal
 
 SIZES = [(4, 6), (8, 10), (16, 32)]  # d_embed, d_hidden
 
@@ -98,3 +101,60 @@ def test_no_token_waits_for_the_one_before(t):
     for i in reversed(range(t)):  # in any order, each from the inputs alone
         row = torch.softmax(x[i] @ x.T, dim=-1) @ x
         torch.testing.assert_close(whole[i], row)
+
+
+@torch.no_grad()
+def test_much_of_what_was_read_first_got_through_the_bottleneck():
+    """Told the right letters so far, the decoder gets most of the last ones right.
+
+    So one wrong letter throws off the next. The letters it is told say nothing of those
+    to come: with another sequence's vector, it guesses.
+    """
+    model = bottleneck.build(bottleneck.Config(), "reversal", "without").eval()
+    model.load_state_dict(stored.load_weights("bottleneck_reversal_without"))
+    source, target, _ = reversal(500, 12, torch.Generator().manual_seed(7))
+
+    def right(source, told):
+        found = model(source, 12, told)[0].argmax(dim=2) == target
+        return found[:, :3].double().mean(), found[:, -3:].double().mean()
+
+    (first, last), (_, told) = right(source, None), right(source, target)
+    assert last < 0.3 < 0.7 < first
+    assert last + 0.2 < told < first
+    assert right(source.roll(1, dims=0), target)[1] < 0.15
+
+
+@pytest.mark.parametrize("seed", range(10))
+@torch.no_grad()
+def test_from_far_back_nothing_arrives_through_an_untrained_gru(seed):
+    """As on the page: the first token becomes a copy of the last one."""
+    torch.manual_seed(seed)
+    gru = torch.nn.GRU(8, 8, batch_first=True)
+    through, reached = {}, {}
+    for t in (5, 80):
+        x = torch.randn(1, t, 8)
+        changed = x.clone()
+        changed[0, 0] = x[0, -1]
+        through[t] = (gru(changed)[0] - gru(x)[0])[0, -1].norm()
+        change = simple_self_attention(changed) - simple_self_attention(x)
+        reached[t] = change[0, -1].norm()
+    assert through[80] < 5e-5 < 1e-3 < through[5]
+    assert reached[80] > 100 * through[80]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@torch.no_grad()
+def test_in_a_gpt_attention_is_the_only_step_in_which_tokens_meet(seed):
+    torch.manual_seed(seed)
+    model = TinyGPT(GPTConfig(20, 10, 8, num_heads=2, num_blocks=2)).eval()
+    tokens = torch.randint(20, (1, 10))
+    other = tokens.clone()
+    other[0, 3] = (other[0, 3] + 1) % 20
+
+    def moved():
+        return (model(tokens) != model(other)).any(dim=-1)[0].tolist()
+
+    assert moved() == [False] * 3 + [True] * 7
+    for block in model.blocks:
+        block.attention.register_forward_hook(lambda _, args, z: torch.zeros_like(z))
+    assert moved() == [i == 3 for i in range(10)]

@@ -156,3 +156,14 @@ def test_closeness_of_scores_is_what_keeps_outputs_near_the_mean(seed):
         for scale in (0.1, 10)
     )
     assert small < 0.1 < 0.5 < large
+
+
+@cases
+def test_no_token_prefers_one_that_points_away_to_itself(t, d_in, seed):
+    x = tokens(t, d_in, seed)
+    scores = x @ x.T
+    weights = torch.softmax(scores, dim=-1)
+    assert (weights <= weights.diagonal().unsqueeze(1))[scores <= 0].all()
+    # The control: one that points its way and is longer, it does.
+    longer = torch.cat((x, 2 * x[:1]))
+    assert torch.softmax(longer @ x[0], dim=0)[[0, -1]].diff() > 0

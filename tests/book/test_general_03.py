@@ -8,7 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from attention import SelfAttention_v1, SelfAttention_v2, simple_self_attention
+from attention import (
+    CausalAttention,
+    SelfAttention_v1,
+    SelfAttention_v2,
+    simple_self_attention,
+)
 from tests.book.run_cells import run_cells
 
 SIZES = [(2, 3, 2), (5, 4, 4), (6, 3, 8), (9, 16, 5)]  # (t, d_in, d_out)
@@ -29,7 +34,8 @@ def drawn(t, d_in, d_out, seed, kind=SelfAttention_v2):
 
 
 def train(layer, x, target):
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    learning = [p for p in layer.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(learning, lr=0.05)
     for _ in range(201):
         loss = (layer(x) - target).square().mean()
         optimizer.zero_grad()
@@ -71,6 +77,18 @@ def test_shuffled_tokens_give_shuffled_rows_and_nothing_else(
     torch.testing.assert_close(layer(x[order]), layer(x)[order])
 
 
+@cases
+def test_with_a_mask_or_with_positions_order_matters(t, d_in, d_out, seed):
+    """The control: only without both are the same rows shuffled."""
+    x, layer = drawn(t, d_in, d_out, seed)
+    order = torch.arange(t).roll(1)
+    masked = CausalAttention(d_in, d_out, t, 0.0).double()
+    batch = x.unsqueeze(0)
+    assert not torch.allclose(masked(batch[:, order]), masked(batch)[:, order])
+    places = torch.randn(t, d_in).double()
+    assert not torch.allclose(layer(x[order] + places), layer(x + places)[order])
+
+
 @pytest.mark.parametrize("t", [3, 4, 6, 9, 12])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_queries_and_keys_learn_to_look_at_the_token_before(t, seed):
@@ -81,6 +99,16 @@ def test_queries_and_keys_learn_to_look_at_the_token_before(t, seed):
     on_the_one_before = layer(words).detach().roll(1, dims=1).diagonal()
     # All seeds reach 0.99; a layer that learned nothing stays at a third or below.
     assert on_the_one_before.min() > 0.65
+
+
+@pytest.mark.parametrize("frozen", ["W_query", "W_key"])
+@pytest.mark.parametrize("seed", range(2))
+def test_queries_or_keys_alone_learn_to_look_at_the_token_before(frozen, seed):
+    """Values are the words throughout: they make no difference here."""
+    words, layer = torch.eye(6), reading_words(6, 6, seed)
+    nn.init.eye_(getattr(layer, frozen).weight).requires_grad_(False)
+    train(layer, words, words.roll(1, dims=0))
+    assert layer(words).detach().roll(1, dims=1).diagonal().min() > 0.65  # 0.90
 
 
 @pytest.mark.parametrize("t", [2, 3, 6, 12])
@@ -113,6 +141,36 @@ def test_with_places_the_rule_is_learned_for_every_order(seed):
     z = layer(words[every] + places).detach()
     before = every.roll(1, dims=1).unsqueeze(-1)
     assert z.gather(-1, before).min() > 0.65  # 0.97 or more; untrained, a sixth
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_from_two_orders_no_rule_is_learned(seed):
+    """The control: trying every order can tell a rule from two learned sentences."""
+    torch.manual_seed(seed)
+    words, places = torch.eye(12).split(6)
+    layer = SelfAttention_v2(12, 6)  # the page's, with values that learn
+    orders = torch.stack([torch.randperm(6) for _ in range(2)])
+    train(layer, words[orders] + places, torch.eye(6)[orders.roll(1, dims=1)])
+    every = torch.tensor(list(itertools.permutations(range(6))))
+    z = layer(words[every] + places).detach()
+    right = z.argmax(dim=-1) == every.roll(1, dims=1)
+    assert right.float().mean() < 0.5  # a guess gets a sixth
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_scores_grow_with_the_width_of_tokens_by_rand_and_not_by_linear(seed):
+    torch.manual_seed(seed)
+    for draw, least, most in ((torch.randn, 8, 32), (torch.rand, 40, 120)):
+        by_rand, by_linear = [], []
+        for d_in in (64, 1024):
+            x = draw(300, d_in)
+            q, k = x @ torch.rand(2, d_in, 64)
+            by_rand.append((q @ k.T).std())
+            q, k = (nn.Linear(d_in, 64, bias=False)(x) for _ in range(2))
+            by_linear.append((q @ k.T).detach().std())
+        # Sixteen times the width: in step with it, or faster if all is positive.
+        assert least < by_rand[1] / by_rand[0] < most
+        assert 0.5 < by_linear[1] / by_linear[0] < 2
 
 
 @cases
@@ -164,6 +222,27 @@ def test_one_matrix_looks_back_along_a_line_and_not_around_a_circle(t, seed, lea
     assert least(seed, 1, True, t=t) > 0.8  # 0.98 or more
     assert least(seed, 1, False, t=t) > 0.8
     assert least(seed, 0, False, t=t) < 0.5  # a third at most
+
+
+@pytest.mark.parametrize(("first", "causal"), [(0, False), (1, False), (1, True)])
+@pytest.mark.parametrize("seed", range(2))
+def test_two_matrices_look_back_around_the_circle_and_along_the_line(
+    first, causal, seed
+):
+    torch.manual_seed(seed)
+    words, queries, keys = torch.eye(6), nn.Linear(6, 6), nn.Linear(6, 6)
+    hidden = torch.ones(6, 6).triu(diagonal=1).bool() & causal
+    target = words.roll(1, dims=0)[first:]
+    both = [*queries.parameters(), *keys.parameters()]
+    optimizer = torch.optim.Adam(both, lr=0.05)
+    for _ in range(300):
+        scores = (queries(words) @ keys(words).T).masked_fill(hidden, -torch.inf)
+        weights = scores.softmax(dim=-1)[first:]
+        loss = (weights - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert weights[target.bool()].min() > 0.9  # 0.98; one matrix, a third at most
 
 
 @cases
@@ -248,6 +327,41 @@ def test_a_loss_of_the_scores_does_not_need_the_division(rate):
     assert look_back("cross_entropy_of_scores", 1, rate) > 25  # all 30
     divided = look_back("cross_entropy_of_scores", 1024**0.5, rate)
     assert divided < 21 if rate == 0.01 else divided > 25  # 14 or so, else all 30
+
+
+@pytest.mark.parametrize("loss", ["squared_error_of_output", "cross_entropy_of_output"])
+def test_adam_needs_the_division_as_well(loss):
+    """It evens out the size of gradients, but not that of a softmax without a slope."""
+    page = page_cells("03_questions", "setup", "two-trainings")
+    right = dict.fromkeys((1, 1024**0.5), 0)
+    for divisor, seed in itertools.product(right, range(2)):
+        torch.manual_seed(seed)
+        both = torch.randn(2, 6, 1024, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.Adam([both], lr=0.01)
+        for _ in range(300):
+            scores = both[0] @ both[1].T / divisor
+            optimizer.zero_grad()
+            page[loss](scores).backward()
+            optimizer.step()
+        right[divisor] += (scores.argmax(dim=-1) == page["before"]).sum().item()
+    assert right[1] < 8 < 10 < right[1024**0.5]  # 5 or 6, and 12 of 12
+
+
+def test_a_small_start_does_for_softmax_what_the_division_does():
+    """The control: it is the size of the first scores that matters."""
+    page = page_cells("03_questions", "setup", "two-trainings")
+    right = 0
+    for seed in range(5):
+        torch.manual_seed(seed)
+        both = torch.randn(2, 6, 1024, dtype=torch.float64) / 1024**0.25
+        both.requires_grad_()
+        for _ in range(300):
+            scores = both[0] @ both[1].T
+            loss = page["squared_error_of_output"](scores)
+            (gradient,) = torch.autograd.grad(loss, both)
+            both.data -= gradient
+        right += (scores.argmax(dim=-1) == page["before"]).sum().item()
+    assert right > 27  # all 30; from a start without the root, 8
 
 
 def test_cross_entropy_pushes_each_score_by_its_weight_minus_the_target():

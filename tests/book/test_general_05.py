@@ -69,6 +69,23 @@ def test_two_trained_heads_nearly_always_learn_what_one_of_their_width_does_not(
     assert len(sizes) == 1
 
 
+def test_one_head_four_times_as_wide_does_not_learn_it_either():
+    class FourTimesAsWide(MultiHeadAttention):
+        def __init__(self, d_in, d_out, *options):
+            super().__init__(d_in, 4 * d_out, *options)
+
+        def forward(self, x):
+            return super().forward(x)[..., : self.d_out // 4]
+
+    torch.set_num_threads(1)
+    page = page_cells("batch", "task", "train")
+    page["MultiHeadAttention"] = FourTimesAsWide
+    x, wanted = page["examples"](1000)
+    for heads, learned in ((1, False), (2, True)):
+        output = page["train"](heads, seed=1)(x)[:, 2:]
+        assert ((output - wanted).square().mean() < 0.12) == learned
+
+
 @sizes
 @torch.no_grad()
 def test_d_out_is_one_head_wide_or_all_heads(h, d_in, d_head, t):
@@ -203,3 +220,73 @@ def test_the_wrapper_draws_head_by_head_and_the_split_class_kind_by_kind(
     mine = torch.cat([w.flatten() for w in wrapper.parameters()])
     theirs = torch.cat([w.flatten() for w in split.parameters()])
     assert torch.equal(mine, theirs[: len(mine)])
+
+
+@pytest.mark.parametrize("t", [1, 3, 9])
+@pytest.mark.parametrize("h", [1, 2, 4])
+@pytest.mark.parametrize("d_head", [1, 2, 5])
+def test_contiguous_is_needed_for_several_tokens_and_several_heads_wider_than_one(
+    t, h, d_head
+):
+    product = torch.eye(t) @ torch.randn(2, h, t, d_head)
+    context = product.transpose(1, 2)  # (b, t, h, d_head)
+    try:
+        context.view(2, t, h * d_head)
+    except RuntimeError:
+        refused = True
+    else:
+        refused = False
+    assert refused == (min(t, h, d_head) > 1)
+    context.contiguous().view(2, t, h * d_head)
+
+
+@seeds
+@sizes
+@torch.no_grad()
+def test_only_out_proj_mixes_the_heads_and_it_sums_their_pieces(
+    h, d_in, d_head, t, seed
+):
+    torch.manual_seed(seed)
+    layer = MultiHeadAttention(d_in, h * d_head, t, 0.0, h).double()
+    x = torch.randn(2, t, d_in).double()
+    whole, drawn = layer(x), layer.out_proj.weight.clone()
+    pieces = []
+    for head in range(h):
+        mine = slice(head * d_head, (head + 1) * d_head)
+        layer.out_proj.weight.zero_()
+        layer.out_proj.weight[:, mine] = drawn[:, mine]
+        pieces.append(layer(x) - layer.out_proj.bias)
+        assert pieces[-1].amax(dim=(0, 1)).ne(0).all()  # every number of the result
+        torch.nn.init.eye_(layer.out_proj.weight)
+        before, rows = layer(x), layer.W_value.weight[mine].clone()
+        layer.W_value.weight[mine] = 0
+        touched = (layer(x) != before).any(dim=0).any(dim=0)
+        layer.W_value.weight[mine] = rows
+        own = [mine.start <= i < mine.stop for i in range(h * d_head)]
+        assert touched.tolist() == own
+    torch.testing.assert_close(sum(pieces) + layer.out_proj.bias, whole)
+
+
+@torch.no_grad()
+def test_with_one_head_the_draws_agree_and_out_proj_alone_differs():
+    x = torch.randn(2, 6, 3)
+    torch.manual_seed(1)
+    wrapper = MultiHeadAttentionWrapper(3, 4, 6, 0.0, 1)
+    torch.manual_seed(1)
+    layer = MultiHeadAttention(3, 4, 6, 0.0, 1)
+    pairs = zip(wrapper.parameters(), layer.parameters(), strict=False)
+    assert all(torch.equal(one, other) for one, other in pairs)
+    assert not torch.allclose(wrapper(x), layer(x))
+    torch.testing.assert_close(layer.out_proj(wrapper(x)), layer(x))
+
+
+def test_a_list_hides_its_heads_from_everything_that_asks_the_module():
+    plain = run_cells("05_questions", "setup", "plain-list")["ListOfHeads"]()
+    wrapper = MultiHeadAttentionWrapper(3, 2, 6, 0.0, 2)
+    for layer, found in ((plain, 0), (wrapper, 6)):
+        assert len(list(layer.parameters())) == found
+        moved = {head.W_query.weight.device.type for head in layer.to("meta").heads}
+        assert moved == {"meta" if found else "cpu"}
+    assert not plain.state_dict()
+    with pytest.raises(ValueError, match="empty parameter list"):
+        torch.optim.Adam(plain.parameters())

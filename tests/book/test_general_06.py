@@ -57,3 +57,12 @@ def test_layer_norm_normalizes_rows_and_not_columns(n, d, seed):
     # Each token by itself: the others keep what they have.
     x[-1] = torch.arange(d)
     assert torch.equal(nn.LayerNorm(d).double()(x)[:-1], normed[:-1])
+
+
+def test_layer_norm_does_not_stretch_what_is_nearly_equal():
+    """Epsilon is added to the variance, so a small spread stays small."""
+    x = torch.randn(32, 100, generator=torch.Generator().manual_seed(0)).double()
+    norm = nn.LayerNorm(100).double()
+    for spread, deviation in ((1, 1), (1e-3, 0.3), (0, 0)):
+        found = norm(spread * x + 5).std(dim=1, correction=0).mean().item()
+        assert found == pytest.approx(deviation, abs=0.02)

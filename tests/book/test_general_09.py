@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from coding_attention.models import heads, induction
+from coding_attention.models import heads, induction, stored
 from coding_attention.models.repeats import repeats
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 
@@ -122,3 +122,15 @@ def test_scores_lie_between_0_and_1(seed):
         found = score(weights, tokens)
         assert found.shape == (2, 2)
         assert 0 <= found.min() <= found.max() <= 1
+
+
+@torch.no_grad()
+def test_the_model_continues_any_six_tokens_that_it_has_seen_once():
+    """And the first time around, the control, it can't."""
+    model = induction.build(induction.Config()).eval()
+    model.load_state_dict(stored.load_weights("induction"))
+    draws = (torch.randperm(32, generator=seeded(i))[:6] for i in range(200))
+    pieces = torch.stack([*draws])
+    guesses = model(torch.cat((pieces, pieces), dim=1)).argmax(dim=-1)
+    assert (guesses[:, 6:11] == pieces[:, 1:]).double().mean() > 0.95
+    assert (guesses[:, :5] == pieces[:, 1:]).double().mean() < 0.15

@@ -94,6 +94,18 @@ def test_a_sink_shortens_each_context_vector_and_keeps_its_direction(seed):
 
 
 @SEEDS
+def test_a_sink_turns_what_several_heads_make_together(seed):
+    """Each head is shortened by a share of its own."""
+    q, k, v = torch.randn(3, 1, 2, 6, 4, generator=torch.Generator().manual_seed(seed))
+    attend_with_sink = functions_of("sink-logit")["attend_with_sink"]
+    z = attend_with_sink(q, k, v, causal_mask(6), torch.tensor([2.0, -2.0]))
+    joined, without = (
+        part.transpose(1, 2).flatten(2) for part in (z, attend(q, k, v, causal_mask(6)))
+    )
+    assert F.cosine_similarity(joined, without, dim=-1).min() < 0.99
+
+
+@SEEDS
 def test_packed_documents_give_what_each_gives_alone_wherever_they_start(seed):
     (_, _, t, _), (q, k, v) = drawn(seed)
     turn, place = functions_of("turn")["turn"], torch.arange(t)

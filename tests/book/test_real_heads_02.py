@@ -51,3 +51,20 @@ def test_what_leans_neither_way_gets_the_mean_of_balanced_words(meaning, others)
         x = torch.tensor([it, *rest], dtype=torch.float64)
         turned = angle(simple_self_attention(x)[0], x.mean(dim=0))
         assert turned < 0.1 if limit < 1 else turned > limit
+
+
+def test_kitten_takes_the_most_from_cats_because_that_vector_is_longer(meaning):
+    """Nothing is as similar to a word as the word itself."""
+    sentence = FRAME.format("kitten").split()
+    x = torch.tensor([meaning[w] for w in sentence])
+    cosines = torch.nn.functional.cosine_similarity(x, x[1:2])
+    assert 0.8 < cosines[sentence.index("cats")] < cosines[1]
+    equally_long = 2 * torch.nn.functional.normalize(x, dim=1)
+    for words, first in ((x, "cats"), (equally_long, "kitten")):
+        assert sentence[(words @ words[1]).argmax()] == first
+
+
+def test_kitten_chooses_because_the_scores_differ(meaning):
+    x = torch.tensor([meaning[w] for w in FRAME.format("kitten").split()])
+    largest = [torch.softmax((s * x) @ (s * x)[1], dim=0).max() for s in (1, 0.3)]
+    assert largest[1] < 0.25 < 0.8 < largest[0]

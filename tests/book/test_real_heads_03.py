@@ -38,6 +38,21 @@ def test_the_trained_head_finds_people_and_things_and_its_controls_do_not(page):
     assert flips(page, "random weights") <= 5
 
 
+def test_no_random_head_finds_them_or_looks_at_the_token_before(page):
+    sentence = "your journey starts with one step"
+    _, x = real.states("0.2", sentence)
+    assert page["look"](page["head_02"], x).diagonal(-1).min() > 0.97
+    for seed in range(10):
+        torch.manual_seed(seed)
+        head = page["SelfAttention_v2"](384, 32, qkv_bias=True)
+        page["ways"]["another"] = lambda x, head=head: page["look"](head, x)
+        assert flips(page, "another") < 10  # 6 at most of a hundred seeds
+        assert page["look"](head, x).diagonal(-1).mean() < 0.3  # 0.14 of fifty
+        # Its values turn no more than the inputs themselves.
+        assert sum(page["results"](head.W_value)) / 20 < 80  # 72 degrees
+    assert sum(page["results"](page["head"].W_value)) / 20 > 85
+
+
 def test_without_the_division_the_head_looks_at_the_same_words_only_harder(page):
     whole, undivided = (found(page, way) for way in ("trained head", "not divided"))
     for one, other in zip(whole, undivided, strict=True):

@@ -61,3 +61,19 @@ def test_a_cut_head_changes_the_layer_and_hardly_the_model(page):
     assert max(changes) > 0.2
     cut = real.facts()["layer"]["cut"]
     assert max(cut["turned"]) < 0.01 * cut["between"]
+
+
+def test_random_layers_look_nowhere(page):
+    """The control of the picture: here no word gets as much as trained heads give."""
+    trained = page["trained"]
+    try:
+        for seed in range(5):
+            torch.manual_seed(seed)
+            page["trained"] = type(trained)(384, 384, 32, 0.0, 12, True, causal=False)
+            for sentence, query in (
+                ("the story ( about a dragon ) is long", ")"),
+                ("the king told the queen that she was ill", "she"),
+            ):
+                assert page["heads_on"](sentence, query)[0].max() < 0.2
+    finally:
+        page["trained"] = trained
