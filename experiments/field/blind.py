@@ -126,9 +126,12 @@ def unbuilt(report: dict) -> bool:
 def reported(words: list[str]) -> tuple[dict, str]:
     """Return what a command line reports, in short, and the command it proposes."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        with contextlib.suppress(SystemExit):  # options that it does not know
-            commandline.main([*words, "--format", "json"])
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),  # options that it does not know
+    ):
+        commandline.main([*words, "--format", "json"])
     try:
         told = json.loads(out.getvalue())
     except ValueError:

@@ -26,7 +26,7 @@ from tools.mutants.places import places
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("attention", "attncheck", "coding_attention", "theme", "tools", "book")
 NOT_OURS = ("coding_attention/labs/d3", "tools/mutants", "tools/measure",
-            "book/references", "book/field_study")  # fmt: skip
+            "book/references")  # fmt: skip
 _worker = {}
 
 
