@@ -164,14 +164,16 @@ def preset(code: str, target: str) -> dict:
 
 def short(told: dict) -> dict:
     """Return what is stored of a report; an exit of 2 stands for no report, too."""
-    found = [f for f in told.get("findings", []) if f["severity"] == "error"]
+    every = told.get("findings", [])
+    found = [f for f in every if f["severity"] == "error"]
+    warned = [f["mistake"] for f in every if f["severity"] == "warning"]
     status = told.get("exit_status", 2)
     return {
         "exit": status,
         "compared": status in (0, 1) and not told["not_compared"],
         "stage": stage_of(found[0]) if found else "",
         "found": [f["mistake"] for f in found],
-    }
+    } | ({"warned": warned} if warned else {})
 
 
 def stage_of(finding: dict) -> str:

@@ -39,7 +39,9 @@ def declared(row: dict) -> dict:
 def verdict(entry: dict, report: dict) -> str:
     """Return in a word or two what a report is worth."""
     if report["exit"] != 1:
-        return {0: "passed", 3: "not judged"}.get(report["exit"], "not run")
+        warned = set(entry.get("names", ())) & set(report.get("warned", ()))
+        passed = "warned" if warned else "passed"
+        return {0: passed, 3: "not judged"}.get(report["exit"], "not run")
     if "wrong" not in entry:
         return "not run" if UNBUILT.intersection(report["found"][:1]) else "flagged"
     if report["found"][0] in entry["names"]:
@@ -79,7 +81,10 @@ def told(title: str, pairs: list[tuple[dict, dict]], how) -> dict[str, str]:
     named, stage = counted["named"], counted["named"] + counted["stage"]
     return {
         f"{title}: named, at least the stage": f"{named}, {stage} of {len(pairs)}",
-        f"{title}: passed, not judged": f"{counted['passed']}, {counted['not judged']}",
+        f"{title}: passed with its name as a warning, without": (
+            f"{counted['warned']}, {counted['passed']}"
+        ),
+        f"{title}: not judged": f"{counted['not judged']}",
     }
 
 

@@ -70,7 +70,7 @@ def test_what_is_counted():
         (bug, {"as is": report(0), "declared": report(1, "a", stage="mask")}),
         (bug, {"as is": report(3), "proposed": report(2)}),
         (bug, {"as is": report(1, "b", "a", stage="mask")}),
-        (bug, {"as is": report(0, compared=False)}),
+        (bug, {"as is": report(0, compared=False) | {"warned": ["a"]}}),
     ]
     assert table.counts(pairs) == {
         "public classes": "4",
@@ -79,11 +79,14 @@ def test_what_is_counted():
         "not judged after the proposed command": "0 of 4",
         "correct classes flagged": "1 of 3",
         "wrong classes: named, at least the stage": "0, 1 of 1",
-        "wrong classes: passed, not judged": "0, 0",
+        "wrong classes: passed with its name as a warning, without": "0, 0",
+        "wrong classes: not judged": "0",
         "planted bugs: named, at least the stage": "0, 0 of 4",
-        "planted bugs: passed, not judged": "2, 1",
+        "planted bugs: passed with its name as a warning, without": "1, 1",
+        "planted bugs: not judged": "1",
         "planted bugs, declared: named, at least the stage": "1, 1 of 4",
-        "planted bugs, declared: passed, not judged": "1, 1",
+        "planted bugs, declared: passed with its name as a warning, without": "1, 0",
+        "planted bugs, declared: not judged": "1",
         "passed without a comparison": "1 of 12",
     }
 
