@@ -43,7 +43,10 @@ def verdict(entry: dict, report: dict) -> str:
         passed = "warned" if warned else "passed"
         return {0: passed, 3: "not judged"}.get(report["exit"], "not run")
     if "wrong" not in entry:
-        return "not run" if UNBUILT.intersection(report["found"][:1]) else "flagged"
+        if UNBUILT.intersection(report["found"][:1]):
+            return "not run"
+        read = set(entry.get("faults", ()))  # by us, after the checker had found them
+        return "agreed" if set(report["found"]) <= read else "flagged"
     if report["found"][0] in entry["names"]:
         return "named"
     told = set(re.split(r" or | of the values", report["stage"]))
@@ -57,7 +60,7 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
     bugs = [(e, r) for e, r in pairs if e["id"].startswith("b")]
     public = [*right, *wrong]
     every = [report for _, row in pairs for report in row.values()]
-    flagged = sum(verdict(e, as_used(r)) == "flagged" for e, r in right)
+    flagged = Counter(verdict(e, as_used(r)) for e, r in right)
     return {
         "public classes": f"{len(public)}",
         "ran at the first attempt": share(not unbuilt(r["as is"]) for _, r in public),
@@ -65,7 +68,10 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
         "not judged after the proposed command": share(
             as_used(r)["exit"] == 3 for _, r in public
         ),
-        "correct classes flagged": f"{flagged} of {len(right)}",
+        "correct classes flagged, and rightly": (
+            f"{flagged['flagged'] + flagged['agreed']}, {flagged['agreed']} "
+            f"of {len(right)}"
+        ),
         **told("wrong classes", wrong, as_used),
         **told("planted bugs", bugs, as_used),
         **told("planted bugs, declared", bugs, declared),

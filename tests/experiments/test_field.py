@@ -65,6 +65,7 @@ def test_what_is_counted():
     pairs = [
         (right, {"as is": report(3), "proposed": report(1, "b")}),
         (right, {"as is": report(2), "retry": report(0)}),
+        (right | {"faults": ["b", "c"]}, {"as is": report(1, "b")}),
         (right, {"as is": report(1, "forward_raises", compared=False)}),
         (public, {"as is": report(1, "b", stage="scores")}),
         (bug, {"as is": report(0), "declared": report(1, "a", stage="mask")}),
@@ -73,11 +74,11 @@ def test_what_is_counted():
         (bug, {"as is": report(0, compared=False) | {"warned": ["a"]}}),
     ]
     assert table.counts(pairs) == {
-        "public classes": "4",
-        "ran at the first attempt": "2 of 4",
-        "not judged": "1 of 4",
-        "not judged after the proposed command": "0 of 4",
-        "correct classes flagged": "1 of 3",
+        "public classes": "5",
+        "ran at the first attempt": "3 of 5",
+        "not judged": "1 of 5",
+        "not judged after the proposed command": "0 of 5",
+        "correct classes flagged, and rightly": "2, 1 of 4",
         "wrong classes: named, at least the stage": "0, 1 of 1",
         "wrong classes: passed with its name as a warning, without": "0, 0",
         "wrong classes: not judged": "0",
@@ -87,7 +88,7 @@ def test_what_is_counted():
         "planted bugs, declared: named, at least the stage": "1, 1 of 4",
         "planted bugs, declared: passed with its name as a warning, without": "1, 0",
         "planted bugs, declared: not judged": "1",
-        "passed without a comparison": "1 of 12",
+        "passed without a comparison": "1 of 13",
     }
 
 
