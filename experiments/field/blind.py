@@ -25,6 +25,7 @@ import re
 import shlex
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 
@@ -143,7 +144,11 @@ def preset(code: str, target: str) -> dict:
     """Return what a preset for a cache or padding reports, in short."""
 
     def checked():
-        names = {"cls": load(target), "torch": torch}
+        names = {
+            "cls": load(target),
+            "torch": torch,
+            "SimpleNamespace": SimpleNamespace,
+        }
         names |= {n: getattr(attncheck, n) for n in ("check_cache", "check_padding")}
         report = eval(code, names)
         findings = [
