@@ -1,182 +1,190 @@
-"""Runs the checker on a set that was written without knowing it.
+"""Runs the checker on a blind set as a user would, and stores what it reported.
 
-``python -m experiments.field.blind FOLDER RESULTS.json`` with FOLDER a set: classes
-found in the open with ``judged.json``, and planted bugs with ``bugs.json``. Each entry
-says how to build and call a class, and what the layer is meant to do. What is right or
-wrong in it is used to count, never to check.
+``python -m experiments.field blind SET VERSION [FOLDER]`` runs ``sets/SET.json``. Its
+planted bugs are stored beside it. The public classes are other people's: the set has
+their addresses, and FOLDER their files, each trimmed so that it needs PyTorch alone.
 
-Each class is checked as it is and with what it does declared. The sources are other
-people's and no part of this repository: what is stored are names and verdicts.
+Each class is tried as a user would try it, with the options in parentheses:
+
+- as is: whether it is causal, and settings that no name reveals (``options``)
+- retry: where it could not be built or called, its sizes and its call (``retry``)
+- proposed: where it was not judged, the command that the report proposes
+- declared: what the layer does besides attention (``declared``), or the preset for
+  caches and padding (``preset``)
+
+What is wrong in a class is used to count, never to check.
 """
 
-import argparse
+import contextlib
+import importlib
+import io
 import json
+import os
+import pkgutil
 import re
-import sys
-import time
+import shlex
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 
-from attncheck import check
-from attncheck.build import UnusableError, first_line
+import attncheck
+from attncheck import commandline
 from attncheck.isolated import EndedError, isolated
-from attncheck.layer import OPTIONS
 from attncheck.loading import load
-from attncheck.surroundings import quiet
+from attncheck.mistakes import MISTAKES
 
-SECONDS = 100.0
+HERE = Path(__file__).parent
+SECONDS = 60.0
+UNBUILT = {"forward_raises", "constructor_raises", "short_inputs", "some_sizes_raise"}
+STAGE = re.compile(r"first stage that differs: (.*?)\.")
 
 
-def main() -> None:
-    """Check every class of a set; store what was said of it, print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--only", default="", help="a pattern in a file's name")
-    options = parser.parse_args()
-    kept = {}
-    for name in ("judged.json", "bugs.json"):
-        entries = json.loads((options.folder / name).read_text(encoding="utf-8"))
-        for entry in entries:
-            key = f"{entry['file']}:{entry.get('class') or entry['name']}"
-            if not re.search(options.only, key):
+def entries(name: str) -> list[dict]:
+    """Return the classes and bugs of a set."""
+    return json.loads((HERE / "sets" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def bugs(name: str) -> dict[str, str]:
+    """Return {id: source} of a set's planted bugs, which are stored as edits."""
+    text = (HERE / "sets" / f"{name}_bugs.txt").read_text(encoding="utf-8")
+    sources = {}
+    for block in re.split(r"^=== .*\n", text, flags=re.MULTILINE)[1:]:
+        base, *edited = re.split(r"^--- (.*)\n", block, flags=re.MULTILINE)
+        for one, edits in zip(edited[::2], edited[1::2], strict=True):
+            lines = base.splitlines()
+            hunks = re.findall(r"^@@ (\d+) (\d+)\n((?:(?!@@ ).*\n)*)", edits, re.M)
+            for start, stop, new in reversed(hunks):
+                lines[int(start) : int(stop)] = new.splitlines()
+            sources[one] = "\n".join(lines) + "\n"
+    return sources
+
+
+def run(name: str, version: str, folder: Path | None, only: str = "") -> None:
+    """Try each class of a set that is there, and store the results as they come."""
+    os.nice(5)
+    torch.set_num_threads(1)
+    commandline.SPARE = 0.0  # the process of a class has a minute
+    for module in pkgutil.walk_packages(attncheck.__path__, "attncheck."):
+        if module.name not in ("attncheck.__main__", "attncheck.pytest_plugin"):
+            importlib.import_module(module.name)  # once, not in each process
+    path = HERE / "results" / f"{name}-{version}.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    sources = bugs(name)
+    with tempfile.TemporaryDirectory() as made:
+        for entry in entries(name):
+            one = entry["id"]
+            if not re.search(only, one) or (one not in sources and folder is None):
                 continue
-            folder = options.folder.resolve()
-            alone = verdict(folder, entry, False)
-            more = options_of(entry.get("layer") or entry["flags"])
-            declared = verdict(folder, entry, True) if more else alone
-            kept[key] = {"as it is": alone, "declared": declared}
-            told = [(one.get("status"), one["findings"]) for one in kept[key].values()]
-            print(key, entry.get("verdict", "bug"), *told, flush=True)
-            text = json.dumps(kept, indent=1, ensure_ascii=False)
-            options.results.write_text(text + "\n", encoding="utf-8")
+            if one in sources:
+                file = Path(made) / f"{one}.py"
+                file.write_text(sources[one], encoding="utf-8")
+            else:
+                file = folder / "classes" / f"{one[1:]}.py"
+            kept[one] = tried(entry, file.resolve(), kept.get(one, {}))
+            print(one, entry.get("wrong", "right"), kept[one], flush=True)
+            store(path, {e["id"]: kept[e["id"]] for e in entries(name)
+                         if e["id"] in kept})  # fmt: skip
 
 
-def verdict(folder: Path, entry: dict, declared: bool) -> dict:
-    """Return what the checker says of one class, as a dictionary."""
-    started = time.monotonic()
+def store(path: Path, results: dict) -> None:
+    """Write the results, a class in each line."""
+    lines = [f"{json.dumps(one)}: {json.dumps(row)}" for one, row in results.items()]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def tried(entry: dict, file: Path, row: dict) -> dict:
+    """Return {attempt: what the checker reported}, with those of ``row`` kept."""
+    target, options = f"{file}:{entry['class']}", entry.get("options", [])
+    row, commands = dict(row), {}
+
+    def attempt(name, words):
+        if name not in row:
+            row[name], commands[name] = reported(words)
+        return row[name]
+
+    last, name = attempt("as is", [target, *options]), "as is"
+    if unbuilt(last) and entry.get("retry"):
+        last, name = attempt("retry", [target, *options, *entry["retry"]]), "retry"
+    if last["exit"] == 3 and commands.get(name):
+        attempt("proposed", shlex.split(commands[name])[1:])
+    if "declared" in entry:
+        sizes = entry["retry"] if "retry" in row else []
+        attempt("declared", [target, *options, *sizes, *entry["declared"]])
+    if "preset" in entry and "preset" not in row:
+        row["preset"] = preset(entry["preset"], target)
+    return row
+
+
+def unbuilt(report: dict) -> bool:
+    """Say whether a class could not be built or called as it was."""
+    raised = not report["compared"] and UNBUILT.intersection(report["found"])
+    return report["exit"] not in (0, 1, 3) or bool(raised)
+
+
+def reported(words: list[str]) -> tuple[dict, str]:
+    """Return what a command line reports, in short, and the command it proposes."""
+    out = io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),  # options that it does not know
+    ):
+        commandline.main([*words, "--format", "json"])
     try:
-        result = isolated(lambda: _checked(folder, entry, declared), SECONDS)
-    except EndedError as error:
-        result = {"status": 2, "problem": str(error), "findings": [], "compared": False}
-    return result | {"seconds": round(time.monotonic() - started, 1)}
+        told = json.loads(out.getvalue())
+    except ValueError:
+        told = {}
+    return short(told), told.get("command", "")
 
 
-def _checked(folder: Path, entry: dict, declared: bool) -> dict:
-    used = time.process_time()
+def preset(code: str, target: str) -> dict:
+    """Return what a preset for a cache or padding reports, in short."""
+
+    def checked():
+        names = {
+            "cls": load(target),
+            "torch": torch,
+            "SimpleNamespace": SimpleNamespace,
+        }
+        names |= {n: getattr(attncheck, n) for n in ("check_cache", "check_padding")}
+        report = eval(code, names)
+        findings = [
+            {"mistake": f.mistake, "severity": f.severity, "seen": f.seen}
+            for f in report.findings
+        ]
+        return {
+            "exit_status": report.exit_status,
+            "not_compared": report.not_compared,
+            "findings": findings,
+        }
+
     try:
-        result = _report(folder, entry, declared)
-    except UnusableError as error:
-        result = {"status": 2, "problem": str(error), "findings": []}
-    except Exception as error:
-        problem = f"{type(error).__name__}: {first_line(error)}"
-        result = {"status": 2, "problem": problem, "findings": []}
-    return result | {"processor": round(time.process_time() - used, 1)}
+        return short(isolated(checked, SECONDS))
+    except EndedError:
+        return short({})
 
 
-def _report(folder: Path, entry: dict, declared: bool) -> dict:
-    name = entry.get("class") or entry["name"]
-    with quiet():
-        cls = load(f"{folder / entry['file']}:{name}", 60.0)
-    names = dict(vars(sys.modules[cls.__module__])) | {"torch": torch}
-    exec("from types import SimpleNamespace", names)
-    arguments = eval(entry.get("construct") or entry["kwargs"], names)
-    layer = entry.get("layer") or entry["flags"]
-    width = re.search(r"torch.randn\([\d,]*?(\d+)[,)]", entry["forward"])
-    arguments.setdefault("d_in", _width(entry["forward"]) if width else 32)
-    arguments["causal"] = bool(layer["causal"])
-    call = call_of(entry["forward"], names)
-    if call is not None:
-        arguments["call"] = call
-    if layer.get("batch_first") is False:
-        arguments["layout"] = "tbd"
-    if declared:
-        told = {n: value for n, value in options_of(layer).items() if n in OPTIONS}
-        arguments |= told
-    report = check(cls, time_limit=20.0, **arguments)
+def short(told: dict) -> dict:
+    """Return what is stored of a report; an exit of 2 stands for no report, too."""
+    every = told.get("findings", [])
+    found = [f for f in every if f["severity"] == "error"]
+    warned = [f["mistake"] for f in every if f["severity"] == "warning"]
+    status = told.get("exit_status", 2)
     return {
-        "status": report.exit_status,
-        "problem": report.problem,
-        "findings": [f.mistake for f in report.findings if f.severity == "error"],
-        "warnings": [f.mistake for f in report.findings if f.severity != "error"],
-        "stages": [getattr(f, "stage", "") for f in report.findings
-                   if f.severity == "error"],
-        "seen": [f.seen for f in report.findings],
-        "not_compared": report.not_compared,
-        "command": getattr(report, "command", ""),
-    }  # fmt: skip
+        "exit": status,
+        "compared": status in (0, 1) and not told["not_compared"],
+        "stage": stage_of(found[0]) if found else "",
+        "found": [f["mistake"] for f in found],
+    } | ({"warned": warned} if warned else {})
 
 
-def _width(forward: str) -> int:
-    sizes = re.search(r"torch.randn\(([\d,]+)", forward).group(1).split(",")
-    return int(sizes[1] if len(sizes) == 4 else sizes[-1])
-
-
-def call_of(forward: str, names: dict):
-    """Return a function (module, x) for what is not called as module(x)."""
-    parts = [part.strip() for part in forward.split(";")]
-    parts = [part for part in parts if not re.match(r"x\s*=", part)]
-    if parts == ["m(x)"] and "4,4)" not in forward:
-        return None
-    image = re.search(r"randn\(2,32,4,4\)", forward)
-    channels = re.search(r"randn\(2,(32|96),6\)", forward)
-    text = "; ".join(parts)
-    if not re.search(r"\bx\s*=", forward):
-        text = re.sub(r"torch\.randn\([\d,]+(,dtype=[\w.]+)?\)", "x", text, count=1)
-    text = re.sub(r"\b2(?=,)", "B", text)
-    text = re.sub(r"\b6\b", "T", text)
-    *setup, last = [part.strip() for part in text.split(";")]
-
-    def call(m, x):
-        b, t, c = x.shape
-        if image:
-            x = x.mT.reshape(b, c, 4, 4)
-        elif channels:
-            x = x.mT
-        held = dict(names) | {"m": m, "x": x, "B": b, "T": t}
-        with torch.device(x.device):  # what is passed in lies where x does
-            for one in setup:
-                exec(one, held)
-            y = eval(last, held)
-        y = y[0] if isinstance(y, tuple | list) else y
-        return y.flatten(2).mT if image or channels else y
-
-    return call
-
-
-def options_of(layer: dict) -> dict:
-    """Return the options of the check that say what a class does."""
-    made: dict = {}
-    rope = " ".join(str(layer.get(name, "")) for name in ("positions", "rope"))
-    if "rope" in str(layer.get("positions")) or layer.get("rope"):
-        pairing = "neighbors" if "interleaved" in rope else "halves"
-        made["rope"] = {"pairing": pairing}
-        if "partial" in rope:
-            made["rope"]["share"] = 0.5
-    if "ALiBi" in rope or layer.get("alibi"):
-        made["alibi"] = True
-    window = re.match(r"(\d+)(?! by)", str(layer.get("window", "")))
-    if window:
-        made["window"] = int(window.group(1))
-    norm = str(layer.get("qk_norm", "")).lower()
-    if norm:
-        made["qk_norm"] = "rms" if "rms" in norm else "l2" if "cos" in norm else True
-    if norm == "layernorm per head":
-        made["qk_norm"] = "layer"
-    scale = str(layer.get("scale", ""))
-    if scale.startswith("none"):
-        made["scale"] = "none"
-    elif scale.startswith("muP"):
-        made["scale"] = "1/d"
-    if layer.get("sinks"):
-        made["sink"] = True
-    if "pre" in str(layer.get("norm", "")):
-        made["prenorm"] = True
-    if "soft cap" in str(layer.get("note", "")):
-        made["softcap"] = 50.0
-    return made
-
-
-if __name__ == "__main__":
-    main()
+def stage_of(finding: dict) -> str:
+    """Return the stage that a finding names, or that its mistake belongs to."""
+    named = STAGE.search(finding["seen"])
+    known = MISTAKES.get(finding["mistake"])
+    return finding.get("stage") or (
+        named.group(1) if named else known.stage if known else ""
+    )

@@ -1,35 +1,107 @@
-"""The field study: complete, judged, and with a page that says what is stored."""
+"""Other people's classes: the sets are complete, and the page says what is stored."""
 
+import ast
 import json
+import re
 
-from experiments.field import page
-from experiments.field.__main__ import LIST, RESULTS, key
+import pytest
+
+from attncheck.mistakes import MISTAKES
+from experiments.field import blind, study, table
+
+SETS = ["first"]
 
 
-def stored(path):
-    return json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", SETS)
+def test_every_public_class_has_an_address_and_a_licence(name):
+    public = [e for e in blind.entries(name) if e["id"].startswith("c")]
+    assert len(public) >= 60
+    for entry in public:
+        known = re.fullmatch(r"[\w.-]+/[\w.-]+/.+@[0-9a-f]{40}", entry["address"])
+        assert known or entry["found"], entry["id"]
+        assert entry["licence"]
 
 
-def test_every_implementation_has_a_commit_a_hash_and_a_result():
-    entries, results = stored(LIST), stored(RESULTS)
+@pytest.mark.parametrize("name", SETS)
+def test_every_bug_is_stored_as_code_of_its_own(name):
+    bugs = {e["id"]: e for e in blind.entries(name) if e["id"].startswith("b")}
+    sources = blind.bugs(name)
+    assert len(bugs) >= 60
+    assert set(sources) == set(bugs)
+    assert len(set(sources.values())) == len(sources)
+    for one, source in sources.items():
+        classes = [n.name for n in ast.parse(source).body if hasattr(n, "bases")]
+        assert bugs[one]["class"] in classes, one
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_mistake_has_a_stage_and_names_that_the_checker_knows(name):
+    for entry in blind.entries(name):
+        if "wrong" in entry:
+            assert entry["stage"], entry["id"]
+            assert set(entry["names"]) <= set(MISTAKES), entry["id"]
+
+
+@pytest.mark.parametrize("column", table.COLUMNS, ids=" ".join)
+def test_a_column_of_the_table_stands_on_every_class_of_its_set(column):
+    path = blind.HERE / "results" / "{}-{}.json".format(*column)
+    results = json.loads(path.read_text(encoding="utf-8"))
+    assert list(results) == [e["id"] for e in blind.entries(column[0])]
+
+
+def test_the_page_says_what_is_stored():
+    page = table.PAGE.read_text(encoding="utf-8")
+    assert {"table", "notes", "summary"} <= {m[2] for m in table.PLACE.finditer(page)}
+    assert page == table.written(page)
+
+
+def report(status, *found, stage="", compared=True):
+    return {"exit": status, "compared": compared, "stage": stage, "found": [*found]}
+
+
+def test_what_is_counted():
+    bug = {"id": "b1", "wrong": "no scale", "stage": "scores", "names": ["a"]}
+    right, public = {"id": "c1"}, bug | {"id": "c2"}
+    pairs = [
+        (right, {"as is": report(3), "proposed": report(1, "b")}),
+        (right, {"as is": report(2), "retry": report(0)}),
+        (right | {"faults": ["b", "c"]}, {"as is": report(1, "b")}),
+        (right, {"as is": report(1, "forward_raises", compared=False)}),
+        (public, {"as is": report(1, "b", stage="scores")}),
+        (bug, {"as is": report(0), "declared": report(1, "a", stage="mask")}),
+        (bug, {"as is": report(3), "proposed": report(2)}),
+        (bug, {"as is": report(1, "b", "a", stage="mask")}),
+        (bug, {"as is": report(0, compared=False) | {"warned": ["a"]}}),
+    ]
+    assert table.counts(pairs) == {
+        "public classes": "5",
+        "ran at the first attempt": "3 of 5",
+        "not judged": "1 of 5",
+        "not judged after the proposed command": "0 of 5",
+        "correct classes flagged, and rightly": "2, 1 of 4",
+        "wrong classes: named, at least the stage": "0, 1 of 1",
+        "wrong classes: passed with its name as a warning, without": "0, 0",
+        "wrong classes: not judged": "0",
+        "planted bugs: named, at least the stage": "0, 0 of 4",
+        "planted bugs: passed with its name as a warning, without": "1, 1",
+        "planted bugs: not judged": "1",
+        "planted bugs, declared: named, at least the stage": "1, 1 of 4",
+        "planted bugs, declared: passed with its name as a warning, without": "1, 0",
+        "planted bugs, declared: not judged": "1",
+        "passed without a comparison": "1 of 13",
+    }
+
+
+def test_every_class_of_the_study_has_a_commit_a_hash_and_a_result():
+    entries = json.loads(study.LIST.read_text(encoding="utf-8"))
+    results = json.loads(study.RESULTS.read_text(encoding="utf-8"))
     assert len(entries) >= 40
-    assert [key(e) for e in entries] == [key(r) for r in results]
+    assert [study.key(e) for e in entries] == list(results)
     for entry in entries:
         assert len(entry["commit"]) == len(entry["blob"]) == 40
 
 
-def test_every_accused_class_was_read():
-    judged = stored(page.JUDGED)
-    accused = [r for r in stored(RESULTS) if page.errors(r)]
-    assert {key(r) for r in accused} <= set(judged)
-    assert all(judged[key(r)]["why"].endswith(".") for r in accused)
-
-
-def test_no_class_that_was_read_and_found_right_is_accused():
-    judged = stored(page.JUDGED)
-    accused = [key(r) for r in stored(RESULTS) if page.errors(r)]
-    assert [name for name in accused if not judged[name]["right"]] == []
-
-
-def test_the_page_says_what_is_stored():
-    assert page.PAGE.read_text(encoding="utf-8") == page.written()
+def test_every_class_of_the_study_that_is_flagged_was_read_and_is_wrong():
+    for entry, result in table.known():
+        if result.get("found"):
+            assert entry["why"].endswith("."), entry["path"]

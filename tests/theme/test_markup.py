@@ -15,6 +15,7 @@ from tests.theme.conftest import site_pages
 from theme.lean_site import (
     assets,
     describe,
+    extras,
     icons,
     launch,
     markup,
@@ -218,6 +219,15 @@ def test_variables_that_nothing_asks_for_are_dropped():
 def test_comments_are_left_out_of_scripts_and_nothing_else():
     script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
     assert assets.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+
+
+@pytest.mark.parametrize("old", extras.MOVED)
+def test_a_moved_page_leads_to_its_heading(site, soup, old):
+    entry = BeautifulSoup((site / old).read_text("utf-8"), "html.parser")
+    page, heading = entry.find("a")["href"].split(".html#")
+    refresh = entry.find("meta", {"http-equiv": "refresh"})["content"]
+    assert refresh.endswith(f"url={page}.html#{heading}")
+    assert soup(f"book/{page}").find(id=heading)
 
 
 def test_entry_and_missing_page(site):

@@ -31,6 +31,8 @@ PAGE = """<!DOCTYPE html>
   </body>
 </html>
 """
+# Pages that became part of others, for links from outside.
+MOVED = {"book/field_study.html": "checker.html#code-we-had-never-seen"}
 MISSING = """<section id="not-found">
 <h1>There is no such page</h1>
 <p>It may have moved. The menu lists all pages. This looks for the words of the
@@ -54,11 +56,11 @@ def small_page(app, title, heading, words, link, target, head=""):
     )  # fmt: skip
 
 
-def entry_page(app, root):
-    """Lead from the site's root to the first page of the book."""
+def leading_page(app, words, target):
+    """Lead to another page: from the site's root to the first, or from a moved one."""
     name = app.config.html_title
-    refresh = f'\n    <meta http-equiv="refresh" content="0; url={root}" />'
-    return small_page(app, name, name, "The book begins here:", name, root, refresh)
+    refresh = f'\n    <meta http-equiv="refresh" content="0; url={target}" />'
+    return small_page(app, name, name, words, name, target, refresh)
 
 
 def from_root(page, path):
@@ -100,7 +102,8 @@ def write(app, error):
         return
     folder, root = Path(app.outdir), f"{app.config.root_doc}.html"
     files = {
-        "index.html": entry_page(app, root),
+        "index.html": leading_page(app, "The book begins here:", root),
+        **{old: leading_page(app, "This is now in", new) for old, new in MOVED.items()},
         # It is served at any depth, so from the root.
         "404.html": from_root(
             (folder / "404.html").read_text(encoding="utf-8"),

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("attention", "attncheck", "coding_attention", "theme", "tools", "book")
 NOT_OURS = ("coding_attention/labs/d3", "tools/mutants", "tools/measure",
             "theme/lean_site/scripts/minisearch.js", "theme/slides/kit/reveal.js",
-            "book/references", "book/field_study")  # fmt: skip
+            "book/references")  # fmt: skip
 _worker = {}
 
 
