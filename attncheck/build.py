@@ -207,6 +207,8 @@ def _with_config(cls, parameters, taken, given, causal, settings):
             f"build the instance, and check that."
         )
     mapped = {o: n for o, n in _mapped(list(made)).items() if o != "qkv_bias"}
+    if "num_heads" in mapped and mapped.get("d_out") == "head_size":
+        del mapped["d_out"]  # the width of one head
     plan = Plan(made | outside, mapped, (name, kind, frozenset(made)))
     plan.guessed = {n: v for n, v in made.items() if n not in settings}
     return plan
@@ -281,6 +283,9 @@ def randomise(module):
             if is_lazy_parameter(parameter) or parameter.is_meta:
                 continue
             if not parameter.is_floating_point():
+                continue
+            if parameter.numel() == 1 and not parameter.any():
+                parameter.fill_(0.7)  # a gate that begins closed
                 continue
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]

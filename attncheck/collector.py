@@ -27,6 +27,7 @@ class Collector:
 
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
+        severities: {name of the mistake: another severity than usual}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
         places: {name of the mistake: (file, line number, text)}.
@@ -39,6 +40,7 @@ class Collector:
 
     def __init__(self):
         self.found = {}
+        self.severities = {}
         self.results = []
         self.causes = ()
         self.example = None
@@ -90,10 +92,12 @@ class Collector:
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen):
+    def add(self, mistake, done, seen, severity=None):
         """Add a finding, once for each mistake; the test has failed either way."""
         if mistake not in self._told:
             self._told.append(mistake)
+        if mistake not in self.found and severity:
+            self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
 
     def cannot_run(self, test, failure, done):
@@ -147,7 +151,7 @@ class Collector:
             means=mistake.means,
             line=mistake.line,
             page=mistake.page,
-            severity=mistake.severity,
+            severity=self.severities.get(name, mistake.severity),
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,

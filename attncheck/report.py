@@ -22,6 +22,8 @@ PAGES = {
 
 
 STATUS = {"passed": 0, "failed": 1, "not usable": 2, "not judged": 3}
+# Said of a class that refuses what it was given: that is no proof of a mistake.
+REFUSALS = {"constructor_raises", "forward_raises"}
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (reads as a sentence in a test's log)
@@ -138,7 +140,11 @@ class Report:
     def failing(self) -> list[Finding]:
         """Return the findings that fail: errors, with ``strict`` warnings too."""
         severities = ("error", "warning") if self.strict else ("error",)
-        return [f for f in self.findings if f.severity in severities]
+        return [
+            f
+            for f in self.findings
+            if f.severity in severities and f.mistake not in REFUSALS
+        ]
 
     @property
     def verdict(self) -> str:
@@ -146,7 +152,8 @@ class Report:
 
         A class passes if it was compared with what is right and nothing was found that
         fails: errors, with ``strict`` warnings too. Without a comparison, or where a
-        test broke inside the checker, nothing is known: it is not judged.
+        test broke inside the checker, nothing is known: it is not judged. Nor is a
+        class that raises whatever it is given, since it may want something else.
         """
         if not self.usable:
             return "not usable"
