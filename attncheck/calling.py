@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
@@ -16,6 +16,7 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
+STARTS = re.compile(r"start|offset|past_len|pos")
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
@@ -79,13 +80,17 @@ class Way:
         """Whether it is given a mask that hides the future."""
         return any(_is(kind, "mask") for _, kind in self.others)
 
-    def call(self, module, x, b, t, d_head, memory=None):
-        """Return what forward returns for x, (b, t, d) or as the layout has it."""
+    def call(self, module, x, b, t, d_head, memory=None, start=0):
+        """Return what forward returns for x, (b, t, d) or as the layout has it.
+
+        With ``start``, x continues a sequence of which so many tokens are cached.
+        """
         given = dict.fromkeys(self.tokens, _as_image(x, self.image))
         if self.memory:
             given[self.memory] = memory
         for name, kind in self.others:
-            given[name] = _made(kind, x, b, t, d_head, self.form)
+            kind = "start" if kind == 0 and start and STARTS.search(name) else kind
+            given[name] = _made(kind, x, b, t, d_head, self.form, start)
         parameters = inspect.signature(module.forward).parameters
         # Those in front are given by place: some have names that nobody may use.
         front = []
@@ -95,6 +100,10 @@ class Way:
             front.append(given.pop(name))
         y = module(*front, **given)
         return _from_image(y, self.image)
+
+    def with_values(self, more) -> "Way":
+        """Return the way with other arguments given, too."""
+        return replace(self, others=tuple((dict(self.others) | more).items()))
 
     def words(self) -> str:
         """Return what is given besides x, in words."""
@@ -117,17 +126,19 @@ def _told(kind):
     return "the positions" if _is(kind, "positions") else str(kind)
 
 
-def _made(kind, x, b, t, d_head, form):
+def _made(kind, x, b, t, d_head, form, start):
     """Return the value of an argument."""
+    places = torch.arange(start, start + t, device=x.device)
     if _is(kind, "mask") or _is(kind, "open"):
-        return _mask(kind, x, b, t)
+        return _mask(kind, x, b, places)
     if _is(kind, "positions"):
-        positions = torch.arange(t, device=x.device)
-        return positions if kind[1] == 1 else positions.expand(b, t)
+        return places if kind[1] == 1 else places.expand(b, t)
     if kind in ("cos", "sin"):
-        return _table(kind, form, x, t, d_head)
+        return _table(kind, form, x, places, d_head)
     if _is(kind, "turn"):
-        return _turn(kind, x, t, d_head)
+        return _turn(kind, x, places, d_head)
+    if kind == "start":
+        return start
     return {"height": _side(t), "width": t // _side(t)}.get(kind, kind)
 
 
@@ -136,12 +147,12 @@ def _side(t):
     return side if side**2 == t else 1
 
 
-def _mask(kind, x, b, t):
+def _mask(kind, x, b, places):
     what, how, axes = kind
-    hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
-    hidden = hidden & (what == "mask")
+    keys = torch.arange(int(places[-1]) + 1, device=x.device)
+    hidden = (keys > places[:, None]) & (what == "mask")
     if axes > 2:
-        hidden = hidden.expand(b, t, t) if axes == 3 else hidden.expand(b, 1, t, t)
+        hidden = hidden.expand(b, *([1] * (axes - 3)), *hidden.shape)
     if how == "hides":
         return hidden
     if how == "added":
@@ -151,16 +162,15 @@ def _mask(kind, x, b, t):
     return ~hidden if how == "keeps" else (~hidden).to(x.dtype)
 
 
-def _angles(x, t, d):
+def _angles(x, places, d):
     steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
-    places = torch.arange(t, device=x.device, dtype=x.dtype)
-    return places[:, None] * 10000.0 ** (-steps / d)
+    return places.to(x.dtype)[:, None] * 10000.0 ** (-steps / d)
 
 
-def _table(which, form, x, t, d_head):
+def _table(which, form, x, places, d_head):
     """Return cosines or sines of rotary positions in one of several forms."""
     how, share = form
-    angles = _angles(x, t, int(d_head * share))
+    angles = _angles(x, places, int(d_head * share))
     if how.endswith("neighbors"):
         angles = angles.repeat_interleave(2, dim=-1)
     elif "halved" not in how:
@@ -169,9 +179,9 @@ def _table(which, form, x, t, d_head):
     return table[(None,) * how.count("1")]
 
 
-def _turn(kind, x, t, d_head):
+def _turn(kind, x, places, d_head):
     _, how, share = kind
-    angles = _angles(x, t, int(d_head * share))
+    angles = _angles(x, places, int(d_head * share))
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
@@ -226,7 +236,7 @@ def ways(
     rest = [name for name in required if name not in tokens]
     kinds = {name: _kind(name) for name in names if name not in tokens}
     if optional:
-        given = ("mask", "cos", "sin", "turn", "positions")
+        given = ("cos", "sin", "turn", "positions", *(["mask"] if causal else []))
         rest += [n for n in names if n not in [*rest, *tokens] and kinds[n] in given]
     memories = [name for name in rest if kinds[name] == "memory"]
     if not memories:  # one that may be left out, or the second argument
@@ -235,12 +245,11 @@ def ways(
     must = memory or any(kinds[name] == "memory" for name in rest)
     chosen: list[str | None] = [*memories] if must else [None, *memories]
     for one in chosen:
-        options = [
-            _options(kinds[name], causal and one is None)
-            for name in rest
-            if name != one
-        ]
         left = [name for name in rest if name != one]
+        options = [_options(kinds[name], causal and one is None) for name in left]
+        masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
+        for place in masks[1:]:  # one is enough
+            options[place] = [None]
         for width in memory_widths if one else (None,):
             for values in islice(product(*options), TRIES):
                 others = tuple(zip(left, values, strict=True))
@@ -267,6 +276,32 @@ def plain_way(module) -> Way | None:
     except UnusableError:
         return None
     return Way((*list(_named(module))[:places], *names))
+
+
+def cached_way(module, way):
+    """Return (way, name of the argument that takes a cache or None), or Nones.
+
+    The way gives flags that ask for a cache, and where the tokens start.
+    """
+    given = {*way.tokens, way.memory, *dict(way.others)}
+    others, cache = dict(way.others), None
+    inside = any(STARTS.search(n) for n, kind in way.others if kind == 0)
+    for name in _named(module):
+        plain = name.strip("_").lower()
+        kind = _kind(name)
+        if re.search(r"^(use|return)\w*(cache|past)", plain):
+            others[name] = inside = True
+        elif kind == "cache" and cache is None:
+            cache = name
+        elif kind == "number" and STARTS.search(plain) and name not in given:
+            others[name], inside = 0, True
+        elif kind == "positions" and name not in given:
+            others[name] = ("positions", 2)
+    for name in [name for name in others if name == cache]:
+        del others[name]
+    if cache is None and not inside:
+        return None, None
+    return Way(way.tokens, tuple(others.items()), form=way.form), cache
 
 
 def _named(module):

@@ -174,7 +174,16 @@ FOLLOWS = {
     ),
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
     "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
-    "random_in_eval": (*_TRAINING, "differs", "samples_mixed", "keeps_state"),
+    "random_in_eval": (
+        *_TRAINING,
+        "differs",
+        "samples_mixed",
+        "keeps_state",
+        "rows_do_not_sum_to_one",
+        "length_matters",
+        "cache_differs",
+        "past_unused",
+    ),
     "keeps_state": (
         "some_sizes_raise",
         "differs",
