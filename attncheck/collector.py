@@ -36,6 +36,7 @@ class Collector:
         not_compared: why the class could not be compared with attention, or "".
         proposal: options that would have it compared.
         blame: function (name) that returns the line at fault, or None.
+        stage: the first stage that differs, or "".
     """
 
     def __init__(self):
@@ -48,6 +49,7 @@ class Collector:
         self.not_compared = ""
         self.proposal = {}
         self.blame = lambda name: None
+        self.stage = ""
         self._test = ""
         self._told = []
 
@@ -142,6 +144,7 @@ class Collector:
 
     def _finding(self, name, test, done, seen):
         mistake = MISTAKES[name]
+        told = self.stage if name in {*SYMPTOMS, "differs"} else ""
         return Finding(
             mistake=name,
             title=mistake.title,
@@ -155,6 +158,7 @@ class Collector:
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,
+            stage=told or mistake.stage,
         )
 
 

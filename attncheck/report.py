@@ -48,6 +48,7 @@ class Finding:
         code: a code that stays the same, such as "ATT201".
         place: (file, line number, text) of the line at fault, or None.
         example: expected and actual weights of four tokens, or None.
+        stage: the stage of attention that it changes, or what else shows it.
     """
 
     mistake: str
@@ -62,6 +63,7 @@ class Finding:
     code: str = ""
     place: tuple | None = None
     example: tuple | None = None
+    stage: str = ""
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""

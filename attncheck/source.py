@@ -94,11 +94,7 @@ class Source:
 
     def rates(self):
         """Return the arguments that are rates of dropout, each set to 0."""
-        return {
-            name: 0.0
-            for name, value in self.arguments.items()
-            if "drop" in name and type(value) is float
-        }
+        return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
 
     def own_defaults(self):
         """Leave to the constructor what has a default; return whether that is news."""
