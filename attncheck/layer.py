@@ -213,9 +213,10 @@ def _rope(given):
     return rope, tuple(f"rope.{name}" for name in left)
 
 
-def memory_tokens(count, like):
-    """Return the same random memory (b, count, d) for each sequence of (b, t, d)."""
+def memory_tokens(count, like, width=None):
+    """Return the same random memory (b, count, width) for each of (b, t, d)."""
     b, _, d = like.shape
+    d = width or d
     memory = torch.randn(count, d, generator=torch.Generator().manual_seed(91))
     return memory.to(like).expand(b, count, d)
 

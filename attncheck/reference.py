@@ -105,7 +105,8 @@ class Computation:
             rope = replace(layer.rope, share=projections.rope_share)
             self.layer = replace(layer, rope=rope)
         if layer.memory:
-            self.memory = memory_tokens(layer.memory, x).double()
+            width = projections.key[0].shape[1]
+            self.memory = memory_tokens(layer.memory, x, width).double()
         self._kept = {}
 
     def output(self, recipe):

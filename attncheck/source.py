@@ -46,6 +46,8 @@ class Source:
         self.arguments = {}
         self.config = config
         self.is_class = inspect.isclass(given)
+        self._asked = set(arguments)
+        self._by_default = False
         whole_sizes(arguments)
         if self.is_class:
             self._take_class(given, arguments, causal)
@@ -89,6 +91,35 @@ class Source:
 
     def _ignores(self, name):
         return name not in self.arguments and name not in self.mapped
+
+    def rates(self):
+        """Return the arguments that are rates of dropout, each set to 0."""
+        return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
+
+    def own_defaults(self):
+        """Leave to the constructor what has a default; return whether that is news."""
+        if not self.is_class or self.plan.config or self._by_default:
+            return False
+        self._by_default = True
+        parameters = inspect.signature(self.given).parameters
+        needed = {
+            name: value
+            for name, value in self.arguments.items()
+            if name in self._asked
+            or name not in parameters
+            or parameters[name].default is inspect.Parameter.empty
+        }
+        if needed == self.arguments:
+            return False
+        self.arguments.clear()
+        self.arguments.update(needed)
+        self.sizes = dict.fromkeys(self.sizes)
+        for ours, theirs in self.mapped.items():
+            default = parameters[theirs].default
+            value = needed.get(theirs, default)
+            if ours in self.sizes and isinstance(value, int | float):
+                self.sizes[ours] = value
+        return True
 
     def build(self, seed=0, **changes):
         """Return a module: built after ``seed`` with changed arguments, or a copy.

@@ -14,7 +14,13 @@ from attncheck.build import (
     first_line,
     randomise,
 )
-from attncheck.calling import inputs, mask_of_pytorch, with_documents, with_memory
+from attncheck.calling import (
+    Way,
+    inputs,
+    mask_of_pytorch,
+    with_documents,
+    with_memory,
+)
 from attncheck.layer import Layer, document_of, memory_tokens
 from attncheck.limits import TimedOutError, is_out_of_memory, message
 from attncheck.projections import find, from_adapter
@@ -51,6 +57,7 @@ class How:
         weights: function (module) for weights under unknown names.
         layer: what acts besides attention.
         one_by_one: give it each sequence (t, d_in) alone.
+        way: what forward is given besides x, found out by trying.
     """
 
     call: object = None
@@ -58,6 +65,7 @@ class How:
     weights: object = None
     layer: Layer = PLAIN
     one_by_one: bool = False
+    way: Way | None = None
 
 
 class Subject:
@@ -103,6 +111,7 @@ class Subject:
         if floating and floating[0].dtype == torch.float64:
             self.dtype = torch.float64
         self._shared = None
+        self._head = None
 
     def copy(self):
         """Return a copy of the module that a probe may change."""
@@ -197,9 +206,14 @@ class Subject:
             return call(module, x, document_of(t).to(x.device).expand(b, t))
         if self.how.call is not None:
             return self.how.call(module, x)
+        memory = None
         if self.layer.memory:
             memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
             memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
+        if self.how.way is not None:
+            b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
+            return self.how.way.call(module, x, b, t, self._d_head(), memory)
+        if self.layer.memory:
             return with_memory(module)(module, x, memory)
         if isinstance(module, nn.MultiheadAttention):
             given = mask_of_pytorch(module, x, self.causal)
@@ -207,8 +221,19 @@ class Subject:
         places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))
 
+    def _d_head(self):
+        """Return the width of a head, as far as it is known."""
+        if self._head is None:
+            found = find(
+                self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in")
+            )
+            h = self.sizes.get("num_heads") or 1
+            self._head = found[0].d_head if found else self.sizes["d_in"] // h
+        return self._head
+
     def _memory(self, x):
-        memory = memory_tokens(self.layer.memory, x)
+        width = self.how.way.memory_width if self.how.way else None
+        memory = memory_tokens(self.layer.memory, x, width)
         if self.replaced_memory is not None:
             memory = memory.clone()
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]

@@ -50,8 +50,9 @@ def variant(source, subject, **changes):
         return None
     if dropout is not None and "dropout" in source.mapped:
         changes["dropout"] = dropout
+    own = source.rates() if dropout == 0 else {}
     try:
-        module = source.build(**changes)
+        module = source.build(own=own, **changes)
         if is_lazy(module):
             module = _materialized(source, subject.causal, subject.how, module)
     except CallFailed:

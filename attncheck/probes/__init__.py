@@ -7,6 +7,7 @@ from attncheck.probes.basics import (
     state,
     too_many_tokens,
 )
+from attncheck.probes.cached import cached
 from attncheck.probes.comparing import compare
 from attncheck.probes.first_weights import first_weights, shared, written
 from attncheck.probes.meaning import (
@@ -32,6 +33,7 @@ PROBES = [
     ("sequences of a batch are independent", batch),
     ("what each position depends on", dependence),
     ("shorter inputs", prefix),
+    ("the cache against the whole", cached),
     ("weights of a token sum to 1", equal_tokens),
     ("large scores", large_scores),
     ("same output in training without dropout", same_in_training),

@@ -51,6 +51,7 @@ def compare(subject, found):
         "and both given the same tokens."
     )
     if match is None:
+        found.stage = comparison.stage()
         comparison.tell_undeclared(opened=False)
         comparison.tell_excuses()
         found.compared = True
@@ -92,6 +93,7 @@ class Comparison:
         self.x = given.cpu()
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
+        self._stage = None
 
     def _without_weights(self):
         """Return the reading of a layer that learns nothing: the tokens themselves."""
@@ -122,6 +124,11 @@ class Comparison:
         """Whether the names say that one projection is used in another's place."""
         if not self.by_name:
             return False
+        named, acting = self.by_name[0], self.by_role[0]
+        pairs = [(getattr(named, r), getattr(acting, r)) for r in ("query", "key")]
+        if all(_same(a[0], b[0]) for a, b in pairs):
+            # Each projection acts with its own matrix, and one with another's bias.
+            return not all(_same(a[1], b[1]) for a, b in pairs)
         match = self._named(self.by_name[:1])
         roles = {
             "projection_mixed_up",
@@ -169,13 +176,16 @@ class Comparison:
 
     def stage(self):
         """Return the first stage that differs, by what is captured, or ""."""
+        if self._stage is not None:
+            return self._stage
+        self._stage = ""
         for reading in self.readings[:1]:
             with contextlib.suppress(Exception):  # what is captured may have any form
                 x = self.x.to(self.subject.device)
-                return first_difference(
+                self._stage = first_difference(
                     self.subject, x, reading, self.layer, self.subject.causal
                 )
-        return ""
+        return self._stage
 
     def tell_undeclared(self, opened):
         """Stop where the output equals attention that does more than was described.
@@ -276,7 +286,7 @@ class Comparison:
         left = _unused(subject.pristine, self.readings)
         if left:
             told.append(f"what holds weights in no projection that was found ({left})")
-        if not told and self._order_matters():
+        if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
         if told:
             raise NotCompared(
@@ -403,6 +413,12 @@ class Comparison:
         return norms
 
 
+def _same(one, other):
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and torch.allclose(one, other)
+
+
 def _bound(bias, module):
     """Return a function (t) that gives the bias of the scores in float64."""
     if isinstance(bias, torch.Tensor):
@@ -452,6 +468,8 @@ def _adapter(module_of):
     return f"lambda m: dict({entries}, num_heads={heads})"
 
 
+# Stages at which positions may act that nobody declared.
+BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)

@@ -239,4 +239,5 @@ def _finite_fill(subject, found):
             f"-{size**2:,.0f}; then the last token replaced."
         )
         seen = "Earlier positions changed, which they did not for ordinary tokens."
-        found.add("mask_fill_finite", done, seen)
+        # Ordinary scores are far above such a fill.
+        found.add("mask_fill_finite", done, seen, "warning")

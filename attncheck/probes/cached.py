@@ -1,0 +1,97 @@
+"""A class that has a cache computes with it what it computes at once."""
+
+import torch
+
+from attncheck.calling import cached_way, plain_way
+from attncheck.collector import SkipTest
+from attncheck.contracts.base import Called
+from attncheck.contracts.cache import (
+    ONE_BY_ONE,
+    RESETS,
+    T,
+    Stepped,
+    chunks,
+    second,
+    tokens_alone,
+)
+from attncheck.numbers import changed
+from attncheck.subject import CallFailed
+from attncheck.trace import tensors
+
+
+def cached(subject, found):
+    """Give the tokens one by one, then in chunks, with the cache that it has."""
+    stepped = _stepped(subject)
+    if stepped is None:
+        raise SkipTest("no cache was found")
+    x = stepped.tokens()
+    if x.shape[1] < T:
+        raise SkipTest("the layer takes too few tokens")
+    try:
+        seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
+        alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
+    except CallFailed as failure:
+        raise SkipTest(f"its cache could not be used: {failure}") from None
+    if not changed(seen[:, 1:2], alone, 1e-4):
+        raise SkipTest("what looks like a cache changes nothing")
+    tokens_alone(stepped, found)
+    if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
+        test, done, seen = found.found.pop("cache_differs")
+        found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest.")
+    if any(name.startswith("cache_") for name in found.found):
+        return
+    try:
+        stepped.outputs(stepped.layer.module(), x, [3, 3])
+    except CallFailed:
+        return  # one token at a time is all it takes
+    chunks(stepped, found)
+    if any(hasattr(subject.pristine, name) for name in RESETS):
+        second(stepped, found)
+
+
+def _sees_the_oldest(stepped, x):
+    """Whether the last output does not change with its own token, nor with the last."""
+    other = x.clone()
+    other[:, 1:] = stepped.tokens(seed=4)[:, 1:]
+    y, z = (stepped.outputs(stepped.layer.module(), one, ONE_BY_ONE) for one in (x, other))
+    return not changed(y[:, -1], z[:, -1], 1e-4)
+
+
+def _stepped(subject):
+    """Return the layer called chunk by chunk, or None where there is no cache."""
+    way = subject.how.way or plain_way(subject.pristine)
+    usual = subject.layout == "btd" and subject.how.call is None and subject.causal
+    if not usual or way is None or way.memory or way.image != "btd" or way.sides:
+        return None
+    way, name = cached_way(subject.pristine, way)
+    if way is None:
+        return None
+    started = {}
+
+    def step(module, chunk, cache):
+        start = started.get(id(module), 0) if cache is not None else 0
+        if start == 0:
+            for reset in RESETS:
+                if callable(getattr(module, reset, None)):
+                    getattr(module, reset)()
+        b, t = chunk.shape[:2]
+        more = {name: cache} if name and cache is not None and cache is not INSIDE else {}
+        given = way.with_values(more)
+        y = given.call(module, chunk, b, t, subject._d_head(), start=start)
+        started[id(module)] = start + t
+        return y, _cache_of(y, t + start) if name else INSIDE
+
+    return Stepped(Called(subject), step, None, subject)
+
+
+INSIDE = object()  # the cache is in the module
+
+
+def _cache_of(y, t):
+    """Return what of a tuple may be the cache: not weights, and with tensors."""
+    for entry in reversed(y[1:] if isinstance(y, tuple | list) else ()):
+        held = list(tensors(entry))
+        weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
+        if held and not weights:
+            return entry
+    return INSIDE
