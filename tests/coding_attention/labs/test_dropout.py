@@ -86,8 +86,8 @@ def test_bugs_have_a_verdict_in_words_that_is_true(lab_on_page):
     share = (lab.compute()[1] / weights)[weights > 0]
     low, high = (round(100 * x.item()) for x in (share.min(), share.max()))
     assert f"between {low} % and {high} %." in summary(root)
-    assert "go to 1 - p = 0.5 of their weights" in summary(root)
-    assert "eval() will meet weights 2 times as large" in summary(root)
+    assert "approach 1 - p = 0.5 of their weights" in summary(root)
+    assert "in eval(), weights are 2 times as large" in summary(root)
     root.get_by_role("button", name="Left on in eval()").click()
     lab.bug, lab.training = "left on", False
     check(root, lab)
