@@ -227,7 +227,7 @@ export default {
       });
       exchange.disabled = differs < 0;
       const [now, other] = [texts[differs], scene().words[1 - which()]?.[differs]];
-      write(exchange, differs < 0 ? "No word to exchange" : `Exchange ${now} for ${other}`);
+      write(exchange, differs < 0 ? "No word to exchange" : `Exchange “${now}” for “${other}”`);
       const mean = lab.get("averaged");
       write(lab.summary, mean
         ? `A plain mean gives every word ${weights[0].toFixed(2)}, whichever word asks.`

@@ -154,7 +154,7 @@ def test_what_every_page_loads_stays_light(site, soups):
     for name in everywhere:
         text = (site / "_static" / name).read_text("utf-8")
         size += len(gzip.compress(re.sub("base64,[^)]*", "", text).encode(), 9))
-    assert size <= 18_000
+    assert size <= 17_000
 
 
 def test_no_landmark_is_empty(soups):

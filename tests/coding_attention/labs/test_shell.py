@@ -13,7 +13,9 @@ from PIL import Image
 from coding_attention.models import real
 from tests.coding_attention.labs.harness import PHONE, drawn, settings
 from tests.coding_attention.labs.table import ROWS
+from tests.coding_attention.labs.test_on_the_book import stored_labs
 from tests.coding_attention.labs.test_ways import LABS, ask, controls, on_page
+from tools.measure.visit import LABS_CAME
 
 pytestmark = pytest.mark.browser
 
@@ -103,6 +105,22 @@ def test_the_drawing_comes_first_and_no_control_moves(all_labs, name):
     count, found = root.evaluate(MOVED)
     assert count >= (1 if name == "BankLab" else 3)
     assert found == []
+
+
+def test_each_lab_of_the_book_fits_a_phone_and_draws_at_its_top(visit, site, serving):
+    """As the pages show them: their own sentences, sizes and settings."""
+    home = serving(site)
+    for page, stored in stored_labs(site):
+        one = visit(**PHONE)
+        one.open(f"{home}/{page}")
+        one.page.wait_for_function(LABS_CAME)
+        one.drawn()
+        roots = one.page.locator(".attn-lab").all()
+        assert len(roots) == len(stored)
+        for root in roots:
+            top, height = root.evaluate(SIZES)
+            assert top <= 80, (page, root.get_attribute("class"))
+            assert height <= 844, (page, root.get_attribute("class"))
 
 
 # ---- to share ----
@@ -274,7 +292,7 @@ def test_the_machine_shows_what_the_head_computes(lab_on_page):
     rows.nth(2).locator("td").nth(1).hover()
     line = root.locator(".mc-board .al-line").text_content()
     assert line.startswith("they · workers: q · k / √32 = ")
-    root.get_by_role("button", name="Exchange they for it").click()
+    root.get_by_role("button", name="Exchange “they” for “it”").click()
     assert root.locator(".mc-board thead").text_content().count("2 it")
     # Of the other heads, no queries and keys are stored.
     settings(root)

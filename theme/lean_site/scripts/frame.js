@@ -81,14 +81,14 @@
     });
   }
 
-  // The list of pages stays where it was, and begins at this page.
+  // The list of pages stays where it was; at first it moves only if this page is below it.
   const bar = document.querySelector(".bd-sidebar-primary");
   const here = bar?.querySelector(".bd-docs-nav .current.active");
   if (here) {
     const last = parseInt(stored(sessionStorage, "sidebar-scroll-top"), 10);
     const below = here.getBoundingClientRect().top - bar.getBoundingClientRect().top;
     if (last >= 0) bar.scrollTop = last;
-    else if (below > innerHeight / 2) bar.scrollTop = below - bar.clientHeight / 4;
+    else if (below > bar.clientHeight - 48) bar.scrollTop = below - bar.clientHeight / 4;
     addEventListener("pagehide", () => stored(sessionStorage, "sidebar-scroll-top", bar.scrollTop));
   }
 
