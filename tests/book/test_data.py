@@ -43,6 +43,14 @@ def test_examples_are_as_published():
     assert hashlib.sha256(text.encode()).hexdigest() == EXAMPLES_SHA256
 
 
+def test_the_inputs_of_all_pages_are_the_published_ones():
+    from coding_attention import example  # which imports PyTorch
+
+    made = example.inputs().flatten().tolist()
+    digits = map(float, flatten(ENTRIES["inputs"]["values"]))
+    assert made == pytest.approx(list(digits), abs=1e-6)
+
+
 def test_each_value_is_said_to_be_printed_by_whom_the_evidence_names():
     """Two records: the values name who printed them, and the places say where."""
     places, names = sources()["places"], source_names()

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from coding_attention.labs import scale
-from tests.coding_attention.labs.harness import check
-from tests.coding_attention.labs.table import short
+from tests.coding_attention.labs.harness import check, settings
+from tests.coding_attention.labs.table import short, text
 
 pytestmark = pytest.mark.browser
 
@@ -152,6 +152,43 @@ def test_a_weight_is_spelled_from_the_scores_of_its_row(lab_on_page):
         assert words.startswith(f"{lab.tokens[i]} → {lab.tokens[j]}: exp(")
         assert words.split(": exp(")[1].startswith(f"{short(seen[j])})")
         assert words.endswith(f"= {lab.compute()[1][i, j]:.4f}")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_each_table_of_the_mask_says_what_a_cell_is(lab_on_page, after):
+    root, lab, _ = lab_on_page("MaskLab")
+    if after:
+        root.get_by_role("button", name="Zeros after softmax").click()
+        lab.fill, lab.place = "0", "after"
+    settings(root)
+    numbers = root.get_by_role("button", name="Numbers", exact=True, expanded=False)
+    if numbers.count():
+        numbers.click()
+    scores, weights, context = lab.compute()
+    values = lab.tensor("inputs") @ lab.tensor("W_value")
+    hidden = lab.hidden()
+    assert hidden[2, 4]
+    assert not hidden[4, 1]
+    for i, j in ((2, 4), (4, 1)):
+        pair = f"{lab.tokens[i]} → {lab.tokens[j]}: "
+        total = f"{weights[i].sum():.4f}"
+        of_row = f"{weights[i, j]:.4f} of a row that sums to {total}"
+        fill = ", the fill" if hidden[i, j] and not after else ""
+        product = f"{lab.tokens[i]} · {lab.tokens[j]}: {text(scores[i, j])}"
+        told = {
+            ("True hides", j): pair + ("hidden" if hidden[i, j] else "seen"),
+            ("True lets through", j): pair + ("hidden" if hidden[i, j] else "seen"),
+            ("Scores ω", j): product + fill,
+            ("Weights α", j): pair + of_row,
+            ("Weights α", len(lab.tokens)): f"row {lab.tokens[i]} sums to {total}",
+            ("Context z", 1): f"{lab.tokens[i]}, feature 2: "
+            f"{sum_of(weights[i], values[:, 1])} = {context[i, 1]:.4f}",
+        }
+        if not after:
+            del told["Weights α", j]  # the test above
+        for (table, at), words in told.items():
+            column(root, table, at).nth(i).hover()
+            assert said(root) == words
 
 
 def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_page):
