@@ -17,7 +17,7 @@ PAGES = {
     "05_multi_head_attention": "Multi-head attention",
     "06_averaging": "The averaging route",
     "07_where_the_time_goes": "Where the time goes",
-    "10_attention_in_models": "Attention as models have it",
+    "10_attention_in_models": "Attention in real models",
 }
 
 

@@ -25,7 +25,7 @@ PAGES = {
     "07_where_the_time_goes": "Where the time goes",
     "08_past_one_device": "Past one device",
     "09_watch_heads_learn": "Watch heads learn",
-    "10_attention_in_models": "Attention as models have it",
+    "10_attention_in_models": "Attention in real models",
 }
 SECTIONS = (
     "First hint", "Second hint", "Solution", "Sizes", "Fields", "Check", "Right",

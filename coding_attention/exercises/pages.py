@@ -17,7 +17,7 @@ OPEN_ENDED = """## Open-ended
 
 Three layers to write your own way, with no starting code. The package's \
 [checker](checker.ipynb) tests and grades your class. All three go with \
-[Attention as models have it](10_attention_in_models.ipynb)."""
+[Attention in real models](10_attention_in_models.ipynb)."""
 # The parts of the page about solutions, by the page that their exercises go with.
 ON = {
     "01_why_attention": "On looking back",
