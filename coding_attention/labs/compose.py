@@ -22,7 +22,8 @@ _NAMES = re.compile(
     r"^export (?:(?:async )?function\*? |const |let |class )(\w+|\{[^}]*\})",
     re.MULTILINE,
 )
-_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
+# What is for people: lines that are comments, and indents.
+_COMMENT = re.compile(r"^ *//.*\n|^ +", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default ", re.MULTILINE)
 
 

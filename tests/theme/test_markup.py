@@ -216,9 +216,9 @@ def test_variables_that_nothing_asks_for_are_dropped():
     assert kept["c"] == sheets["c"]
 
 
-def test_comments_are_left_out_of_scripts_and_nothing_else():
-    script = '  // why\nlet a = "//x"; // kept\n\n// end\nb();\n'
-    assert assets.bare(script) == 'let a = "//x"; // kept\n\nb();\n'
+def test_comments_and_indents_are_left_out_of_scripts_and_nothing_else():
+    script = '  // why\nlet a = "//x"; // kept\n\n// end\n  b("  ");\n'
+    assert assets.bare(script) == 'let a = "//x"; // kept\n\nb("  ");\n'
 
 
 @pytest.mark.parametrize("old", extras.MOVED)

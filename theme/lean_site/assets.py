@@ -73,8 +73,8 @@ LABS = re.compile(r"labs(-\w+)?\.js$")
 
 
 def bare(script):
-    """Leave out the lines of a script that are comments."""
-    return re.sub(r"^ *//.*\n", "", script, flags=re.MULTILINE)
+    """Leave out what is for people: lines that are comments, and indents."""
+    return re.sub(r"^ *//.*\n|^ +", "", script, flags=re.MULTILINE)
 
 
 def needed(name, body):
