@@ -230,6 +230,9 @@ def solution(exercise, changes=(), more=""):
 
     Returns:
         (the answer, all names that it defines).
+
+    Raises:
+        TaskError: the solution does not have a text that is to be exchanged.
     """
     space = {"__name__": "solution", "math": math, "torch": torch, "nn": nn}
     space |= {name: getattr(attention, name) for name in attention.__all__}
