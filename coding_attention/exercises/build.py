@@ -270,4 +270,4 @@ def versions(exercise):
         changes = [change for way in ways for change in way]
         share = 1 - len(changes) / len(slots)
         made.append((share, solution(exercise, changes)[0]))
-    return sorted(made, key=lambda version: -version[0])
+    return made
