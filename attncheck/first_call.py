@@ -25,7 +25,11 @@ MEMORY = 6  # tokens of a memory that nobody declared
 
 
 def first_call(source, subject, collector, tests):
-    """Call it once; return the subject if the other tests make sense."""
+    """Call it once; return the subject if the other tests make sense.
+
+    Raises:
+        UnusableError: this PyTorch cannot run it.
+    """
     x = subject.tokens()
     done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
     try:

@@ -227,7 +227,11 @@ def document_of(t):
 
 
 def rotate(x, rope, positions, width=None):
-    """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies."""
+    """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies.
+
+    Raises:
+        RuntimeError: an odd number of entries has no pairs.
+    """
     d = int(x.shape[-1] * rope.share)
     if d % 2:
         raise RuntimeError("an odd number of entries has no pairs")

@@ -154,6 +154,9 @@ def checked(
 
     ``own`` holds these, whatever names they have; ``own_config`` the settings for a
     constructor that takes one object with all of them.
+
+    Raises:
+        ValueError: the time limit is no positive number.
     """
     if not isinstance(time_limit, int | float) or not time_limit > 0:
         raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")

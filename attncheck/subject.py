@@ -166,7 +166,11 @@ class Subject:
         return y
 
     def candidates(self):
-        """Return the readings of the weights, or an empty list."""
+        """Return the readings of the weights, or an empty list.
+
+        Raises:
+            UnusableError: ``weights(module)`` failed.
+        """
         if self.how.weights is not None:
             try:
                 return [from_adapter(self.how.weights(self.pristine)).cpu()]

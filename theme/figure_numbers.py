@@ -24,7 +24,11 @@ CAPTION = re.compile(r"<figcaption[^>]*>")
 
 
 def page_number(docname):
-    """Give what a page counts by: 03 for 03_trainable, 03Q for 03_questions."""
+    """Give what a page counts by: 03 for 03_trainable, 03Q for 03_questions.
+
+    Raises:
+        ExtensionError: the page has neither a number nor a letter.
+    """
     name = posixpath.basename(docname)
     if match := re.match(r"(\d+)_(questions)?", name):
         return match[1] + ("Q" if match[2] else "")

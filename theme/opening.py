@@ -14,7 +14,11 @@ WORDS, CLASS = "Start reading", "opening"
 
 
 def mark_way_in(page):
-    """Mark the paragraph, so that the style sheet finds it."""
+    """Mark the paragraph, so that the style sheet finds it.
+
+    Raises:
+        ExtensionError: the first page has no such paragraph, or more than one.
+    """
     if page.env.docname != page.config.root_doc:
         return
     found = [p for p in page.document.findall(nodes.paragraph) if _is_it(p)]

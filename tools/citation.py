@@ -71,7 +71,11 @@ def _name(author):
 
 
 def written(page, root=ROOT):
-    """Return the page with the entry in its place."""
+    """Return the page with the entry in its place.
+
+    Raises:
+        ValueError: the page has no block of BibTeX, or more than one.
+    """
     text, places = PLACE.subn(lambda _: f"```bibtex\n{bibtex(root)}\n```\n", page)
     if places != 1:
         raise ValueError("the page has not one block of bibtex")

@@ -34,7 +34,11 @@ def entries():
 
 
 def print_page(instance, url):
-    """Give the title of a page and its PDF."""
+    """Give the title of a page and its PDF.
+
+    Raises:
+        ValueError: the page has no title, so the site is not built.
+    """
     with visiting(instance, url) as visit:
         visit.load()
         if visit.page.locator("h1").count() == 0:

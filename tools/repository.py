@@ -50,7 +50,11 @@ TOLD = {
 
 
 def set_key(config, section, key, value):
-    """Set one key of a section of _config.yml, leaving its comments alone."""
+    """Set one key of a section of _config.yml, leaving its comments alone.
+
+    Raises:
+        ValueError: the key is not there, or is there twice.
+    """
     pattern = (
         rf'(^{section}:\n(?:[ \t].*\n|\n)*?[ \t]+{key}:)[ \t]*(?:"[^"\n]*"|[^\s#]*)'
     )
@@ -73,6 +77,9 @@ def told(text, name, url, site):
 
     Returns:
         The changed text.
+
+    Raises:
+        ValueError: the file has no place for the address.
     """
     words, before = TOLD[name]
     any_address = re.sub(r"\\\{\w+\\\}", r'[^"\\s]*', re.escape(words))

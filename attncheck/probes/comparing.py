@@ -27,7 +27,11 @@ UNKNOWN = (
 
 
 def compare(subject, found):
-    """Compare with attention computed from the module's own weights."""
+    """Compare with attention computed from the module's own weights.
+
+    Raises:
+        NotCompared: no reference fits, or the weights were not found.
+    """
     if subject.reference is not None:
         _compare_with_reference(subject, found)
         found.compared = True

@@ -57,7 +57,11 @@ class _Recorder(TorchFunctionMode):
 
 
 def tried(check, answer):
-    """Return what a check says of a right answer, or raise what it raises."""
+    """Return what a check says of a right answer, or raise what it raises.
+
+    Raises:
+        NotRight: the check raised it, or the answer is the book's own function.
+    """
     # Answers such as those of the exercises on dropout may draw numbers.
     with torch.random.fork_rng(devices=[]):
         praise = check(answer)
@@ -77,7 +81,11 @@ def attempt(function, *arguments):
 
 
 def recorded(function, arguments):
-    """Return what :func:`attempt` does, and the names of PyTorch's functions in it."""
+    """Return what :func:`attempt` does, and the names of PyTorch's functions in it.
+
+    Raises:
+        NotRight: it did not return in time.
+    """
     worker, recorder = limits.Worker(SECONDS), _Recorder()
 
     def job():

@@ -159,7 +159,11 @@ class Exercise:
         return self.sections.get(heading, ("", 0))[0]
 
     def items(self, heading):
-        """Return the entries of a section that is a list."""
+        """Return the entries of a section that is a list.
+
+        Raises:
+            TaskError: a line of the section is no entry.
+        """
         text, line = self.sections.get(heading, ("", 0))
         text = _blank(text)
         found = [
@@ -289,7 +293,11 @@ def _place(text, refuse):
 
 @functools.cache
 def exercises():
-    """Return {name: :class:`Exercise`} of all files, in the order of the book."""
+    """Return {name: :class:`Exercise`} of all files, in the order of the book.
+
+    Raises:
+        TaskError: a file is not of the form that CONTRIBUTING describes.
+    """
     found = [read(file) for file in sorted(FOLDER.glob("*.md"))]
     chapters = [*PAGES, "open-ended"]
     if unknown := {e.chapter for e in found} - set(chapters):

@@ -34,6 +34,9 @@ def hand_out(assignment, folder, course, students):
 
     Returns:
         The files.
+
+    Raises:
+        HandOutError: a name cannot be a file's, or an exercise's cell is not there.
     """
     for student in students:
         if not re.fullmatch(r"[\w.@-]+", student):

@@ -215,7 +215,11 @@ def _check(lab, proposal):
 
 
 def within(low, high):
-    """Require a number from ``low`` to ``high``, numbers or functions of the lab."""
+    """Require a number from ``low`` to ``high``, numbers or functions of the lab.
+
+    Raises:
+        traitlets.TraitError: by the check, of a number outside.
+    """
 
     def check(lab, name, value):
         least, most = (end(lab) if callable(end) else end for end in (low, high))
@@ -234,7 +238,11 @@ def each(name, check):
 
 
 def one_of(choices):
-    """Require one of what ``choices(lab)`` gives."""
+    """Require one of what ``choices(lab)`` gives.
+
+    Raises:
+        traitlets.TraitError: by the check, of anything else.
+    """
 
     def check(lab, name, value):
         if value not in choices(lab):
@@ -248,7 +256,11 @@ def one_of(choices):
 
 
 def token_index(lab, name, value, least=0):
-    """Require ``value`` to be a token's index (``least`` -1 also allows no token)."""
+    """Require ``value`` to be a token's index (``least`` -1 also allows no token).
+
+    Raises:
+        traitlets.TraitError: there is no such token.
+    """
     last = len(lab.tokens) - 1
     if not least <= value <= last:
         none = " (or -1 for none)" if least < 0 else ""
@@ -263,7 +275,11 @@ token_or_none = functools.partial(token_index, least=-1)
 
 
 def projection(lab, name, value):
-    """Require a weight matrix to fit the inputs and the other weights of ``lab``."""
+    """Require a weight matrix to fit the inputs and the other weights of ``lab``.
+
+    Raises:
+        traitlets.TraitError: its rows or columns do not fit.
+    """
     d_in = len(lab.inputs[0])
     if len(value) != d_in:
         raise traitlets.TraitError(
@@ -281,7 +297,11 @@ def projection(lab, name, value):
 
 
 def sequence(lab, name, value):
-    """Require few enough tokens, and the shape that a lab on the page has already."""
+    """Require few enough tokens, and the shape that a lab on the page has already.
+
+    Raises:
+        traitlets.TraitError: there are too many tokens, or the shape is another.
+    """
     count = len(value)
     if count > MAX_TOKENS:
         raise traitlets.TraitError(
@@ -306,6 +326,9 @@ def token_names(of, known):
     """Make the trait that names the rows of the matrix ``of``.
 
     They have the example's words if the matrix is what ``known()`` gives.
+
+    Raises:
+        traitlets.TraitError: by its check, of too few or too many names.
     """
 
     def first(lab):

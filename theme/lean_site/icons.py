@@ -22,7 +22,11 @@ SHAPE = re.compile(
 
 @cache
 def shapes():
-    """Read name or code point -> (width, height, path) from the theme's script."""
+    """Read name or code point -> (width, height, path) from the theme's script.
+
+    Raises:
+        ThemeError: the theme has no such script, or more than one.
+    """
     scripts = [file for place in SCRIPTS for file in THEME.glob(place)]
     if len(scripts) != 1:
         raise ThemeError(
@@ -39,7 +43,11 @@ def shapes():
 
 
 def shape(name):
-    """Give an icon's width, height and path by its name or code point."""
+    """Give an icon's width, height and path by its name or code point.
+
+    Raises:
+        ThemeError: the theme has no such icon.
+    """
     if name not in shapes():
         raise ThemeError(f"The theme asks for the icon {name!r}, which it lacks.")
     return shapes()[name]

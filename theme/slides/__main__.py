@@ -57,7 +57,11 @@ def routes():
 
 
 def of_route(name):
-    """Return the title of a route and its slides, each with its page's title."""
+    """Return the title of a route and its slides, each with its page's title.
+
+    Raises:
+        SystemExit: the route links to a place without a slide.
+    """
     title, links = routes()[name]
     chosen = [(title, Slide(title, "", "title"))]
     for page, place in links:

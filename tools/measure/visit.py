@@ -74,7 +74,11 @@ def axe_source():
 
 @contextmanager
 def browser():
-    """Start the installed browser without reach beyond this machine."""
+    """Start the installed browser without reach beyond this machine.
+
+    Raises:
+        FileNotFoundError: no Chromium or Chrome is installed.
+    """
     from playwright.sync_api import sync_playwright
 
     path = find_browser()

@@ -289,6 +289,14 @@ def test_static_figure_stands_for_the_lab(name):
     assert not soup.select("script, [onclick], img")
 
 
+def test_the_static_figure_says_where_each_query_looks_most():
+    for query in range(6):
+        lab = AttentionLab(query=query)
+        largest, most = lab.compute()[1][query].max(dim=0)
+        words = f"attends most to {lab.tokens[most]}, with the weight {largest:.4f}."
+        assert f"{lab.tokens[query]} {words}" in lab.fallback()
+
+
 def test_static_numbers_are_the_labs_numbers():
     soup = BeautifulSoup(AttentionLab().fallback(), "html.parser")
     weights = soup.select("table")[1].select("tbody tr")
