@@ -74,7 +74,8 @@ def places(path, text):
 
 
 def _number(digits):
-    return f"{digits}5" if "." in digits else str(int(digits, 0) + 1)
+    # Half a hundredth more would be the same drawing, the same limit of time.
+    return str(2 * float(digits) or 1.0) if "." in digits else str(int(digits, 0) + 1)
 
 
 def _python(path, text, kind, shift=0):
