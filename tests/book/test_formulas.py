@@ -103,6 +103,17 @@ def test_the_letters_of_pytorch_are_those_of_its_own_description():
     assert {name: told[name] for name in wanted} == wanted
 
 
+def test_letters_and_names_in_one_row_are_in_the_same_order():
+    rows = [row for table in tables("notation") for row in table if len(row) == 2]
+    listed = [
+        (re.findall(r"\b(?:W_)?([qkv])\b", what), re.findall(r"`(?:W_)?([a-z])", names))
+        for what, names in rows
+    ]
+    lists = [(a, b) for a, b in listed if len(a) == len(b) > 1]
+    assert len(lists) == 3
+    assert all(letters == names for letters, names in lists)
+
+
 def test_parameters_on_one_sheet():
     (table,) = tables("summary")
     (row,) = [row for row in table if row[0].startswith("parameters")]
