@@ -92,6 +92,7 @@ class Subject:
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
+        self.given_window = None  # what its constructor was given under that name
         self.replaced_memory = None  # the token of the memory that is another one
         self.limit = None  # the most tokens allowed
         self.fixed_length = None  # set where it takes no other number of tokens

@@ -161,10 +161,16 @@ class Comparison:
 
     def _named(self, readings):
         given = (self.x, self.y, readings, self.subject.causal)
-        for layer in [self.layer, *self._ropes()]:
-            match = parity.name_mistake(*given, layer)
-            if match is not None:
-                return match
+        for several in (False, True):
+            # What was left open of rotary positions may be another than the usual.
+            shares = () if several else [
+                one for one in self._opened()
+                if one.rope and (one.rope.base, one.rope.way) == (BASES[0], 1)
+            ]  # fmt: skip
+            for layer in [self.layer, *self._ropes(), *shares]:
+                match = parity.name_mistake(*given, layer, several)
+                if match is not None:
+                    return match
         return None
 
     def _ropes(self):
@@ -204,11 +210,15 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
+            declared = declaration(layer)
+            meant = self.owner.given_window
+            if meant and layer.window in (meant - 1, meant + 1):
+                declared["window"] = meant
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which was not "
                 f"declared; say so, if that is meant",
-                **declaration(layer),
+                **declared,
             )
 
     def _opened(self):
@@ -304,7 +314,8 @@ class Comparison:
             first = [name.split(".")[-1].lower()[:1] for name in names]
             return {"qk_norm": True} if {"q", "k"} & set(first) else {"prenorm": True}
         if {"a table of positions", "a table"} & set(told):
-            return {"rope": True}
+            # Queries and keys go into the scores as they were projected.
+            return {"alibi": True} if self.stage() == "scores" else {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
         if "an embedding" in told:
