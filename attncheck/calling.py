@@ -16,6 +16,7 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
+NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
 STARTS = re.compile(r"start|offset|past_len|pos")
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
@@ -103,6 +104,7 @@ class Way:
 
     def with_values(self, more) -> "Way":
         """Return the way with other arguments given, too."""
+        more = {name: Given(value) for name, value in more.items()}
         return replace(self, others=tuple((dict(self.others) | more).items()))
 
     def words(self) -> str:
@@ -110,6 +112,20 @@ class Way:
         told = [f"{self.memory}=a memory of other tokens"] if self.memory else []
         told += [f"{name}={_told(kind)}" for name, kind in self.others]
         return ", ".join(told)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A value for an argument, as it is."""
+
+    value: Any
+
+
+def mask_names(module, way):
+    """Return the arguments of forward that may take a mask of padding."""
+    taken = {*way.tokens, way.memory}
+    names = [name for name in _named(module) if name not in taken]
+    return [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
 
 
 def _is(kind, what):
@@ -128,6 +144,8 @@ def _told(kind):
 
 def _made(kind, x, b, t, d_head, form, start):
     """Return the value of an argument."""
+    if isinstance(kind, Given):
+        return kind.value
     places = torch.arange(start, start + t, device=x.device)
     if _is(kind, "mask") or _is(kind, "open"):
         return _mask(kind, x, b, places)

@@ -16,7 +16,7 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.trace import norms_of
+from attncheck.trace import Watch, norms_of
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
@@ -41,9 +41,11 @@ def compare(subject, found):
     found.blame = comparison.blame
     if comparison.equal() or comparison.known_layer():
         found.compared = True
+        comparison.tell_unused_positions(found)
         return
+    found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
-        raise NotCompared(UNKNOWN, weights=_adapter(subject))
+        raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
@@ -152,6 +154,29 @@ class Comparison:
             f"Equal to attention with {layer.words()}. That was found, not declared."
         )
         return True
+
+    def beside(self):
+        """Return what acts that nobody described, and weights outside of any layer."""
+        loose = [
+            name
+            for part in self.subject.pristine.modules()
+            if not isinstance(part, nn.Linear | nn.MultiheadAttention)
+            for name, p in part.named_parameters(recurse=False)
+            if p.dim() >= 2 and "conv" not in type(part).__name__.lower()
+        ]
+        told = list(self.seen.extras) if self.seen else []
+        return told + ([f"the parameter {loose[0]}"] if loose else [])
+
+    def tell_unused_positions(self, found):
+        """Tell of a table of rotary positions that changes nothing."""
+        if not self.owner.layer.plain or not self.readings:
+            return
+        watch = Watch(module := self.subject.copy())
+        self.subject(self.x.to(self.subject.device), module, mode=watch)
+        if "a table of positions" in watch.seen.extras:
+            done = "The output compared with attention that knows no positions."
+            seen = "They are equal, though a table of positions is used in forward."
+            found.add("rope_unused", done, seen)
 
     def match(self):
         """Return the mistakes that give the same output, or None."""
@@ -465,18 +490,22 @@ def declaration(layer):
     return options
 
 
-def _adapter(module_of):
-    """Return the text of a function that names four linear layers, to be corrected."""
-    names = [
+def _adapter(subject):
+    """Return options that would name the linear layers, as far as their names do."""
+    linear = [
         name
-        for name, part in module_of.pristine.named_modules()
+        for name, part in subject.pristine.named_modules()
         if isinstance(part, nn.Linear) and name.isidentifier()
     ]
-    names += ["q", "k", "v", "out"][len(names) :]
-    pairs = zip(("query", "key", "value", "out"), names, strict=False)
-    entries = ", ".join(f"{role}=m.{name}" for role, name in pairs)
-    heads = module_of.sizes.get("num_heads") or 1
-    return f"lambda m: dict({entries}, num_heads={heads})"
+    entries = []
+    for role in ("query", "key", "value", "out"):
+        plain = {name: name.replace("_", "").lower() for name in linear}
+        fits = [n for n, text in plain.items() if text.startswith(role[:1]) or role in text]
+        if not fits and role != "out":
+            return {"reference": None}
+        entries += [f"{role}=m.{fits[0]}"] if fits else []
+    heads = subject.sizes.get("num_heads") or 1
+    return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
 
 # Stages at which positions may act that nobody declared.
