@@ -107,7 +107,7 @@ class Collector:
     def cannot_run(self, test, failure, done):
         """Add that the module failed where nothing else can be tested."""
         self.start(test)
-        self.add(failure.mistake, done, str(failure))
+        self.add(failure.mistake, done, str(failure), failure.severity)
         self._end(test, "failed")
 
     def not_run(self, tests, why):

@@ -337,7 +337,12 @@ class Comparison:
         if "a norm" in told:
             names = [name for name, *_ in norms_of(self.subject.pristine)]
             first = [name.split(".")[-1].lower()[:1] for name in names]
-            return {"qk_norm": True} if {"q", "k"} & set(first) else {"prenorm": True}
+            if {"q", "k"} & set(first):
+                return {"qk_norm": True}
+            products = self.seen.products
+            if products and self.seen.places["a norm"] < products[0].place:
+                return {"prenorm": True}
+            return {"reference": None}
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
