@@ -128,9 +128,9 @@ class Comparison:
             return False
         named, acting = self.by_name[0], self.by_role[0]
         pairs = [(getattr(named, r), getattr(acting, r)) for r in ("query", "key")]
-        if all(_same(a[0], b[0]) for a, b in pairs):
-            # Each projection acts with its own matrix, and one with another's bias.
-            return not all(_same(a[1], b[1]) for a, b in pairs)
+        own = all(_same(a[0], b[0]) for a, b in pairs)
+        if own and not all(_same(a[1], b[1]) for a, b in pairs):
+            return True  # its own matrix, and the bias of another
         match = self._named(self.by_name[:1])
         roles = {
             "projection_mixed_up",
