@@ -346,6 +346,9 @@ class Comparison:
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
+        way = self.subject.how.way
+        if told == ["the order of tokens"] or (way and way.turns):
+            return {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
         if "an embedding" in told:
