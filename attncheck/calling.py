@@ -1,4 +1,4 @@
-"""How a module wants to be called: with x alone, or with a mask, positions, a memory."""
+"""How a module wants to be called: with x alone, or with masks, tables, a memory."""
 
 import inspect
 import re
@@ -70,7 +70,9 @@ class Way:
     @property
     def turns(self) -> bool:
         """Whether it is given a table of rotary positions."""
-        return any(kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others)
+        return any(
+            kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others
+        )
 
     @property
     def sides(self) -> bool:
@@ -254,7 +256,9 @@ def ways(
     names = list(parameters)
     required = [name for name in names if parameters[name].default is inspect._empty]
     tokens = names[:1]
-    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {*required}:
+    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {
+        *required
+    }:
         tokens = names[:3]
     rest = [name for name in required if name not in tokens]
     kinds = {name: _kind(name) for name in names if name not in tokens}

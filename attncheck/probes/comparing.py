@@ -508,7 +508,9 @@ def _adapter(subject):
     entries = []
     for role in ("query", "key", "value", "out"):
         plain = {name: name.replace("_", "").lower() for name in linear}
-        fits = [n for n, text in plain.items() if text.startswith(role[:1]) or role in text]
+        fits = [
+            n for n, text in plain.items() if text.startswith(role[:1]) or role in text
+        ]
         if not fits and role != "out":
             return {"reference": None}
         entries += [f"{role}=m.{fits[0]}"] if fits else []

@@ -42,4 +42,4 @@ def test_what_is_written_to_descriptor_1_is_no_part_of_the_report(tmp_path, capf
     path = tmp_path / "mine.py"
     path.write_text(HOSTILE["writes_to_descriptor_1"])
     assert main([f"{path}:Attention", "--format", "json"]) == 3
-    assert json.loads(capfd.readouterr().out)["reports"][0]["verdict"] == "not judged"
+    assert json.loads(capfd.readouterr().out)["verdict"] == "not judged"
