@@ -37,6 +37,7 @@ class Collector:
         proposal: options that would have it compared.
         blame: function (name) that returns the line at fault, or None.
         stage: the first stage that differs, or "".
+        beside: what acts in forward that nobody described, or "".
     """
 
     def __init__(self):
@@ -50,6 +51,7 @@ class Collector:
         self.proposal = {}
         self.blame = lambda name: None
         self.stage = ""
+        self.beside = ""
         self._test = ""
         self._told = []
 
@@ -105,7 +107,7 @@ class Collector:
     def cannot_run(self, test, failure, done):
         """Add that the module failed where nothing else can be tested."""
         self.start(test)
-        self.add(failure.mistake, done, str(failure))
+        self.add(failure.mistake, done, str(failure), failure.severity)
         self._end(test, "failed")
 
     def not_run(self, tests, why):

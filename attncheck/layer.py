@@ -242,6 +242,13 @@ def rotate(x, rope, positions, width=None):
     if rope.pairing == "halves":
         one, two = turned.chunk(2, dim=-1)
         turned = torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+    elif rope.pairing == "halves without the minus":
+        one, two = turned.chunk(2, dim=-1)
+        turned = torch.cat([one * cos + two * sin, two * cos + one * sin], dim=-1)
+    elif rope.pairing == "neighbors without the minus":
+        one, two = turned[..., ::2], turned[..., 1::2]
+        turned = torch.stack([one * cos + two * sin, two * cos + one * sin], dim=-1)
+        turned = turned.flatten(-2)
     elif rope.pairing == "neighbors":
         one, two = turned[..., ::2], turned[..., 1::2]
         turned = torch.stack([one * cos - two * sin, two * cos + one * sin], dim=-1)

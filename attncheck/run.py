@@ -258,7 +258,7 @@ def _tell_settings(names, collector):
 
 def _run(source, reference, causal, how, collector, report):
     try:
-        subject = first_subject(source, causal, how, source.build())
+        subject = first_subject(source, causal, how, _built(source))
     except Failure as failure:
         done = f"Built as {source.label}."
         if failure.mistake == "environment":
@@ -298,6 +298,16 @@ def _probe(subject, collector):
             collector.add("slow", "All tests one after the other.", seen)
             return
         collector.run(test, probe, subject)
+
+
+def _built(source):
+    """Return the module, in other sizes where the constructor refuses the usual."""
+    try:
+        return source.build()
+    except Failure as failure:
+        if failure.mistake != "constructor_raises":
+            raise
+        return source.build_otherwise(failure)
 
 
 def _adds_zero(subject):

@@ -60,7 +60,10 @@ def first_difference(subject, x, reading, layer, causal):
         plain.memory = meant.memory
     for slot in (0, 1):
         if not _among(meant._heads(right, slot), held["factors"]):
-            return _before_scores(plain, right, slot, held, layer)
+            turned = layer.rope or {"a table", "a table of positions"} & {
+                *watch.seen.extras
+            }
+            return _before_scores(plain, right, slot, held, turned)
     if held["scores"]:
         weights = meant.weights(right)
         scores = _like(held["scores"][0], weights)
@@ -78,7 +81,8 @@ def first_difference(subject, x, reading, layer, causal):
             return "weights"
     values = meant._heads(right, 2)
     if not _among(values, held["factors"]):
-        return _before_scores(plain, right, 2, held, layer) + " of the values"
+        stage = _before_scores(plain, right, 2, held, layer.rope)
+        return stage + (" of the values" if stage in ("projection", "split") else "")
     context = meant.context(right)
     if not _among(context, held["results"]):
         return "mix" if held["scores"] else "scores, mask or weights"
@@ -86,13 +90,13 @@ def first_difference(subject, x, reading, layer, causal):
     return "output" if _any_close(joined, held["all"]) else "join"
 
 
-def _before_scores(plain, right, slot, held, layer):
+def _before_scores(plain, right, slot, held, turned):
     """Return which stage first differs of those that make queries, keys or values."""
     heads = plain._heads(right, slot)
     if slot == 2 and _among(heads, held["factors"]):
         return "mix"
     if _any_close(heads, held["all"]):  # cut as meant, and changed after that
-        return "positions" if layer.rope else "scores" if slot < 2 else "mix"
+        return "positions" if turned else "scores" if slot < 2 else "mix"
     flat = heads.transpose(1, 2).flatten(2)
     return "split" if _any_close(flat, held["all"]) else "projection"
 

@@ -32,11 +32,13 @@ class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
 
     Attributes:
         mistake: the name of the mistake that this is.
+        severity: another severity than usual, or None.
     """
 
-    def __init__(self, mistake, text):
+    def __init__(self, mistake, text, severity=None):
         super().__init__(text)
         self.mistake = mistake
+        self.severity = severity
 
 
 class CallFailed(Failure):
@@ -92,6 +94,7 @@ class Subject:
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
+        self.given_window = None  # what its constructor was given under that name
         self.replaced_memory = None  # the token of the memory that is another one
         self.limit = None  # the most tokens allowed
         self.fixed_length = None  # set where it takes no other number of tokens
@@ -162,7 +165,10 @@ class Subject:
         y = self._unwrap(guarded(self.worker, job, "forward_raises"))
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
             text = f"the input has the shape {tuple(x.shape)}, the output "
-            raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}")
+            # One vector for each sequence may be what it is for.
+            pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
+            severity = "warning" if pooled else None
+            raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}", severity)
         return y
 
     def candidates(self):

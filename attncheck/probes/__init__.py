@@ -19,6 +19,7 @@ from attncheck.probes.meaning import (
     prefix,
 )
 from attncheck.probes.modes import dropout_place, order, same_in_training
+from attncheck.probes.padded import padded
 from attncheck.probes.storage import devices, dtypes, precision, saved
 from attncheck.probes.training import dropout, gradients
 
@@ -34,6 +35,7 @@ PROBES = [
     ("what each position depends on", dependence),
     ("shorter inputs", prefix),
     ("the cache against the whole", cached),
+    ("padding", padded),
     ("weights of a token sum to 1", equal_tokens),
     ("large scores", large_scores),
     ("same output in training without dropout", same_in_training),

@@ -11,12 +11,12 @@ from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import NotCompared
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
-from attncheck.mistakes import MISTAKES
+from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.trace import norms_of
+from attncheck.trace import Watch, norms_of
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
@@ -43,11 +43,14 @@ def compare(subject, found):
     owner, subject = subject, subject.uneven or subject
     comparison = Comparison(owner, subject)
     found.blame = comparison.blame
+    comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
         found.compared = True
+        comparison.tell_unused_positions(found)
         return
+    found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
-        raise NotCompared(UNKNOWN, weights=_adapter(subject))
+        raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
@@ -98,6 +101,7 @@ class Comparison:
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
         self._stage = None
+        self.explained = False
 
     def _without_weights(self):
         """Return the reading of a layer that learns nothing: the tokens themselves."""
@@ -130,9 +134,9 @@ class Comparison:
             return False
         named, acting = self.by_name[0], self.by_role[0]
         pairs = [(getattr(named, r), getattr(acting, r)) for r in ("query", "key")]
-        if all(_same(a[0], b[0]) for a, b in pairs):
-            # Each projection acts with its own matrix, and one with another's bias.
-            return not all(_same(a[1], b[1]) for a, b in pairs)
+        own = all(_same(a[0], b[0]) for a, b in pairs)
+        if own and not all(_same(a[1], b[1]) for a, b in pairs):
+            return True  # its own matrix, and the bias of another
         match = self._named(self.by_name[:1])
         roles = {
             "projection_mixed_up",
@@ -157,6 +161,29 @@ class Comparison:
         )
         return True
 
+    def beside(self):
+        """Return what acts that nobody described, and weights outside of any layer."""
+        loose = [
+            name
+            for part in self.subject.pristine.modules()
+            if not isinstance(part, nn.Linear | nn.MultiheadAttention)
+            for name, p in part.named_parameters(recurse=False)
+            if p.dim() >= 2 and "conv" not in type(part).__name__.lower()
+        ]
+        told = list(self.seen.extras) if self.seen else []
+        return told + ([f"the parameter {loose[0]}"] if loose else [])
+
+    def tell_unused_positions(self, found):
+        """Tell of a table of rotary positions that changes nothing."""
+        if not self.owner.layer.plain or not self.readings:
+            return
+        watch = Watch(module := self.subject.copy())
+        self.subject(self.x.to(self.subject.device), module, mode=watch)
+        if "a table of positions" in watch.seen.extras:
+            done = "The output compared with attention that knows no positions."
+            seen = "They are equal, though a table of positions is used in forward."
+            found.add("rope_unused", done, seen)
+
     def match(self):
         """Return the mistakes that give the same output, or None."""
         if parity.distance(self.y, self.x) < 1e-3:
@@ -165,10 +192,18 @@ class Comparison:
 
     def _named(self, readings):
         given = (self.x, self.y, readings, self.subject.causal)
-        for layer in [self.layer, *self._ropes()]:
-            match = parity.name_mistake(*given, layer)
-            if match is not None:
-                return match
+        # Rounding, or what was found before, explains a difference by itself.
+        alone = self.explained or self.gap < ROUNDED
+        for several in (False,) if alone else (False, True):
+            # What was left open of rotary positions may be another than the usual.
+            shares = () if several else [
+                one for one in self._opened()
+                if one.rope and (one.rope.base, one.rope.way) == (BASES[0], 1)
+            ]  # fmt: skip
+            for layer in [self.layer, *self._ropes(), *shares]:
+                match = parity.name_mistake(*given, layer, several)
+                if match is not None:
+                    return match
         return None
 
     def _ropes(self):
@@ -208,11 +243,15 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
+            declared = declaration(layer)
+            meant = self.owner.given_window
+            if meant and layer.window in (meant - 1, meant + 1):
+                declared["window"] = meant
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which was not "
                 f"declared; say so, if that is meant",
-                **declaration(layer),
+                **declared,
             )
 
     def _opened(self):
@@ -306,8 +345,17 @@ class Comparison:
         if "a norm" in told:
             names = [name for name, *_ in norms_of(self.subject.pristine)]
             first = [name.split(".")[-1].lower()[:1] for name in names]
-            return {"qk_norm": True} if {"q", "k"} & set(first) else {"prenorm": True}
+            if {"q", "k"} & set(first):
+                return {"qk_norm": True}
+            products = self.seen.products
+            if products and self.seen.places["a norm"] < products[0].place:
+                return {"prenorm": True}
+            return {"reference": None}
         if {"a table of positions", "a table"} & set(told):
+            # Queries and keys go into the scores as they were projected.
+            return {"alibi": True} if self.stage() == "scores" else {"rope": True}
+        way = self.subject.how.way
+        if told == ["the order of tokens"] or (way and way.turns):
             return {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
@@ -458,22 +506,29 @@ def declaration(layer):
     return options
 
 
-def _adapter(module_of):
-    """Return the text of a function that names four linear layers, to be corrected."""
-    names = [
+def _adapter(subject):
+    """Return options that would name the linear layers, as far as their names do."""
+    linear = [
         name
-        for name, part in module_of.pristine.named_modules()
+        for name, part in subject.pristine.named_modules()
         if isinstance(part, nn.Linear) and name.isidentifier()
     ]
-    names += ["q", "k", "v", "out"][len(names) :]
-    pairs = zip(("query", "key", "value", "out"), names, strict=False)
-    entries = ", ".join(f"{role}=m.{name}" for role, name in pairs)
-    heads = module_of.sizes.get("num_heads") or 1
-    return f"lambda m: dict({entries}, num_heads={heads})"
+    entries = []
+    for role in ("query", "key", "value", "out"):
+        plain = {name: name.replace("_", "").lower() for name in linear}
+        fits = [
+            n for n, text in plain.items() if text.startswith(role[:1]) or role in text
+        ]
+        if not fits and role != "out":
+            return {"reference": None}
+        entries += [f"{role}=m.{fits[0]}"] if fits else []
+    heads = subject.sizes.get("num_heads") or 1
+    return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
 
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
+ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)

@@ -63,7 +63,8 @@ class OneDevice(TorchFunctionMode):
     """
 
     # Copying is what these are for, and an index may lie on the CPU.
-    ALLOWED = ("to", "type_as", "copy_", "__getitem__", "view_as", "expand_as")
+    ALLOWED = ("to", "type_as", "copy_", "__getitem__", "__setitem__", "view_as",
+               "expand_as")  # fmt: skip
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
@@ -89,8 +90,9 @@ def _tensors(nested):
 
 
 def _about_devices(failure):
-    text = str(failure).lower()
-    return "device" in text and ("same device" in text or "cpu" in text)
+    # What PyTorch alone refuses on "meta", such as an index on the CPU, a GPU takes.
+    text = str(failure)
+    return "needs all tensors on the same device" in text or "cuda" in text
 
 
 def precision(subject, found):
