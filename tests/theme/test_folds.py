@@ -4,9 +4,9 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
-from tools.measure.visit import visiting
 from tests.theme.test_search import read_index
 from theme import folds
+from tools.measure.visit import visiting
 
 PAGES = {
     "01_why_attention": 0,
@@ -41,7 +41,7 @@ def test_a_run_ends_at_a_rule_or_a_heading():
         "</details>",
         "open",
         "Predict. Which?",
-        '<details class="run"><summary><strong>The published example:</strong></summary>',
+        '<details class="run"><summary><strong>The example:</strong></summary>',
         "folded, too",
         "</details>",
     ]
@@ -61,8 +61,10 @@ def test_runs_are_closed_and_can_be_found(soup, site, page):
     for run in runs:
         assert not run.has_attr("open")
         names = {cell["id"] for cell in run.select("div.cell[id]")}
-        assert names and names <= found
-        assert not run.find("h2") and not run.select(".attn-lab, .role-exercise")
+        assert names
+        assert names <= found
+        assert not run.find("h2")
+        assert not run.select(".attn-lab, .role-exercise")
 
 
 @pytest.mark.browser
