@@ -63,12 +63,14 @@ class Plan:
         config: (argument that takes a config, its class, the names of its settings),
             or None.
         guessed: {argument: value} that only its name told.
+        rates: names of all rates of dropout, those left to their defaults too.
     """
 
     arguments: dict
     mapped: dict
     config: tuple | None = None
     guessed: dict = field(default_factory=dict)
+    rates: tuple = ()
 
     def make(self, cls, arguments):
         """Return the instance."""
@@ -139,7 +141,15 @@ def constructor_arguments(cls, given, causal, settings=None):
             _names_differ(cls, names, f"it needs {', '.join(missing)}", missing)
         )
     guessed = {name: value for name, (_, value) in tried.items()}
-    return Plan(arguments | guessed, mapped, guessed=guessed)
+    defaults = {name: parameters[name].default for name in names}
+    return Plan(
+        arguments | guessed, mapped, guessed=guessed, rates=_rates(defaults | arguments)
+    )
+
+
+def _rates(values):
+    """Return the names of those that are rates of dropout."""
+    return tuple(n for n, v in values.items() if "drop" in n and type(v) is float)
 
 
 def _mapped(names):
@@ -207,7 +217,16 @@ def _with_config(cls, parameters, taken, given, causal, settings):
             f"build the instance, and check that."
         )
     mapped = {o: n for o, n in _mapped(list(made)).items() if o != "qkv_bias"}
-    plan = Plan(made | outside, mapped, (name, kind, frozenset(made)))
+    if "num_heads" in mapped and mapped.get("d_out") == "head_size":
+        del mapped["d_out"]  # the width of one head
+    defaults = {n: p.default for n, p in parameters.items()} | (held or {})
+    rates = _rates(defaults | made)
+    plan = Plan(
+        made | outside,
+        mapped,
+        (name, kind, frozenset(made) | {*rates} & {*(held or {})}),
+        rates=rates,
+    )
     plan.guessed = {n: v for n, v in made.items() if n not in settings}
     return plan
 
@@ -281,6 +300,9 @@ def randomise(module):
             if is_lazy_parameter(parameter) or parameter.is_meta:
                 continue
             if not parameter.is_floating_point():
+                continue
+            if parameter.numel() == 1 and not parameter.any():
+                parameter.fill_(0.7)  # a gate that begins closed
                 continue
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]

@@ -1,6 +1,11 @@
-"""How a module wants to be called: with x, query, key and value, or a memory."""
+"""How a module wants to be called: with x alone, or with a mask, positions, a memory."""
 
 import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,6 +15,344 @@ from attncheck.build import FunctionModule, UnusableError
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
+TRIES = 400
+NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
+STARTS = re.compile(r"start|offset|past_len|pos")
+# What an argument of forward is by its name; the first that fits.
+KINDS = {
+    "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
+    "padding": r"pad|src_|length",
+    "mask": r"mask|^bias$|attn_bias",
+    "cache": r"cache|past|state$",
+    "cos": r"cos",
+    "sin": r"^sin$|_sin$|^sin_",
+    "turn": r"freq|rope|rotary|pos.*emb|sinusoid|pos_cis|^pe$",
+    "positions": r"position|^pos$|input_pos|pos_ids",
+    "number": r"start|offset|step|index|_idx|layer|^pos\d?",
+    "height": r"^h$|height|^nh$",
+    "width": r"^w$|width|^nw$",
+    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$",
+}
+MASKS = [("mask", how, axes) for how in ("hides", "keeps", "added", "numbers")
+         for axes in (2, 4, 3)]  # fmt: skip
+OPEN = [("open", how, axes) for _, how, axes in MASKS]
+SHARES = (1, 0.5)
+FORMS = [(form, share) for share in SHARES for form in (
+    "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
+TURNS = [("turn", form, share) for share in SHARES for form in (
+    "complex", "pair", "pair td", "pair halved", "turned pair", "angles", "half angles",
+    "function")]  # fmt: skip
+WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
+         "numbers": "1 stays visible"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Way:
+    """How forward is called.
+
+    Attributes:
+        tokens: names of the arguments that take x.
+        others: (name, kind or value) of what else it is given.
+        memory: the name of the argument that takes a memory, or None.
+        memory_width: how wide the memory's tokens are; None for those of x.
+        form: the form of a table of rotary positions, and which share turns.
+        image: the axes of x: "btd", or those of an image with t pixels.
+    """
+
+    tokens: tuple[str, ...]
+    others: tuple[tuple[str, Any], ...] = ()
+    memory: str | None = None
+    memory_width: int | None = None
+    form: tuple[str, float] | None = None
+    image: str = "btd"
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is given a table of rotary positions."""
+        return any(kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others)
+
+    @property
+    def sides(self) -> bool:
+        """Whether it is given the height or width of an image."""
+        return any(kind in ("height", "width") for _, kind in self.others)
+
+    @property
+    def masked(self) -> bool:
+        """Whether it is given a mask that hides the future."""
+        return any(_is(kind, "mask") for _, kind in self.others)
+
+    def call(self, module, x, b, t, d_head, memory=None, start=0):
+        """Return what forward returns for x, (b, t, d) or as the layout has it.
+
+        With ``start``, x continues a sequence of which so many tokens are cached.
+        """
+        given = dict.fromkeys(self.tokens, _as_image(x, self.image))
+        if self.memory:
+            given[self.memory] = memory
+        for name, kind in self.others:
+            kind = "start" if kind == 0 and start and STARTS.search(name) else kind
+            given[name] = _made(kind, x, b, t, d_head, self.form, start)
+        parameters = inspect.signature(module.forward).parameters
+        # Those in front are given by place: some have names that nobody may use.
+        front = []
+        for name, parameter in parameters.items():
+            if name not in given or parameter.kind is parameter.KEYWORD_ONLY:
+                break
+            front.append(given.pop(name))
+        y = module(*front, **given)
+        return _from_image(y, self.image)
+
+    def with_values(self, more) -> "Way":
+        """Return the way with other arguments given, too."""
+        more = {name: Given(value) for name, value in more.items()}
+        return replace(self, others=tuple((dict(self.others) | more).items()))
+
+    def words(self) -> str:
+        """Return what is given besides x, in words."""
+        told = [f"{self.memory}=a memory of other tokens"] if self.memory else []
+        told += [f"{name}={_told(kind)}" for name, kind in self.others]
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A value for an argument, as it is."""
+
+    value: Any
+
+
+def mask_names(module, way):
+    """Return the arguments of forward that may take a mask of padding."""
+    taken = {*way.tokens, way.memory}
+    names = [name for name in _named(module) if name not in taken]
+    return [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+
+
+def _is(kind, what):
+    return isinstance(kind, tuple) and kind[0] == what
+
+
+def _told(kind):
+    if _is(kind, "mask"):
+        return f"a causal mask ({WORDS[kind[1]]})"
+    if _is(kind, "open"):
+        return f"a mask that hides nothing ({WORDS[kind[1]]})"
+    if _is(kind, "turn") or kind in ("cos", "sin"):
+        return "a table of rotary positions"
+    return "the positions" if _is(kind, "positions") else str(kind)
+
+
+def _made(kind, x, b, t, d_head, form, start):
+    """Return the value of an argument."""
+    if isinstance(kind, Given):
+        return kind.value
+    places = torch.arange(start, start + t, device=x.device)
+    if _is(kind, "mask") or _is(kind, "open"):
+        return _mask(kind, x, b, places)
+    if _is(kind, "positions"):
+        return places if kind[1] == 1 else places.expand(b, t)
+    if kind in ("cos", "sin"):
+        return _table(kind, form, x, places, d_head)
+    if _is(kind, "turn"):
+        return _turn(kind, x, places, d_head)
+    if kind == "start":
+        return start
+    return {"height": _side(t), "width": t // _side(t)}.get(kind, kind)
+
+
+def _side(t):
+    side = round(t**0.5)
+    return side if side**2 == t else 1
+
+
+def _mask(kind, x, b, places):
+    what, how, axes = kind
+    keys = torch.arange(int(places[-1]) + 1, device=x.device)
+    hidden = (keys > places[:, None]) & (what == "mask")
+    if axes > 2:
+        hidden = hidden.expand(b, *([1] * (axes - 3)), *hidden.shape)
+    if how == "hides":
+        return hidden
+    if how == "added":
+        return torch.zeros(hidden.shape, dtype=x.dtype, device=x.device).masked_fill(
+            hidden, -torch.inf
+        )
+    return ~hidden if how == "keeps" else (~hidden).to(x.dtype)
+
+
+def _angles(x, places, d):
+    steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
+    return places.to(x.dtype)[:, None] * 10000.0 ** (-steps / d)
+
+
+def _table(which, form, x, places, d_head):
+    """Return cosines or sines of rotary positions in one of several forms."""
+    how, share = form
+    angles = _angles(x, places, int(d_head * share))
+    if how.endswith("neighbors"):
+        angles = angles.repeat_interleave(2, dim=-1)
+    elif "halved" not in how:
+        angles = torch.cat([angles, angles], dim=-1)
+    table = angles.cos() if which == "cos" else angles.sin()
+    return table[(None,) * how.count("1")]
+
+
+def _turn(kind, x, places, d_head):
+    _, how, share = kind
+    angles = _angles(x, places, int(d_head * share))
+    if how == "complex":  # which bfloat16 does not have
+        angles = angles if x.dtype == torch.float64 else angles.float()
+        return torch.polar(torch.ones_like(angles), angles)
+    both = torch.cat([angles, angles], dim=-1)
+    if how == "half angles":
+        return angles
+    if how == "angles":
+        return both
+    if how == "turned pair":
+        return angles.sin()[None, None], angles.cos()[None, None]
+    angles = angles if "halved" in how else both[None] if how == "pair" else both
+    return angles.cos(), angles.sin()
+
+
+def _as_image(x, image):
+    if image == "btd":
+        return x
+    x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
+    return x if image == "bhwc" else x.permute(0, 3, 1, 2)
+
+
+def _from_image(y, image):
+    if image == "btd":
+        return y
+    y = y[0] if isinstance(y, tuple | list) else y
+    if isinstance(y, torch.Tensor) and y.dim() == 4:
+        y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
+        return y.flatten(1, 2)
+    return y
+
+
+def ways(
+    module, causal, memory_widths=(None,), memory=False, optional=False
+) -> Iterator[Way]:
+    """Yield the ways in which forward may want to be called, likely ones first.
+
+    Args:
+        module: its forward is read, not called.
+        causal: whether a mask is to hide the future.
+        memory_widths: how wide the tokens of a memory may be.
+        memory: whether there has to be one.
+        optional: also give what may be left out.
+    """
+    parameters = _named(module)
+    if not parameters:
+        return
+    names = list(parameters)
+    required = [name for name in names if parameters[name].default is inspect._empty]
+    tokens = names[:1]
+    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {*required}:
+        tokens = names[:3]
+    rest = [name for name in required if name not in tokens]
+    kinds = {name: _kind(name) for name in names if name not in tokens}
+    if optional:
+        given = ("cos", "sin", "turn", "positions", *(["mask"] if causal else []))
+        rest += [n for n in names if n not in [*rest, *tokens] and kinds[n] in given]
+    memories = [name for name in rest if kinds[name] == "memory"]
+    if not memories:  # one that may be left out, or the second argument
+        memories = [name for name in kinds if kinds[name] == "memory"][:1]
+        memories += [name for name in rest[:1] if kinds[name] is None]
+    must = memory or any(kinds[name] == "memory" for name in rest)
+    chosen: list[str | None] = [*memories] if must else [None, *memories]
+    for one in chosen:
+        left = [name for name in rest if name != one]
+        options = [_options(kinds[name], causal and one is None) for name in left]
+        masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
+        for place in masks[1:]:  # one is enough
+            options[place] = [None]
+        for width in memory_widths if one else (None,):
+            for values in islice(product(*options), TRIES):
+                others = tuple(zip(left, values, strict=True))
+                turned = any(kind in ("cos", "sin") for kind in values)
+                for form in FORMS if turned else (None,):
+                    yield Way(tuple(tokens), others, one, width, form)
+
+
+def masked_ways(module, way) -> Iterator[Way]:
+    """Yield ways that also give a causal mask where forward takes one."""
+    given = {*way.tokens, way.memory}
+    for name in _named(module):
+        kind = _kind(name)
+        values = MASKS if kind == "mask" else [True] if "causal" in name.lower() else []
+        for value in values if name not in given else ():
+            others = dict(way.others) | {name: value}
+            yield Way(way.tokens, tuple(others.items()), form=way.form)
+
+
+def plain_way(module) -> Way | None:
+    """Return the way that :func:`inputs` tells, or None."""
+    try:
+        places, names = inputs(module)
+    except UnusableError:
+        return None
+    return Way((*list(_named(module))[:places], *names))
+
+
+def cached_way(module, way):
+    """Return (way, name of the argument that takes a cache or None), or Nones.
+
+    The way gives flags that ask for a cache, and where the tokens start.
+    """
+    given = {*way.tokens, way.memory, *dict(way.others)}
+    others, cache = dict(way.others), None
+    inside = any(STARTS.search(n) for n, kind in way.others if kind == 0)
+    for name in _named(module):
+        plain = name.strip("_").lower()
+        kind = _kind(name)
+        if re.search(r"^(use|return)\w*(cache|past)", plain):
+            others[name] = inside = True
+        elif kind == "cache" and cache is None:
+            cache = name
+        elif kind == "number" and STARTS.search(plain) and name not in given:
+            others[name], inside = 0, True
+        elif kind == "positions" and name not in given:
+            others[name] = ("positions", 2)
+    for name in [name for name in others if name == cache]:
+        del others[name]
+    if cache is None and not inside:
+        return None, None
+    return Way(way.tokens, tuple(others.items()), form=way.form), cache
+
+
+def _named(module):
+    if isinstance(module, FunctionModule):
+        return {}
+    return {
+        name: p
+        for name, p in inspect.signature(module.forward).parameters.items()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+
+
+def _kind(name):
+    """Return what an argument is by its name, or None."""
+    plain = name.strip("_").lower()
+    return next((kind for kind, form in KINDS.items() if re.search(form, plain)), None)
+
+
+def _options(kind, causal):
+    """Return what an argument of this kind may be given, likely ones first."""
+    return {
+        "flag": [False],
+        "padding": [None],
+        "mask": [*MASKS, None] if causal else [None, *OPEN],
+        "cache": [None],
+        "cos": ["cos"],
+        "sin": ["sin"],
+        "turn": TURNS,
+        "positions": [("positions", 2), ("positions", 1)],
+        "number": [0],
+        "height": ["height"],
+        "width": ["width"],
+    }.get(kind, [None, 0])
 
 
 def inputs(module):
@@ -35,13 +378,19 @@ def inputs(module):
     if not required and (takes_any or parameters):
         return 1, []
     raise UnusableError(
-        f"forward takes ({', '.join(parameters)}), and the check knows "
-        f"only x, or query, key and value. For cross-attention say memory=6, the "
-        f"number of its tokens; for packed documents, documents=True. Else say how to "
-        f"call it, as in "
-        f"check(…, call=lambda module, x: module(x, …)), or from a terminal "
-        f'--call "lambda module, x: module(x, …)".'
+        f"forward takes ({', '.join(parameters)}), and nothing says what these are. "
+        f"For cross-attention say memory=6, the number of its tokens; for packed "
+        f"documents, documents=True. Else say how to call it, as in "
+        f"check(…, call={example_call(module)}), or from a terminal "
+        f'--call "{example_call(module)}".'
     )
+
+
+def example_call(module) -> str:
+    """Return the text of a function that calls forward, to be completed."""
+    parameters = _named(module)
+    needed = [n for n, p in parameters.items() if p.default is p.empty][1:]
+    return f"lambda module, x: module({', '.join(['x', *(f'{n}=…' for n in needed)])})"
 
 
 def with_memory(module):

@@ -27,6 +27,7 @@ class Collector:
 
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
+        severities: {name of the mistake: another severity than usual}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
         places: {name of the mistake: (file, line number, text)}.
@@ -35,10 +36,13 @@ class Collector:
         not_compared: why the class could not be compared with attention, or "".
         proposal: options that would have it compared.
         blame: function (name) that returns the line at fault, or None.
+        stage: the first stage that differs, or "".
+        beside: what acts in forward that nobody described, or "".
     """
 
     def __init__(self):
         self.found = {}
+        self.severities = {}
         self.results = []
         self.causes = ()
         self.example = None
@@ -46,6 +50,8 @@ class Collector:
         self.not_compared = ""
         self.proposal = {}
         self.blame = lambda name: None
+        self.stage = ""
+        self.beside = ""
         self._test = ""
         self._told = []
 
@@ -90,16 +96,18 @@ class Collector:
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen):
+    def add(self, mistake, done, seen, severity=None):
         """Add a finding, once for each mistake; the test has failed either way."""
         if mistake not in self._told:
             self._told.append(mistake)
+        if mistake not in self.found and severity:
+            self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
 
     def cannot_run(self, test, failure, done):
         """Add that the module failed where nothing else can be tested."""
         self.start(test)
-        self.add(failure.mistake, done, str(failure))
+        self.add(failure.mistake, done, str(failure), failure.severity)
         self._end(test, "failed")
 
     def not_run(self, tests, why):
@@ -138,6 +146,7 @@ class Collector:
 
     def _finding(self, name, test, done, seen):
         mistake = MISTAKES[name]
+        told = self.stage if name in {*SYMPTOMS, "differs"} else ""
         return Finding(
             mistake=name,
             title=mistake.title,
@@ -147,10 +156,11 @@ class Collector:
             means=mistake.means,
             line=mistake.line,
             page=mistake.page,
-            severity=mistake.severity,
+            severity=self.severities.get(name, mistake.severity),
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,
+            stage=told or mistake.stage,
         )
 
 
@@ -170,7 +180,16 @@ FOLLOWS = {
     ),
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
     "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
-    "random_in_eval": (*_TRAINING, "differs", "samples_mixed", "keeps_state"),
+    "random_in_eval": (
+        *_TRAINING,
+        "differs",
+        "samples_mixed",
+        "keeps_state",
+        "rows_do_not_sum_to_one",
+        "length_matters",
+        "cache_differs",
+        "past_unused",
+    ),
     "keeps_state": (
         "some_sizes_raise",
         "differs",

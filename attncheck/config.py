@@ -20,6 +20,9 @@ NAMES = ("config", "cfg", "conf", "args", "hparams", "hps", "params", "model_arg
 TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES = [
+    (r"^log_|^return|^store|^debug|^keep", False),
+    (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
+     r"heads?$|^nhead|^heads$", "num_heads"),
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$",
      "d_head"),
@@ -37,7 +40,8 @@ GUESSES = [
     (r"implementation|attn_type|backend", "eager"),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"len|ctx|position|seq|block", "context_length"),
-    (r"hidden|embed|width|model", "d_in"),
+    (r"hidden|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$",
+     "d_in"),
 ]  # fmt: skip
 
 

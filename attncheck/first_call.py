@@ -1,14 +1,27 @@
 """The first call of a class, and other ways to call or build it where that fails."""
 
+import re
+from dataclasses import replace
+
 import torch
 
 from attncheck.build import UnusableError
+from attncheck.calling import example_call, masked_ways, plain_way, ways
 from attncheck.numbers import changed
+from attncheck.probes.comparing import Comparison
 from attncheck.probes.meaning import depends
 from attncheck.subject import CallFailed, Failure
-from attncheck.variants import narrower_heads, one_by_one, uneven
+from attncheck.variants import (
+    first_subject,
+    narrower_heads,
+    one_by_one,
+    runs,
+    uneven,
+)
 
 RUNS = "builds and runs"
+PIXELS = 16  # of an image whose sides are asked for
+MEMORY = 6  # tokens of a memory that nobody declared
 
 
 def first_call(source, subject, collector, tests):
@@ -17,54 +30,211 @@ def first_call(source, subject, collector, tests):
     done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
     try:
         subject(x)
-    except Failure as failure:
-        if failure.mistake == "environment":
+    except (Failure, UnusableError) as failure:
+        if getattr(failure, "mistake", "") == "environment":
             raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
-        if _only_full_length(subject, failure, collector, done):
-            return subject
-        other = _otherwise(source, subject, failure)
+        if _refuses(failure):
+            other = _otherwise(source, subject, failure, collector, done)
+        else:
+            other = None
         if other is None:
+            if isinstance(failure, UnusableError):
+                failure = CallFailed("forward_raises", str(failure).rstrip("."))
             collector.cannot_run(RUNS, failure, done)
+            if failure.mistake == "forward_raises":
+                collector.proposal = {"call": example_call(subject.pristine)}
             collector.not_run(tests, "the layer does not run")
             return None
         subject = other
-    collector.run(RUNS, _try_out, subject)
+    if subject.causal and subject.how.call is None and _leaks(subject):
+        _with_a_mask(subject)
+    if not any(result.test == RUNS for result in collector.results):
+        collector.run(RUNS, _try_out, subject)
     return subject
 
 
-def _otherwise(source, subject, failure):
+def _refuses(failure):
+    return isinstance(failure, UnusableError) or failure.mistake in (
+        "forward_raises", "wrong_shape")  # fmt: skip
+
+
+def _otherwise(source, subject, failure, collector, done):
     """Return the subject called or built in another way that runs, or None."""
-    if failure.mistake not in ("forward_raises", "wrong_shape"):
-        return None
+    tries = [_another_way]
+    if not isinstance(failure, UnusableError):
+        tries += [_full_length, _another_width, _narrower, _alone, _as_an_image]
+    for attempt in [*tries, _own_defaults]:
+        other = attempt(source, subject, failure)
+        if other is None:
+            continue
+        if other is not subject:
+            for name in ("reference", "skip_reference", "notes"):
+                setattr(other, name, getattr(subject, name))
+        if other.fixed_length and not other.how.way:
+            text = f"It raised {failure}. With {other.fixed_length} tokens it runs."
+            collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
+        return other
+    return None
+
+
+def _narrower(source, subject, failure):
     other = narrower_heads(source, subject)
     if other is not None:
-        note = f"Built with head_size={source.arguments['head_size']}, which is d_in/h."
-    else:
-        other = one_by_one(source, subject)
-        note = "It takes one sequence (t, d) at a time: each was given alone."
-    if other is None:
-        return None
-    for name in ("notes", "reference", "skip_reference"):
-        setattr(other, name, getattr(subject, name))
-    other.note(note)
+        size = source.arguments["head_size"]
+        subject.note(f"Built with head_size={size}, which is d_in/h.")
     return other
 
 
-def _only_full_length(subject, failure, collector, done):
-    """Whether it runs with exactly context_length tokens; then go on with these."""
-    if failure.mistake != "forward_raises" or not subject.limit:
-        return False
-    if not 6 < subject.limit <= 64:
-        return False
-    subject.fixed_length = subject.limit
+def _alone(source, subject, failure):
+    other = one_by_one(source, subject)
+    if other is not None:
+        subject.note("It takes one sequence (t, d) at a time: each was given alone.")
+    return other
+
+
+def _full_length(source, subject, failure):
+    """Return the subject where it runs with one number of tokens alone."""
+    lengths = [subject.limit or 0, *_numbers(failure)]
+    for length in dict.fromkeys(lengths):
+        if 6 < length <= 64:
+            subject.fixed_length = length
+            if runs(subject) is not None:
+                return subject
+    subject.fixed_length = None
+    return None
+
+
+def _another_width(source, subject, failure):
+    """Return the subject where it runs with tokens as wide as the error says."""
+    known = subject.sizes["d_in"]
+    for width in _numbers(failure):
+        subject.sizes["d_in"] = width
+        if runs(subject) is not None:
+            return subject
+    subject.sizes["d_in"] = known
+    return None
+
+
+def _numbers(failure):
+    found = [int(number) for number in re.findall(r"(?<![\w.])\d+", str(failure))]
+    found += [int(n) for pair in re.findall(r"(\d+)x(\d+)", str(failure)) for n in pair]
+    return [number for number in dict.fromkeys(found) if 2 < number <= 1024]
+
+
+def _as_an_image(source, subject, failure):
+    plain = plain_way(subject.pristine)
+    for image in ("bhwc", "bchw") if plain else ():
+        found = _given(subject, replace(plain, image=image))
+        if found is not None:
+            subject.note("It takes an image: the tokens were given as its pixels.")
+            return found
+    return None
+
+
+def _own_defaults(source, subject, failure):
+    """Return the subject built with the defaults of its constructor, or None."""
+    if not source.own_defaults():
+        return None
     try:
-        subject(subject.tokens())
+        other = first_subject(source, subject.causal, subject.how, source.build())
+        if runs(other) is None and _another_way(source, other, failure) is None:
+            return None
+    except (Failure, UnusableError):
+        return None
+    subject.note("Built with the defaults of its constructor.")
+    return other
+
+
+def _another_way(source, subject, failure):
+    """Return the subject where forward runs with more than x, or None."""
+    if subject.how.call is not None or subject.layer.documents:
+        return None
+    widths = [None, *_in_widths(subject)]
+    has_memory = bool(subject.layer.memory)
+    turned, leaking, kept = [], None, (subject.how, subject.causal)
+    for optional in (False, True):
+        for way in ways(subject.pristine, subject.causal, widths, has_memory, optional):
+            if _given(subject, way) is None:
+                continue
+            if subject.causal and way.masked and _leaks(subject):
+                leaking = leaking or (subject.how, True)
+            elif way.turns:
+                turned.append((subject.how, subject.causal))
+            else:
+                return _told(subject)
+            _set(subject, *kept)
+        if turned or leaking:
+            break
+    for how in turned:
+        _set(subject, *how)
+        if _is_attention(subject):
+            return _told(subject)
+    if turned or leaking:
+        _set(subject, *(turned or [leaking])[0])
+        return _told(subject)
+    return None
+
+
+def _told(subject):
+    if words := subject.how.way.words():
+        subject.note(f"forward was given {words}.")
+    return subject
+
+
+def _is_attention(subject):
+    comparison = Comparison(subject, subject)
+    return comparison.equal() or comparison.known_layer()
+
+
+def _in_widths(subject):
+    """Return the widths that the module's matrices take, but for that of x."""
+    widths = [p.shape[1] for p in subject.pristine.parameters() if p.dim() == 2]
+    return [w for w in dict.fromkeys(widths) if w != subject.sizes["d_in"]]
+
+
+def _given(subject, way):
+    """Return the subject called in this way if it runs so; else leave it as it is."""
+    how, causal = subject.how, subject.causal
+    layer = subject.layer
+    if way.memory:
+        layer = replace(layer, memory=layer.memory or MEMORY)
+    fixed = subject.fixed_length
+    if way.sides or way.image != "btd":
+        subject.fixed_length = PIXELS
+    _set(subject, replace(how, way=way, layer=layer), causal and not way.memory)
+    if runs(subject) is not None:
+        return subject
+    _set(subject, how, causal)
+    subject.fixed_length = fixed
+    return None
+
+
+def _set(subject, how, causal):
+    subject.how, subject.layer, subject.causal = how, how.layer, causal
+
+
+def _with_a_mask(subject):
+    """Give the causal mask that it takes to a class that sees the future without."""
+    way = subject.how.way or plain_way(subject.pristine)
+    how = subject.how
+    for masked in masked_ways(subject.pristine, way) if way else ():
+        if _given(subject, masked) is not None:
+            if not _leaks(subject):
+                _told(subject)
+                return
+            _set(subject, how, True)
+
+
+def _leaks(subject):
+    """Whether earlier outputs change with the last token."""
+    x = subject.tokens()
+    other = x.clone()
+    other[:, -1] = subject.tokens(seed=5)[:, -1]
+    try:
+        y, z = subject(x), subject(other)
     except Failure:
-        subject.fixed_length = None
         return False
-    text = f"It raised {failure}. With {subject.limit} tokens it runs."
-    collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
-    return True
+    return changed(y[:, :-1], z[:, :-1]) or not y.isfinite().all()
 
 
 def _try_out(subject, collector):

@@ -53,6 +53,7 @@ def as_dictionary(report):
 def _finding(finding):
     told = {
         "code": finding.code,
+        "stage": finding.stage,
         "mistake": finding.mistake,
         "severity": finding.severity,
         "title": finding.title,

@@ -213,9 +213,10 @@ def _rope(given):
     return rope, tuple(f"rope.{name}" for name in left)
 
 
-def memory_tokens(count, like):
-    """Return the same random memory (b, count, d) for each sequence of (b, t, d)."""
+def memory_tokens(count, like, width=None):
+    """Return the same random memory (b, count, width) for each of (b, t, d)."""
     b, _, d = like.shape
+    d = width or d
     memory = torch.randn(count, d, generator=torch.Generator().manual_seed(91))
     return memory.to(like).expand(b, count, d)
 
@@ -237,6 +238,13 @@ def rotate(x, rope, positions, width=None):
     if rope.pairing == "halves":
         one, two = turned.chunk(2, dim=-1)
         turned = torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+    elif rope.pairing == "halves without the minus":
+        one, two = turned.chunk(2, dim=-1)
+        turned = torch.cat([one * cos + two * sin, two * cos + one * sin], dim=-1)
+    elif rope.pairing == "neighbors without the minus":
+        one, two = turned[..., ::2], turned[..., 1::2]
+        turned = torch.stack([one * cos + two * sin, two * cos + one * sin], dim=-1)
+        turned = turned.flatten(-2)
     elif rope.pairing == "neighbors":
         one, two = turned[..., ::2], turned[..., 1::2]
         turned = torch.stack([one * cos - two * sin, two * cos + one * sin], dim=-1)

@@ -188,6 +188,11 @@ def _from_layer(members, num_heads, d_in):
         roles = {r: _pair(members[r], d_in) for r in ("query", "key", "value")}
         if None in roles.values():
             return []
+        if num_heads > 1 and all(
+            w.shape[1] * num_heads == d_in == w.shape[0] * num_heads
+            for w, _ in roles.values()
+        ):  # one small weight for all heads
+            roles = {role: _for_each_head(*pair, num_heads) for role, pair in roles.items()}
         plain = Projections(**roles, out=out, num_heads=num_heads)
         if plain.query[0].shape[0] % num_heads:
             return []
@@ -203,6 +208,11 @@ def _from_layer(members, num_heads, d_in):
         key, value = _cut(both, 2)
         return [Projections(query, key, value, out, num_heads)]
     return []
+
+
+def _for_each_head(weight, bias, h):
+    """Return the wide projection in which each head is projected alike."""
+    return torch.block_diag(*[weight] * h), None if bias is None else bias.repeat(h)
 
 
 def _from_latent(members, out, h):

@@ -105,7 +105,8 @@ class Computation:
             rope = replace(layer.rope, share=projections.rope_share)
             self.layer = replace(layer, rope=rope)
         if layer.memory:
-            self.memory = memory_tokens(layer.memory, x).double()
+            width = projections.key[0].shape[1]
+            self.memory = memory_tokens(layer.memory, x, width).double()
         self._kept = {}
 
     def output(self, recipe):
@@ -188,7 +189,8 @@ class Computation:
         if self.layer.bias is not None:
             scores = scores + self.layer.bias(scores.shape[-1])
         if self.layer.alibi:
-            scores = scores + _distances(r.bias, *scores.shape[1:])
+            part = self.p.d_head**-0.5 if r.bias == "scaled" else 1.0
+            scores = scores + part * _distances(r.bias, *scores.shape[1:])
         cap = self.layer.softcap
         if cap and r.cap == "scores":
             scores = cap * torch.tanh(scores / cap)
@@ -252,10 +254,13 @@ def _rotated(x, rope, how, slot):
         positions = 2 * positions
     if how.startswith("left out"):
         return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
-    width = {"half steps": 2 * x.shape[-1], "whole width": x.shape[-1] * x.shape[1]}
+    d = x.shape[-1]
+    width = {"half steps": 2 * d, "whole width": d * x.shape[1], "head width": d}
+    if how == "one step up":
+        positions = positions * rope.base ** (2 / int(d * rope.share))
     if how.startswith("base "):
         rope = replace(rope, base=float(how[5:]))
-    elif "neighbors" in how or how == "halves":
+    elif "neighbors" in how or how.startswith("halves"):
         rope = replace(rope, pairing=how)
     return rotate(x, rope, positions, width.get(how))
 

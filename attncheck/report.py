@@ -22,6 +22,8 @@ PAGES = {
 
 
 STATUS = {"passed": 0, "failed": 1, "not usable": 2, "not judged": 3}
+# Said of a class that refuses what it was given: that is no proof of a mistake.
+REFUSALS = {"constructor_raises", "forward_raises"}
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (reads as a sentence in a test's log)
@@ -46,6 +48,7 @@ class Finding:
         code: a code that stays the same, such as "ATT201".
         place: (file, line number, text) of the line at fault, or None.
         example: expected and actual weights of four tokens, or None.
+        stage: the stage of attention that it changes, or what else shows it.
     """
 
     mistake: str
@@ -60,6 +63,7 @@ class Finding:
     code: str = ""
     place: tuple | None = None
     example: tuple | None = None
+    stage: str = ""
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""
@@ -138,7 +142,11 @@ class Report:
     def failing(self) -> list[Finding]:
         """Return the findings that fail: errors, with ``strict`` warnings too."""
         severities = ("error", "warning") if self.strict else ("error",)
-        return [f for f in self.findings if f.severity in severities]
+        return [
+            f
+            for f in self.findings
+            if f.severity in severities and f.mistake not in REFUSALS
+        ]
 
     @property
     def verdict(self) -> str:
@@ -146,7 +154,8 @@ class Report:
 
         A class passes if it was compared with what is right and nothing was found that
         fails: errors, with ``strict`` warnings too. Without a comparison, or where a
-        test broke inside the checker, nothing is known: it is not judged.
+        test broke inside the checker, nothing is known: it is not judged. Nor is a
+        class that raises whatever it is given, since it may want something else.
         """
         if not self.usable:
             return "not usable"

@@ -78,13 +78,16 @@ def _roles_of(subject, x, number, product, y):
     tokens_first = subject.layout == "tbd"
 
     def nudge(result):
-        if result.dim() != 3 or result.shape[tokens_first] != width:
+        t = many.shape[1]
+        flat = result.dim() == 2 and len(result) == width * t
+        if not flat and (result.dim() != 3 or result.shape[tokens_first] != width):
             raise IndexError("the sequences are not where they are looked for")
-        change = torch.zeros_like(result)
+        sizes = (t, width, width) if tokens_first else (width, t, width)
+        change = result.new_zeros(sizes if flat else result.shape)
         each = torch.arange(width)
         where = (PLACE, each, each) if tokens_first else (each, PLACE, each)
         change[where] = 0.5 + result.detach().abs().max()
-        return change
+        return change.view(result.shape)
 
     one, other = subject.copy(), subject.copy()
     plain, moved = Watch(one), Watch(other, (number, nudge))

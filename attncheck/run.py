@@ -209,7 +209,7 @@ def _tell_comparison(report, collector):
     ended = {result.test: result.why for result in collector.results}
     why = ended.get(COMPARISON) or "the tests ended before"
     report.not_compared = f"the output was not compared with what is right: {why}"
-    report.proposal = {"reference": None}
+    report.proposal = report.proposal or {"reference": None}
 
 
 def _command(report, given):
@@ -219,7 +219,7 @@ def _command(report, given):
     for name, value in (named | report.proposal).items():
         if name == "reference":
             value = value or "RightAttention"
-        elif name in ("weights", "bias") and isinstance(value, str):
+        elif name in ("weights", "bias", "call") and isinstance(value, str):
             pass
         else:
             value = getattr(value, "__name__", None) or repr(value)
@@ -255,7 +255,7 @@ def _tell_settings(names, collector):
 
 def _run(source, reference, causal, how, collector, report):
     try:
-        subject = first_subject(source, causal, how, source.build())
+        subject = first_subject(source, causal, how, _built(source))
     except Failure as failure:
         done = f"Built as {source.label}."
         if failure.mistake == "environment":
@@ -276,8 +276,6 @@ def _run(source, reference, causal, how, collector, report):
 
 # Without the right to shorter inputs, these have nothing to say.
 _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
-# Where these are found, whatever else shows may follow from them.
-_STOP = {"init_missing": "its weights are not initialized"}
 
 
 def _probe(subject, collector):
@@ -289,10 +287,6 @@ def _probe(subject, collector):
         if "hangs" in collector.found:
             collector.not_run(left, "a call did not return")
             return
-        for name, why in _STOP.items():
-            if name in collector.found:
-                collector.not_run(left, why)
-                return
         # The time in calls of the class: the checker's own does not count.
         spent = subject.worker.spent
         if spent > 3 * subject.worker.seconds:
@@ -301,6 +295,16 @@ def _probe(subject, collector):
             collector.add("slow", "All tests one after the other.", seen)
             return
         collector.run(test, probe, subject)
+
+
+def _built(source):
+    """Return the module, in other sizes where the constructor refuses the usual."""
+    try:
+        return source.build()
+    except Failure as failure:
+        if failure.mistake != "constructor_raises":
+            raise
+        return source.build_otherwise(failure)
 
 
 def _adds_zero(subject):

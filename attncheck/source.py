@@ -1,6 +1,8 @@
 """What the reader gave, and how to build modules and variants from it."""
 
+import contextlib
 import inspect
+import re
 
 import torch
 from torch import nn
@@ -16,7 +18,7 @@ from attncheck.build import (
     whole_sizes,
 )
 from attncheck.projections import find
-from attncheck.subject import guarded, seed_everything
+from attncheck.subject import Failure, guarded, seed_everything
 
 
 class Source:
@@ -46,6 +48,8 @@ class Source:
         self.arguments = {}
         self.config = config
         self.is_class = inspect.isclass(given)
+        self._asked = set(arguments)
+        self._by_default = False
         whole_sizes(arguments)
         if self.is_class:
             self._take_class(given, arguments, causal)
@@ -90,6 +94,35 @@ class Source:
     def _ignores(self, name):
         return name not in self.arguments and name not in self.mapped
 
+    def rates(self):
+        """Return the arguments that are rates of dropout, each set to 0."""
+        return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
+
+    def own_defaults(self):
+        """Leave to the constructor what has a default; return whether that is news."""
+        if not self.is_class or self.plan.config or self._by_default:
+            return False
+        self._by_default = True
+        parameters = inspect.signature(self.given).parameters
+        needed = {
+            name: value
+            for name, value in self.arguments.items()
+            if name in self._asked
+            or name not in parameters
+            or parameters[name].default is inspect.Parameter.empty
+        }
+        if needed == self.arguments:
+            return False
+        self.arguments.clear()
+        self.arguments.update(needed)
+        self.sizes = dict.fromkeys(self.sizes)
+        for ours, theirs in self.mapped.items():
+            default = parameters[theirs].default
+            value = needed.get(theirs, default)
+            if ours in self.sizes and isinstance(value, int | float):
+                self.sizes[ours] = value
+        return True
+
     def build(self, seed=0, **changes):
         """Return a module: built after ``seed`` with changed arguments, or a copy.
 
@@ -110,6 +143,30 @@ class Source:
                 return self.plan.make(self.given, self.arguments | changes | own)
 
         return guarded(self.worker, job, "constructor_raises")
+
+    def build_otherwise(self, failure):
+        """Build it with other sizes, or with its own; return the module and a note.
+
+        Raises:
+            Failure: as it was, if no sizes are right for the constructor.
+        """
+        named = [int(number) for number in re.findall(r"\b\d+\b", str(failure))]
+        widths = [n for n in named if 2 < n <= 1024] + [32, 64, 128, 512]
+        ours = [n for n in ("d_in", "d_out") if n in self.mapped]
+        ours = [n for n in ours if self.mapped[n] not in self._asked]
+        for width in dict.fromkeys(widths) if ours else ():
+            with contextlib.suppress(Failure, UnusableError):
+                module = self.build(**dict.fromkeys(ours, width))
+                for name in ours:
+                    self.arguments[self.mapped[name]] = self.sizes[name] = width
+                self.notes.append(f"Built {width} wide, since it refused {DEFAULTS['d_in']}.")
+                return module
+        if self.is_class and self.own_defaults():
+            with contextlib.suppress(Failure, UnusableError):
+                module = self.build()
+                self.notes.append("Built with the defaults of its constructor.")
+                return module
+        raise failure
 
     def complete_sizes(self, module):
         """Read from the built module the sizes that no argument told."""

@@ -9,26 +9,30 @@ import torch
 
 from attncheck.changes import base_recipe
 from attncheck.reference import Computation
-from attncheck.trace import PRODUCTS, Watch
+from attncheck.trace import PRODUCTS, Watch, tensors
 
 TOLERANCE = 1e-4
+MOST = 400  # tensors that are kept
 
 
 class Captured(Watch):
     """Notes the factors and results of products, and what softmax takes and gives.
 
     Attributes:
-        tensors: {"scores", "weights", "factors", "results": tensors in order}.
+        tensors: {"scores", "weights", "factors", "results", "all": tensors in order}.
     """
 
     def __init__(self, module):
         super().__init__(module)
-        self.tensors = {"scores": [], "weights": [], "factors": [], "results": []}
+        names = ("scores", "weights", "factors", "results", "all")
+        self.tensors = {name: [] for name in names}
 
     def _note(self, name, args, kwargs, result):
         before = len(self.seen.products)
         result = super()._note(name, args, kwargs, result)
         held = self.tensors
+        if len(held["all"]) < MOST:
+            held["all"] += tensors(result)
         if name in ("softmax", "_softmax"):
             held["scores"].append(args[0])
             held["weights"].append(result)
@@ -52,10 +56,12 @@ def first_difference(subject, x, reading, layer, causal):
     meant = Computation(x.cpu(), reading, layer)
     right = base_recipe(causal, layer)
     plain = Computation(x.cpu(), reading)
+    if layer.memory:
+        plain.memory = meant.memory
     for slot in (0, 1):
         if not _among(meant._heads(right, slot), held["factors"]):
-            as_cut = _among(plain._heads(right, slot), held["factors"])
-            return "positions" if as_cut and not layer.plain else "projection or split"
+            turned = layer.rope or {"a table", "a table of positions"} & {*watch.seen.extras}
+            return _before_scores(plain, right, slot, held, turned)
     if held["scores"]:
         weights = meant.weights(right)
         scores = _like(held["scores"][0], weights)
@@ -66,17 +72,49 @@ def first_difference(subject, x, reading, layer, causal):
         logs = torch.where(seen, weights.log() - scores, torch.nan)
         spread = (logs - logs.nanmean(dim=-1, keepdim=True)).nan_to_num(0.0).abs().max()
         if spread > TOLERANCE * scores[seen].abs().max().clamp_min(1.0):
-            return "scores"
+            return "positions" if layer.alibi or layer.bias is not None else "scores"
         if not torch.equal(got > 0, weights > 0):
             return "mask"
         if not _close(got, weights):
             return "weights"
     values = meant._heads(right, 2)
     if not _among(values, held["factors"]):
-        return "projection or split of the values"
-    if not _among(meant.context(right), held["results"]):
+        stage = _before_scores(plain, right, 2, held, layer.rope)
+        return stage + (" of the values" if stage in ("projection", "split") else "")
+    context = meant.context(right)
+    if not _among(context, held["results"]):
         return "mix" if held["scores"] else "scores, mask or weights"
-    return "join or output"
+    joined = context.transpose(1, 2).flatten(2)
+    return "output" if _any_close(joined, held["all"]) else "join"
+
+
+def _before_scores(plain, right, slot, held, turned):
+    """Return which stage first differs of those that make queries, keys or values."""
+    heads = plain._heads(right, slot)
+    if slot == 2 and _among(heads, held["factors"]):
+        return "mix"
+    if _any_close(heads, held["all"]):  # cut as meant, and changed after that
+        return "positions" if turned else "scores" if slot < 2 else "mix"
+    flat = heads.transpose(1, 2).flatten(2)
+    return "split" if _any_close(flat, held["all"]) else "projection"
+
+
+def _any_close(wanted, held):
+    """Whether one of the tensors held has these numbers."""
+    for tensor in held:
+        if tensor.numel() != wanted.numel():
+            continue
+        got = tensor.detach().cpu().double()
+        got = _like(got, wanted) if wanted.dim() == 4 else got
+        if got is None or got.dim() < 2:
+            continue
+        b, t = wanted.shape[:2]
+        if wanted.dim() == 3 and got.shape[-1] == wanted.shape[-1]:
+            turned = got.dim() == 3 and got.shape[:2] == (t, b)
+            got = (got.transpose(0, 1) if turned else got).reshape(wanted.shape)
+        if got.shape == wanted.shape and _close(got, wanted):
+            return True
+    return False
 
 
 def _among(wanted, tensors):
@@ -106,6 +144,10 @@ def _like(tensor, wanted):
         return tensor
     if tensor.shape == (b, t, h, d):
         return tensor.transpose(1, 2)
+    if tensor.shape == (t, b, h, d):
+        return tensor.permute(1, 2, 0, 3)
+    if h == 1 and tensor.shape == (b, t, d):
+        return tensor.unsqueeze(1)
     if tensor.shape == (b * h, t, d):
         return tensor.view(wanted.shape)
     return None

@@ -14,7 +14,13 @@ from attncheck.build import (
     first_line,
     randomise,
 )
-from attncheck.calling import inputs, mask_of_pytorch, with_documents, with_memory
+from attncheck.calling import (
+    Way,
+    inputs,
+    mask_of_pytorch,
+    with_documents,
+    with_memory,
+)
 from attncheck.layer import Layer, document_of, memory_tokens
 from attncheck.limits import TimedOutError, is_out_of_memory, message
 from attncheck.projections import find, from_adapter
@@ -26,11 +32,13 @@ class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
 
     Attributes:
         mistake: the name of the mistake that this is.
+        severity: another severity than usual, or None.
     """
 
-    def __init__(self, mistake, text):
+    def __init__(self, mistake, text, severity=None):
         super().__init__(text)
         self.mistake = mistake
+        self.severity = severity
 
 
 class CallFailed(Failure):
@@ -51,6 +59,7 @@ class How:
         weights: function (module) for weights under unknown names.
         layer: what acts besides attention.
         one_by_one: give it each sequence (t, d_in) alone.
+        way: what forward is given besides x, found out by trying.
     """
 
     call: object = None
@@ -58,6 +67,7 @@ class How:
     weights: object = None
     layer: Layer = PLAIN
     one_by_one: bool = False
+    way: Way | None = None
 
 
 class Subject:
@@ -84,6 +94,7 @@ class Subject:
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
+        self.given_window = None  # what its constructor was given under that name
         self.replaced_memory = None  # the token of the memory that is another one
         self.limit = None  # the most tokens allowed
         self.fixed_length = None  # set where it takes no other number of tokens
@@ -103,6 +114,7 @@ class Subject:
         if floating and floating[0].dtype == torch.float64:
             self.dtype = torch.float64
         self._shared = None
+        self._head = None
 
     def copy(self):
         """Return a copy of the module that a probe may change."""
@@ -153,7 +165,10 @@ class Subject:
         y = self._unwrap(guarded(self.worker, job, "forward_raises"))
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
             text = f"the input has the shape {tuple(x.shape)}, the output "
-            raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}")
+            # One vector for each sequence may be what it is for.
+            pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
+            severity = "warning" if pooled else None
+            raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}", severity)
         return y
 
     def candidates(self):
@@ -197,9 +212,14 @@ class Subject:
             return call(module, x, document_of(t).to(x.device).expand(b, t))
         if self.how.call is not None:
             return self.how.call(module, x)
+        memory = None
         if self.layer.memory:
             memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
             memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
+        if self.how.way is not None:
+            b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
+            return self.how.way.call(module, x, b, t, self._d_head(), memory)
+        if self.layer.memory:
             return with_memory(module)(module, x, memory)
         if isinstance(module, nn.MultiheadAttention):
             given = mask_of_pytorch(module, x, self.causal)
@@ -207,8 +227,19 @@ class Subject:
         places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))
 
+    def _d_head(self):
+        """Return the width of a head, as far as it is known."""
+        if self._head is None:
+            found = find(
+                self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in")
+            )
+            h = self.sizes.get("num_heads") or 1
+            self._head = found[0].d_head if found else self.sizes["d_in"] // h
+        return self._head
+
     def _memory(self, x):
-        memory = memory_tokens(self.layer.memory, x)
+        width = self.how.way.memory_width if self.how.way else None
+        memory = memory_tokens(self.layer.memory, x, width)
         if self.replaced_memory is not None:
             memory = memory.clone()
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]

@@ -79,18 +79,36 @@ def settings():
     }
 
 
+# Where a class may put another function in the place of PyTorch's.
+PATCHED = (torch, torch.Tensor, torch.nn, torch.nn.functional, torch.nn.Module,
+           torch.nn.Linear, torch.nn.Dropout, torch.nn.Softmax, torch.nn.Parameter,
+           torch.autograd, torch.random, random, os.path)  # fmt: skip
+
+
 @contextlib.contextmanager
 def settings_kept():
     """Give settings of the process back; yield a function that names those changed."""
     before = settings()
+    functions = [(owner, dict(vars(owner))) for owner in PATCHED]
+
+    def patched():
+        return [
+            (owner, name, value)
+            for owner, held in functions
+            for name, value in held.items()
+            if vars(owner).get(name) is not value and callable(value)
+        ]
 
     def changed():
         after = settings()
-        return [name for name in before if before[name] != after[name]]
+        told = [name for name in before if before[name] != after[name]]
+        return told + [f"{owner.__name__}.{name}" for owner, name, _ in patched()]
 
     try:
         yield changed
     finally:
+        for owner, name, value in patched():
+            setattr(owner, name, value)
         _restore(before, changed())
 
 

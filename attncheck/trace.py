@@ -69,6 +69,7 @@ class Seen:
         fused: (place, query, key, value, line) of each fused attention.
         dropouts: (place, shape of the input, line) of each dropout that acted.
         extras: {what acts besides attention: line}.
+        places: {what acts besides attention: when it was called first}.
         lines: {name of a function: line of its last call}.
     """
 
@@ -77,6 +78,7 @@ class Seen:
     fused: list = field(default_factory=list)
     dropouts: list = field(default_factory=list)
     extras: dict = field(default_factory=dict)
+    places: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)
 
 
@@ -128,6 +130,7 @@ class Watch(TorchFunctionMode):
                 seen.dropouts.append((self._calls, tuple(args[0].shape), line))
         elif name in EXTRAS:
             seen.extras.setdefault(EXTRAS[name], line)
+            seen.places.setdefault(EXTRAS[name], self._calls)
         if self._tables and name not in ("to", "clone", "detach"):
             for tensor in tensors((args, kwargs)):
                 if _storage(tensor) in self._tables:

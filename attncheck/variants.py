@@ -1,5 +1,6 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
+import re
 from dataclasses import replace
 
 from torch import nn
@@ -12,6 +13,9 @@ from attncheck.subject import CallFailed, Failure, Subject
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
+
+
+WINDOW = re.compile(r"(sliding_?)?window(_size)?")
 
 
 def first_subject(source, causal, how, module):
@@ -27,6 +31,8 @@ def first_subject(source, causal, how, module):
         module = _materialized(source, causal, how, module)
     subject = Subject(module, source.worker, causal, dict(source.sizes), how)
     subject.limit = source.sizes["context_length"]
+    windows = [v for n, v in source.arguments.items() if WINDOW.fullmatch(n)]
+    subject.given_window = windows[0] if windows and type(windows[0]) is int else None
     subject.variant = lambda **changes: variant(source, subject, **changes)
     return subject
 
@@ -50,8 +56,9 @@ def variant(source, subject, **changes):
         return None
     if dropout is not None and "dropout" in source.mapped:
         changes["dropout"] = dropout
+    own = source.rates() if dropout == 0 else {}
     try:
-        module = source.build(**changes)
+        module = source.build(own=own, **changes)
         if is_lazy(module):
             module = _materialized(source, subject.causal, subject.how, module)
     except CallFailed:

@@ -7,6 +7,7 @@ from attncheck.probes.basics import (
     state,
     too_many_tokens,
 )
+from attncheck.probes.cached import cached
 from attncheck.probes.comparing import compare
 from attncheck.probes.first_weights import first_weights, shared, written
 from attncheck.probes.meaning import (
@@ -18,6 +19,7 @@ from attncheck.probes.meaning import (
     prefix,
 )
 from attncheck.probes.modes import dropout_place, order, same_in_training
+from attncheck.probes.padded import padded
 from attncheck.probes.storage import devices, dtypes, precision, saved
 from attncheck.probes.training import dropout, gradients
 
@@ -32,6 +34,8 @@ PROBES = [
     ("sequences of a batch are independent", batch),
     ("what each position depends on", dependence),
     ("shorter inputs", prefix),
+    ("the cache against the whole", cached),
+    ("padding", padded),
     ("weights of a token sum to 1", equal_tokens),
     ("large scores", large_scores),
     ("same output in training without dropout", same_in_training),

@@ -16,7 +16,7 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.trace import norms_of
+from attncheck.trace import Watch, norms_of
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
@@ -41,9 +41,11 @@ def compare(subject, found):
     found.blame = comparison.blame
     if comparison.equal() or comparison.known_layer():
         found.compared = True
+        comparison.tell_unused_positions(found)
         return
+    found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
-        raise NotCompared(UNKNOWN, weights=_adapter(subject))
+        raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
@@ -51,6 +53,7 @@ def compare(subject, found):
         "and both given the same tokens."
     )
     if match is None:
+        found.stage = comparison.stage()
         comparison.tell_undeclared(opened=False)
         comparison.tell_excuses()
         found.compared = True
@@ -92,6 +95,7 @@ class Comparison:
         self.x = given.cpu()
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
+        self._stage = None
 
     def _without_weights(self):
         """Return the reading of a layer that learns nothing: the tokens themselves."""
@@ -122,6 +126,11 @@ class Comparison:
         """Whether the names say that one projection is used in another's place."""
         if not self.by_name:
             return False
+        named, acting = self.by_name[0], self.by_role[0]
+        pairs = [(getattr(named, r), getattr(acting, r)) for r in ("query", "key")]
+        own = all(_same(a[0], b[0]) for a, b in pairs)
+        if own and not all(_same(a[1], b[1]) for a, b in pairs):
+            return True  # its own matrix, and the bias of another
         match = self._named(self.by_name[:1])
         roles = {
             "projection_mixed_up",
@@ -146,6 +155,29 @@ class Comparison:
         )
         return True
 
+    def beside(self):
+        """Return what acts that nobody described, and weights outside of any layer."""
+        loose = [
+            name
+            for part in self.subject.pristine.modules()
+            if not isinstance(part, nn.Linear | nn.MultiheadAttention)
+            for name, p in part.named_parameters(recurse=False)
+            if p.dim() >= 2 and "conv" not in type(part).__name__.lower()
+        ]
+        told = list(self.seen.extras) if self.seen else []
+        return told + ([f"the parameter {loose[0]}"] if loose else [])
+
+    def tell_unused_positions(self, found):
+        """Tell of a table of rotary positions that changes nothing."""
+        if not self.owner.layer.plain or not self.readings:
+            return
+        watch = Watch(module := self.subject.copy())
+        self.subject(self.x.to(self.subject.device), module, mode=watch)
+        if "a table of positions" in watch.seen.extras:
+            done = "The output compared with attention that knows no positions."
+            seen = "They are equal, though a table of positions is used in forward."
+            found.add("rope_unused", done, seen)
+
     def match(self):
         """Return the mistakes that give the same output, or None."""
         if parity.distance(self.y, self.x) < 1e-3:
@@ -154,10 +186,16 @@ class Comparison:
 
     def _named(self, readings):
         given = (self.x, self.y, readings, self.subject.causal)
-        for layer in [self.layer, *self._ropes()]:
-            match = parity.name_mistake(*given, layer)
-            if match is not None:
-                return match
+        for several in (False, True):
+            # What was left open of rotary positions may be another than the usual.
+            shares = () if several else [
+                one for one in self._opened()
+                if one.rope and (one.rope.base, one.rope.way) == (BASES[0], 1)
+            ]  # fmt: skip
+            for layer in [self.layer, *self._ropes(), *shares]:
+                match = parity.name_mistake(*given, layer, several)
+                if match is not None:
+                    return match
         return None
 
     def _ropes(self):
@@ -169,13 +207,16 @@ class Comparison:
 
     def stage(self):
         """Return the first stage that differs, by what is captured, or ""."""
+        if self._stage is not None:
+            return self._stage
+        self._stage = ""
         for reading in self.readings[:1]:
             with contextlib.suppress(Exception):  # what is captured may have any form
                 x = self.x.to(self.subject.device)
-                return first_difference(
+                self._stage = first_difference(
                     self.subject, x, reading, self.layer, self.subject.causal
                 )
-        return ""
+        return self._stage
 
     def tell_undeclared(self, opened):
         """Stop where the output equals attention that does more than was described.
@@ -194,11 +235,15 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
+            declared = declaration(layer)
+            meant = self.owner.given_window
+            if meant and layer.window in (meant - 1, meant + 1):
+                declared["window"] = meant
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which was not "
                 f"declared; say so, if that is meant",
-                **declaration(layer),
+                **declared,
             )
 
     def _opened(self):
@@ -276,7 +321,7 @@ class Comparison:
         left = _unused(subject.pristine, self.readings)
         if left:
             told.append(f"what holds weights in no projection that was found ({left})")
-        if not told and self._order_matters():
+        if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
         if told:
             raise NotCompared(
@@ -292,9 +337,15 @@ class Comparison:
         if "a norm" in told:
             names = [name for name, *_ in norms_of(self.subject.pristine)]
             first = [name.split(".")[-1].lower()[:1] for name in names]
-            return {"qk_norm": True} if {"q", "k"} & set(first) else {"prenorm": True}
+            if {"q", "k"} & set(first):
+                return {"qk_norm": True}
+            products = self.seen.products
+            if products and self.seen.places["a norm"] < products[0].place:
+                return {"prenorm": True}
+            return {"reference": None}
         if {"a table of positions", "a table"} & set(told):
-            return {"rope": True}
+            # Queries and keys go into the scores as they were projected.
+            return {"alibi": True} if self.stage() == "scores" else {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
         if "an embedding" in told:
@@ -403,6 +454,12 @@ class Comparison:
         return norms
 
 
+def _same(one, other):
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and torch.allclose(one, other)
+
+
 def _bound(bias, module):
     """Return a function (t) that gives the bias of the scores in float64."""
     if isinstance(bias, torch.Tensor):
@@ -438,20 +495,26 @@ def declaration(layer):
     return options
 
 
-def _adapter(module_of):
-    """Return the text of a function that names four linear layers, to be corrected."""
-    names = [
+def _adapter(subject):
+    """Return options that would name the linear layers, as far as their names do."""
+    linear = [
         name
-        for name, part in module_of.pristine.named_modules()
+        for name, part in subject.pristine.named_modules()
         if isinstance(part, nn.Linear) and name.isidentifier()
     ]
-    names += ["q", "k", "v", "out"][len(names) :]
-    pairs = zip(("query", "key", "value", "out"), names, strict=False)
-    entries = ", ".join(f"{role}=m.{name}" for role, name in pairs)
-    heads = module_of.sizes.get("num_heads") or 1
-    return f"lambda m: dict({entries}, num_heads={heads})"
+    entries = []
+    for role in ("query", "key", "value", "out"):
+        plain = {name: name.replace("_", "").lower() for name in linear}
+        fits = [n for n, text in plain.items() if text.startswith(role[:1]) or role in text]
+        if not fits and role != "out":
+            return {"reference": None}
+        entries += [f"{role}=m.{fits[0]}"] if fits else []
+    heads = subject.sizes.get("num_heads") or 1
+    return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
 
+# Stages at which positions may act that nobody declared.
+BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)

@@ -121,6 +121,8 @@ def _learns(subject, found):
 
 def _saturated(reading, subject, found):
     x = subject.tokens(b=16, t=8, seed=13).cpu().double()
+    if not x.shape[-1] == reading.d_in == reading.key[0].shape[1]:
+        return  # a memory of another width
     h, d = reading.num_heads, reading.d_head
     q, k = (_project(x, pair) for pair in (reading.query, reading.key))
     if q.shape != k.shape:

@@ -5,6 +5,7 @@ import torch
 from attncheck.collector import SkipTest
 from attncheck.layer import document_of
 from attncheck.numbers import changed
+from attncheck.stages import Captured
 
 
 def finite(subject, found):
@@ -196,6 +197,9 @@ def equal_tokens(subject, found):
     """Repeat one token: an average of equal values is that value, at any position."""
     if subject.layer.sink:
         raise SkipTest("a sink takes a share of each token's weights")
+    if found.not_compared and found.beside:
+        _mixing(subject, found)
+        return
     x = subject.tokens()
     x = x[:, :1].expand_as(x).contiguous()
     y = subject(x)
@@ -207,6 +211,23 @@ def equal_tokens(subject, found):
         gap = (y - y[:, -1:]).abs().max().item()
         done = "The same token at all positions."
         seen = f"The outputs of equal tokens differ by up to {gap:.2g}."
+        found.add("rows_do_not_sum_to_one", done, seen)
+
+
+def _mixing(subject, found):
+    """Look at the rows that values are mixed with, where they can be captured."""
+    x = subject.tokens()
+    module = subject.copy()
+    watch = Captured(module)
+    subject(x, module, mode=watch)
+    t = x.shape[1]
+    mixing = [f for f in watch.tensors["factors"] if f.shape[-2:] == (t, t)]
+    if not watch.tensors["scores"] or not mixing:
+        raise SkipTest(f"{found.beside} may depend on the position")
+    sums = mixing[-1].detach().sum(dim=-1)
+    if (sums - 1).abs().max() > 1e-3 and not subject.layer.sink:
+        done = "The rows that multiply the values, added up."
+        seen = f"Their sums reach from {sums.min():.2f} to {sums.max():.2f}."
         found.add("rows_do_not_sum_to_one", done, seen)
 
 
@@ -239,4 +260,5 @@ def _finite_fill(subject, found):
             f"-{size**2:,.0f}; then the last token replaced."
         )
         seen = "Earlier positions changed, which they did not for ordinary tokens."
-        found.add("mask_fill_finite", done, seen)
+        # Ordinary scores are far above such a fill.
+        found.add("mask_fill_finite", done, seen, "warning")

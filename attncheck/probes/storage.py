@@ -89,8 +89,9 @@ def _tensors(nested):
 
 
 def _about_devices(failure):
-    text = str(failure).lower()
-    return "device" in text and ("same device" in text or "cpu" in text)
+    # What PyTorch alone refuses on "meta", such as an index on the CPU, a GPU takes.
+    text = str(failure)
+    return "needs all tensors on the same device" in text or "cuda" in text
 
 
 def precision(subject, found):

@@ -86,7 +86,7 @@ def test_a_layer_that_does_not_work_gets_a_clear_line(forward, mistake, words):
     finding = only(report)
     assert finding.mistake == mistake
     assert words in finding.seen
-    assert report.exit_status == 1
+    assert report.exit_status == (3 if mistake == "forward_raises" else 1)
     assert "Traceback" not in str(report)
     assert report.results[0].outcome == "failed"
     assert {r.outcome for r in report.results[1:]} == {"not run"}
@@ -108,9 +108,11 @@ def test_a_constructor_that_raises():
             super().__init__()
             raise KeyError("weights.pt")
 
-    finding = only(attention.check(Layer))
+    report = attention.check(Layer)
+    finding = only(report)
     assert finding.mistake == "constructor_raises"
     assert "weights.pt" in finding.seen
+    assert report.verdict == "not judged"
 
 
 def test_a_constructor_that_hangs():
@@ -217,6 +219,8 @@ class NeedsMask(nn.Module):
         super().__init__()
 
     def forward(self, x, mask):
+        if mask is not Ellipsis:
+            raise TypeError("a mask of another kind")
         return x
 
 
@@ -229,7 +233,6 @@ class NeedsMask(nn.Module):
         (OtherNames, {}, "OtherNames takes width, kinds; it needs kinds"),
         (OtherNames, {"width": 3}, "it needs kinds"),
         (Config, {}, "Config(config) reads kinds, others of its config"),
-        (NeedsMask, {}, "forward takes (x, mask)"),
         (attention.CausalAttention, {"d_inn": 3}, "it was given d_inn"),
         (attention.CausalAttention, {"layout": "bdt"}, 'must be "btd" or "tbd"'),
         (attention.CausalAttention, {"reference": 3}, "reference must be"),
@@ -249,8 +252,12 @@ def test_the_time_limit_must_be_a_time():
         attention.check(attention.CausalAttention, time_limit=0)
 
 
-def test_call_says_how_to_call():
-    report = attention.check(NeedsMask, call=lambda module, x: module(x, None))
+def test_what_refuses_every_call_is_not_judged_and_says_how_to_call_it():
+    report = attention.check(NeedsMask)
+    assert (report.verdict, report.exit_status) == ("not judged", 3)
+    assert only(report).mistake == "forward_raises"
+    assert "call=lambda module, x: module(x, mask=…)" in report.command
+    report = attention.check(NeedsMask, call=lambda module, x: module(x, ...))
     assert only(report).mistake == "tokens_not_mixed"
 
 

@@ -272,9 +272,9 @@ def test_assert_attention_raises_unless_it_passes():
 
 
 STAGES = {
-    "projection or split": "        q = q * 1.7\n        i = torch",
-    "projection or split of the values": "        v = v.flip(1)\n        i = torch",
-    "scores": "        i = torch",
+    "scores": "        q = q * 1.7\n        i = torch",
+    "mix": "        v = v.flip(1)\n        i = torch",
+    "split": "        q = q.roll(1, -2)\n        i = torch",
 }
 
 

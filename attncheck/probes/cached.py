@@ -1,0 +1,149 @@
+"""A class that has a cache computes with it what it computes at once."""
+
+import torch
+
+from attncheck.calling import cached_way, plain_way
+from attncheck.collector import SkipTest
+from attncheck.contracts.base import Called
+from attncheck.contracts.cache import (
+    ONE_BY_ONE,
+    RESETS,
+    T,
+    Stepped,
+    chunks,
+    second,
+    tokens_alone,
+)
+from attncheck.numbers import changed
+from attncheck.subject import CallFailed
+from attncheck.trace import tensors
+
+
+def cached(subject, found):
+    """Give the tokens one by one, then in chunks, with the cache that it has."""
+    why, raised = "no cache was found", None
+    for new_cache in (None, lambda module: KeysAndValues()):
+        stepped = _stepped(subject, new_cache)
+        if stepped is None:
+            raise SkipTest(why)
+        x = stepped.tokens()
+        if x.shape[1] < T:
+            raise SkipTest("the layer takes too few tokens")
+        try:
+            seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
+            alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
+        except CallFailed as failure:
+            why = f"its cache could not be used: {failure}"
+            # It gave a cache, and refuses it: arguments may be missing.
+            raised = raised or (failure if _gives_one(stepped, x) else None)
+            continue
+        if changed(seen[:, 1:2], alone, 1e-4):
+            break
+        why = "what looks like a cache changes nothing"
+    else:
+        if raised:
+            done = "The same tokens one by one, with the cache that it returned."
+            found.add("cache_differs", done, f"It raised {raised}.", "warning")
+            return
+        raise SkipTest(why)
+    tokens_alone(stepped, found)
+    if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
+        test, done, seen = found.found.pop("cache_differs")
+        found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest.")
+    if any(name.startswith("cache_") for name in found.found):
+        return
+    try:
+        stepped.outputs(stepped.layer.module(), x, [3, 3])
+    except CallFailed:
+        return  # one token at a time is all it takes
+    chunks(stepped, found)
+    if any(hasattr(subject.pristine, name) for name in RESETS):
+        second(stepped, found)
+
+
+def _gives_one(stepped, x):
+    """Whether one call returns a cache of its own."""
+    if stepped.new_cache:
+        return False
+    try:
+        step = stepped.layer.raw(stepped.step, stepped.layer.module(), x[:, :1], None)
+    except CallFailed:
+        return False
+    return step[1] is not INSIDE
+
+
+def _sees_the_oldest(stepped, x):
+    """Whether the last output does not change with its own token, nor with the last."""
+    other = x.clone()
+    other[:, 1:] = stepped.tokens(seed=4)[:, 1:]
+    y, z = (stepped.outputs(stepped.layer.module(), one, ONE_BY_ONE) for one in (x, other))
+    return not changed(y[:, -1], z[:, -1], 1e-4)
+
+
+def _stepped(subject, new_cache):
+    """Return the layer called chunk by chunk, or None where there is no cache."""
+    way = subject.how.way or plain_way(subject.pristine)
+    usual = subject.layout == "btd" and subject.how.call is None and subject.causal
+    if not usual or way is None or way.memory or way.image != "btd" or way.sides:
+        return None
+    way, name = cached_way(subject.pristine, way)
+    if way is None:
+        return None
+    started = {}
+
+    def step(module, chunk, cache):
+        old = cache is not None
+        if isinstance(cache, KeysAndValues):
+            old = cache.current_length > 0
+        start = started.get(id(module), 0) if old else 0
+        if start == 0:
+            for reset in RESETS:
+                if callable(getattr(module, reset, None)):
+                    getattr(module, reset)()
+        b, t = chunk.shape[:2]
+        more = {name: cache} if name and cache is not None and cache is not INSIDE else {}
+        given = way.with_values(more)
+        y = given.call(module, chunk, b, t, subject._d_head(), start=start)
+        started[id(module)] = start + t
+        if isinstance(cache, KeysAndValues):
+            return y, cache
+        return y, _cache_of(y, t + start) if name else INSIDE
+
+    return Stepped(Called(subject), step, new_cache, subject)
+
+
+class KeysAndValues:
+    """A cache as many layers expect one: it joins new keys and values to the old."""
+
+    def __init__(self):
+        self.keys, self.values = {}, {}
+        self.current_length = 0
+
+    def update(self, *given, **named):
+        """Return all keys and values of a layer, with the new ones."""
+        new = [one for one in [*given, *named.values()] if isinstance(one, torch.Tensor)]
+        layer = next((one for one in given if type(one) is int), 0)
+        for held, one in zip((self.keys, self.values), new, strict=False):
+            old = [held[layer]] if layer in held else []
+            held[layer] = torch.cat([*old, one], dim=-2)
+        self.current_length = self.keys[layer].shape[-2]
+        return self.keys[layer], self.values[layer]
+
+    def get_seq_length(self, layer=0):
+        """Return how many tokens are held."""
+        return self.current_length
+
+    num_items = get_seq_length
+
+
+INSIDE = object()  # the cache is in the module
+
+
+def _cache_of(y, t):
+    """Return what of a tuple may be the cache: not weights, and with tensors."""
+    for entry in reversed(y[1:] if isinstance(y, tuple | list) else ()):
+        held = list(tensors(entry))
+        weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
+        if held and not weights:
+            return entry
+    return INSIDE

@@ -1,0 +1,119 @@
+"""A mask of padding hides the padded tokens, and nothing else."""
+
+from dataclasses import replace
+
+import torch
+
+from attncheck.calling import mask_names, plain_way
+from attncheck.collector import SkipTest
+from attncheck.numbers import changed
+from attncheck.subject import CallFailed
+
+HOWS = {
+    "hides": lambda hidden: hidden,
+    "keeps": lambda hidden: ~hidden,
+    "numbers": lambda hidden: (~hidden).float(),
+    "added": lambda hidden: torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf),
+}
+SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
+INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
+
+
+def padded(subject, found):
+    """Hide two tokens of one sequence, and put other numbers there."""
+    way = subject.how.way or plain_way(subject.pristine)
+    names = mask_names(subject.pristine, way) if way else []
+    if isinstance(subject.pristine, torch.nn.MultiheadAttention):
+        raise SkipTest("PyTorch's own layer needs no test")
+    if not names or way.masked or subject.how.call is not None:
+        raise SkipTest("no argument takes a mask of padding")
+    if subject.layout != "btd" or way.image != "btd" or way.sides:
+        raise SkipTest("a mask of padding is tried for (b, t, d) alone")
+    for name in names:
+        _try(Masked(subject, way, name), found)
+
+
+class Masked:
+    """A subject that is called with a mask of padding.
+
+    Args:
+        subject: the layer.
+        way: how forward is called without it.
+        name: the argument that takes it.
+    """
+
+    def __init__(self, subject, way, name):
+        self.subject, self.way, self.name = subject, way, name
+        self.x = subject.tokens(b=2)
+        t = subject.layer.memory or self.x.shape[1]
+        self.hidden = torch.zeros(2, t, dtype=torch.bool)
+        # A causal mask hides what comes last anyway.
+        self.hidden[0, slice(2) if subject.causal else slice(t - 2, t)] = True
+        own = not subject.layer.memory
+        self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
+        self.plain = subject(self.x)
+
+    def outputs(self, how, shape):
+        """Return the outputs with padding, and with other numbers in its places."""
+        mask = HOWS[how](self.hidden)
+        mask = mask.view(2, *shape, -1).to(self.x.device)
+        mask = mask.to(self.x.dtype) if mask.is_floating_point() else mask
+        subject, kept = self.subject, self.subject.how
+        subject.how = replace(kept, way=self.way.with_values({self.name: mask}))
+        try:
+            y = subject(self.x)
+            other = self.x.clone()
+            if subject.layer.memory:
+                subject.replaced_memory = self.hidden.shape[1] - 1
+            else:
+                junk = subject.tokens(b=2, seed=5)
+                other[:, self.hidden[0]] = 3 * junk[:, self.hidden[0]]
+            return y, subject(other)
+        finally:
+            subject.how, subject.replaced_memory = kept, None
+
+    def judged(self, y, z):
+        """Return whether real tokens know nothing of padding, and what else changed."""
+        known = not changed(y[0, self.real], z[0, self.real], 1e-4)
+        other = changed(y[1], self.plain[1], 1e-4)
+        acts = changed(y, self.plain, 1e-4)
+        return known and acts and not other, acts, known and other
+
+
+def _try(masked, found):
+    seen = []
+    for shape in SHAPES:
+        for how in HOWS:
+            try:
+                y, z = masked.outputs(how, shape)
+            except CallFailed:
+                continue
+            right, acts, mixed = masked.judged(y, z)
+            if right:
+                _tell_inverted(masked, how, found)
+                return
+            seen.append((acts, mixed))
+        if seen:
+            break
+    acting = [mixed for acts, mixed in seen if acts]
+    done = f"A mask of padding as {masked.name}, for one of two sequences; then other "
+    done += "numbers in the padded places."
+    if any(acting):
+        found.add("padding_batch", done, "The output of the other sequence changed.")
+    elif acting:
+        text = "The mask acts, and real tokens still change with padded ones, whether "
+        text += "True hides or keeps."
+        found.add("padding_leaks", done, text)
+    elif seen:
+        text = f"{masked.name} changes nothing, whatever it holds."
+        found.add("padding_leaks", done, text)
+
+
+def _tell_inverted(masked, how, found):
+    """Tell where the mask means the opposite of what its name usually does."""
+    name = masked.name.lower()
+    if any(part in name for part in INVERTED.get(how, ())):
+        done = f"A mask of padding as {masked.name}."
+        text = "It hides where it is False." if how != "hides" else "True hides."
+        severity = "error" if "pad" in name else "warning"
+        found.add("padding_inverted", done, text, severity)
