@@ -1,4 +1,4 @@
-"""How a module wants to be called: with x alone, or with a mask, positions, a memory."""
+"""How a module wants to be called: with x alone, or with masks, tables, a memory."""
 
 import inspect
 import re
@@ -36,12 +36,13 @@ KINDS = {
 MASKS = [("mask", how, axes) for how in ("hides", "keeps", "added", "numbers")
          for axes in (2, 4, 3)]  # fmt: skip
 OPEN = [("open", how, axes) for _, how, axes in MASKS]
+OPEN += [("open", how, 1) for how in ("numbers", "keeps", "hides", "added")]
 SHARES = (1, 0.5)
 FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
-    "complex", "pair", "pair td", "pair halved", "turned pair", "angles", "half angles",
-    "function")]  # fmt: skip
+    "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
+    "half angles")]  # fmt: skip
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip
 
@@ -69,7 +70,9 @@ class Way:
     @property
     def turns(self) -> bool:
         """Whether it is given a table of rotary positions."""
-        return any(kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others)
+        return any(
+            kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others
+        )
 
     @property
     def sides(self) -> bool:
@@ -169,6 +172,8 @@ def _mask(kind, x, b, places):
     what, how, axes = kind
     keys = torch.arange(int(places[-1]) + 1, device=x.device)
     hidden = (keys > places[:, None]) & (what == "mask")
+    if axes == 1:  # one for each token of each sequence
+        hidden = hidden[-1].expand(b, -1)
     if axes > 2:
         hidden = hidden.expand(b, *([1] * (axes - 3)), *hidden.shape)
     if how == "hides":
@@ -204,6 +209,8 @@ def _turn(kind, x, places, d_head):
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
     both = torch.cat([angles, angles], dim=-1)
+    if how == "stacked":
+        return torch.stack([angles.cos(), angles.sin()], dim=-1)
     if how == "half angles":
         return angles
     if how == "angles":
@@ -249,7 +256,9 @@ def ways(
     names = list(parameters)
     required = [name for name in names if parameters[name].default is inspect._empty]
     tokens = names[:1]
-    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {*required}:
+    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {
+        *required
+    }:
         tokens = names[:3]
     rest = [name for name in required if name not in tokens]
     kinds = {name: _kind(name) for name in names if name not in tokens}

@@ -20,7 +20,7 @@ NAMES = ("config", "cfg", "conf", "args", "hparams", "hps", "params", "model_arg
 TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES = [
-    (r"^log_|^return|^store|^debug|^keep", False),
+    (r"^vis|^log_|^return|^store|^debug|^keep", False),
     (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
      r"heads?$|^nhead|^heads$", "num_heads"),
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
@@ -40,8 +40,8 @@ GUESSES = [
     (r"implementation|attn_type|backend", "eager"),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"len|ctx|position|seq|block", "context_length"),
-    (r"hidden|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$",
-     "d_in"),
+    (r"hid|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
+     r"n_state|d_token|query_dim", "d_in"),
 ]  # fmt: skip
 
 

@@ -86,9 +86,11 @@ def name_mistake(x, output, candidates, causal, layer=PLAIN, several=None):
     """Return what the output equals as a :class:`Match`, or None.
 
     Args:
-        x, output: tokens and what the class makes of them.
+        x: tokens.
+        output: what the class makes of them.
         candidates: readings of the weights.
-        causal, layer: what the class is meant to be.
+        causal: whether tokens may not see the future.
+        layer: what acts besides attention.
         several: look for single mistakes (False) or for two and three at once (True);
             None: for one after the other.
     """
@@ -100,7 +102,10 @@ def name_mistake(x, output, candidates, causal, layer=PLAIN, several=None):
             gap = _gap(output, computation, recipe)
             if gap < TOLERANCE:
                 matches.append((names, words, gap, recipe))
-        if matches and _gap(output, computation, base_recipe(causal, layer)) < TOLERANCE:
+        if (
+            matches
+            and _gap(output, computation, base_recipe(causal, layer)) < TOLERANCE
+        ):
             continue  # it is right by this reading, and these change nothing
         if matches:
             names, words, gap, recipe = matches[0]

@@ -192,7 +192,9 @@ def _from_layer(members, num_heads, d_in):
             w.shape[1] * num_heads == d_in == w.shape[0] * num_heads
             for w, _ in roles.values()
         ):  # one small weight for all heads
-            roles = {role: _for_each_head(*pair, num_heads) for role, pair in roles.items()}
+            roles = {
+                role: _for_each_head(*pair, num_heads) for role, pair in roles.items()
+            }
         plain = Projections(**roles, out=out, num_heads=num_heads)
         if plain.query[0].shape[0] % num_heads:
             return []

@@ -159,7 +159,9 @@ class Source:
                 module = self.build(**dict.fromkeys(ours, width))
                 for name in ours:
                     self.arguments[self.mapped[name]] = self.sizes[name] = width
-                self.notes.append(f"Built {width} wide, since it refused {DEFAULTS['d_in']}.")
+                self.notes.append(
+                    f"Built {width} wide, since it refused {DEFAULTS['d_in']}."
+                )
                 return module
         if self.is_class and self.own_defaults():
             with contextlib.suppress(Failure, UnusableError):

@@ -60,7 +60,9 @@ def first_difference(subject, x, reading, layer, causal):
         plain.memory = meant.memory
     for slot in (0, 1):
         if not _among(meant._heads(right, slot), held["factors"]):
-            turned = layer.rope or {"a table", "a table of positions"} & {*watch.seen.extras}
+            turned = layer.rope or {"a table", "a table of positions"} & {
+                *watch.seen.extras
+            }
             return _before_scores(plain, right, slot, held, turned)
     if held["scores"]:
         weights = meant.weights(right)

@@ -39,5 +39,5 @@ SYMPTOMS = _names("symptoms")
 EXPLAINS = (
     SYMPTOMS
     | _names("masking", "weighting", "heads", "projecting")
-    | {"keeps_state", "random_in_eval", "batch_first", "changes_input"}
+    | {"keeps_state", "random_in_eval", "batch_first", "changes_input", "init_missing"}
 ) - {"mask_fill_finite"}

@@ -8,8 +8,8 @@ from attncheck.contracts.base import Called
 from attncheck.contracts.cache import (
     ONE_BY_ONE,
     RESETS,
-    T,
     Stepped,
+    T,
     chunks,
     second,
     tokens_alone,
@@ -48,7 +48,7 @@ def cached(subject, found):
         raise SkipTest(why)
     tokens_alone(stepped, found)
     if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
-        test, done, seen = found.found.pop("cache_differs")
+        _, done, seen = found.found.pop("cache_differs")
         found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest.")
     if any(name.startswith("cache_") for name in found.found):
         return
@@ -76,7 +76,9 @@ def _sees_the_oldest(stepped, x):
     """Whether the last output does not change with its own token, nor with the last."""
     other = x.clone()
     other[:, 1:] = stepped.tokens(seed=4)[:, 1:]
-    y, z = (stepped.outputs(stepped.layer.module(), one, ONE_BY_ONE) for one in (x, other))
+    y, z = (
+        stepped.outputs(stepped.layer.module(), one, ONE_BY_ONE) for one in (x, other)
+    )
     return not changed(y[:, -1], z[:, -1], 1e-4)
 
 
@@ -101,7 +103,9 @@ def _stepped(subject, new_cache):
                 if callable(getattr(module, reset, None)):
                     getattr(module, reset)()
         b, t = chunk.shape[:2]
-        more = {name: cache} if name and cache is not None and cache is not INSIDE else {}
+        more = (
+            {name: cache} if name and cache is not None and cache is not INSIDE else {}
+        )
         given = way.with_values(more)
         y = given.call(module, chunk, b, t, subject._d_head(), start=start)
         started[id(module)] = start + t
@@ -121,7 +125,9 @@ class KeysAndValues:
 
     def update(self, *given, **named):
         """Return all keys and values of a layer, with the new ones."""
-        new = [one for one in [*given, *named.values()] if isinstance(one, torch.Tensor)]
+        new = [
+            one for one in [*given, *named.values()] if isinstance(one, torch.Tensor)
+        ]
         layer = next((one for one in given if type(one) is int), 0)
         for held, one in zip((self.keys, self.values), new, strict=False):
             old = [held[layer]] if layer in held else []

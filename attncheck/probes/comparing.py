@@ -11,7 +11,7 @@ from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import NotCompared
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
-from attncheck.mistakes import MISTAKES
+from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
@@ -39,6 +39,7 @@ def compare(subject, found):
     owner, subject = subject, subject.uneven or subject
     comparison = Comparison(owner, subject)
     found.blame = comparison.blame
+    comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
         found.compared = True
         comparison.tell_unused_positions(found)
@@ -96,6 +97,7 @@ class Comparison:
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
         self._stage = None
+        self.explained = False
 
     def _without_weights(self):
         """Return the reading of a layer that learns nothing: the tokens themselves."""
@@ -186,7 +188,9 @@ class Comparison:
 
     def _named(self, readings):
         given = (self.x, self.y, readings, self.subject.causal)
-        for several in (False, True):
+        # Rounding, or what was found before, explains a difference by itself.
+        alone = self.explained or self.gap < ROUNDED
+        for several in (False,) if alone else (False, True):
             # What was left open of rotary positions may be another than the usual.
             shares = () if several else [
                 one for one in self._opened()
@@ -346,6 +350,9 @@ class Comparison:
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
+        way = self.subject.how.way
+        if told == ["the order of tokens"] or (way and way.turns):
+            return {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
         if "an embedding" in told:
@@ -505,7 +512,9 @@ def _adapter(subject):
     entries = []
     for role in ("query", "key", "value", "out"):
         plain = {name: name.replace("_", "").lower() for name in linear}
-        fits = [n for n, text in plain.items() if text.startswith(role[:1]) or role in text]
+        fits = [
+            n for n, text in plain.items() if text.startswith(role[:1]) or role in text
+        ]
         if not fits and role != "out":
             return {"reference": None}
         entries += [f"{role}=m.{fits[0]}"] if fits else []
@@ -515,6 +524,7 @@ def _adapter(subject):
 
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
+ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)

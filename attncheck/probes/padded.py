@@ -75,9 +75,8 @@ class Masked:
     def judged(self, y, z):
         """Return whether real tokens know nothing of padding, and what else changed."""
         known = not changed(y[0, self.real], z[0, self.real], 1e-4)
-        other = changed(y[1], self.plain[1], 1e-4)
-        acts = changed(y, self.plain, 1e-4)
-        return known and acts and not other, acts, known and other
+        acts, other = (changed(y[i], self.plain[i], 1e-4) for i in (0, 1))
+        return known and acts and not other, acts or other, other and not acts
 
 
 def _try(masked, found):

@@ -1,5 +1,7 @@
 """Whatever a class or a file does, the answer is clear, and never green."""
 
+import json
+
 import pytest
 
 from attncheck.commandline import main
@@ -27,9 +29,17 @@ def test_the_answer_is_clear_and_not_green(tmp_path, capsys, monkeypatch, name, 
     status = main([f"{path}:Attention", "--time-limit", "2"])
     captured = capsys.readouterr()
     text = " ".join((captured.out + captured.err).split())
-    assert status in (1, 2), text
+    assert status in (1, 2, 3), text
     assert "os._exit, os.kill" not in text
     assert "Traceback" not in text
     assert "the checker itself failed" not in text, text
     # A finding with its line, or a sentence that says why nothing can be tested.
-    assert ("Means" in text) if status == 1 else ("could not be tested" in text)
+    told = {1: "Means", 2: "could not be tested", 3: "To have it judged"}
+    assert told[status] in text
+
+
+def test_what_is_written_to_descriptor_1_is_no_part_of_the_report(tmp_path, capfd):
+    path = tmp_path / "mine.py"
+    path.write_text(HOSTILE["writes_to_descriptor_1"])
+    assert main([f"{path}:Attention", "--format", "json"]) == 3
+    assert json.loads(capfd.readouterr().out)["verdict"] == "not judged"

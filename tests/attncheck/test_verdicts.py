@@ -274,7 +274,6 @@ def test_assert_attention_raises_unless_it_passes():
 STAGES = {
     "scores": "        q = q * 1.7\n        i = torch",
     "mix": "        v = v.flip(1)\n        i = torch",
-    "split": "        q = q.roll(1, -2)\n        i = torch",
 }
 
 

@@ -1,0 +1,155 @@
+"""Classes that need more than x, that have a cache, or that take a mask of padding."""
+
+import pytest
+import torch
+
+import attention
+from attncheck.mistakes import BASES, HEADER, compiled
+
+FORWARD = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model) for _ in "qkvo")
+
+    def heads(self, x, layer):
+        return layer(x).view(*x.shape[:2], self.h, -1).transpose(1, 2)
+
+    def attend(self, q, k, v, hidden=None):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if hidden is not None:
+            scores = scores.masked_fill(hidden, -torch.inf)
+        y = scores.softmax(-1) @ v
+        return self.out(y.transpose(1, 2).flatten(2))
+
+    def forward(self, {arguments}):
+        q, k = self.heads({query}, self.q), self.heads({keys}, self.k)
+        v = self.heads({keys}, self.v)
+        {code}
+"""
+
+
+def layer(arguments, *code, query="x", keys="x"):
+    text = ("\n" + 8 * " ").join(code)
+    source = FORWARD.format(arguments=arguments, code=text, query=query, keys=keys)
+    return compiled(HEADER + source, "called.py")
+
+
+ASKED = {
+    "a mask that hides": ("x, mask", "return self.attend(q, k, v, mask)"),
+    "a mask that keeps": ("x, mask", "return self.attend(q, k, v, mask == 0)"),
+    "a mask that is added": (
+        "x, attention_mask", "return self.attend(q, k, v, attention_mask < 0)"),
+    "a mask that may be left out": (
+        "x, mask=None", "return self.attend(q, k, v, mask)"),
+    "four axes": (
+        "x, mask", "assert mask.dim() == 4", "return self.attend(q, k, v, mask)"),
+    "a flag": (
+        "x, causal_mask=False",
+        "hidden = torch.ones(x.shape[1], x.shape[1]).bool().triu(1).to(x.device)",
+        "return self.attend(q, k, v, hidden if causal_mask else None)"),
+    "values, keys, queries": (
+        "values, keys, query, mask", "return self.attend(q, k, v, mask)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ASKED.values(), ids=ASKED)
+def test_a_causal_mask_is_given_to_a_class_that_asks_for_one(code):
+    others = {"query": "query", "keys": "keys"} if "keys" in code[0] else {}
+    cls = layer(*code, **others)
+    report = attention.check(cls)
+    assert report.verdict == "passed", str(report)
+    assert "forward was given" in " ".join(report.notes)
+
+
+def test_a_mask_that_changes_nothing_is_no_excuse():
+    report = attention.check(layer("x, mask=None", "return self.attend(q, k, v)"))
+    assert report.findings[0].mistake == "mask_missing", str(report)
+
+
+TURN = """\
+def turn(x, cos, sin):
+    one, two = x.chunk(2, -1)
+    return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+"""
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [("", "passed"), ("* 1.7", "failed")])
+def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict):
+    source = TURN + FORWARD.format(
+        arguments="x, cos, sin, position_ids",
+        query="x",
+        keys="x",
+        code="assert cos.shape[-1] == q.shape[-1] // 2\n        "
+        "hidden = position_ids[0] > position_ids[0][:, None]\n        "
+        f"return self.attend(turn(q, cos, sin) {wrong}, turn(k, cos, sin), v, hidden)",
+    )
+    report = attention.check(compiled(HEADER + source, "x.py"), rope="halves")
+    assert report.verdict == verdict, str(report)
+
+
+def test_a_second_input_is_a_memory_of_its_own_width():
+    code = "return self.attend(q, k, v)"
+    cls = layer("x, context", code, keys="context")
+    report = attention.check(cls, causal=False)
+    assert report.verdict == "passed", str(report)
+    assert report.notes == ["forward was given context=a memory of other tokens."]
+    report = attention.check(layer("x, context", code.replace("q,", "q * 2,"),
+                                   keys="context"), causal=False)  # fmt: skip
+    assert report.verdict == "failed"
+
+
+CACHED = BASES["cached"][0]
+CACHES = {
+    "cache_mask_offset": ("old = k.shape[2] - t", "old = 0"),
+    "cache_differs": ("v = torch.cat([past[1], v], dim=2)",
+                      "v = torch.cat([v, past[1]], dim=2)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change"), CACHES.items(), ids=CACHES)
+def test_the_check_uses_a_cache_that_is_there(name, change):
+    assert attention.check(compiled(HEADER + CACHED, "x.py")).ok
+    assert change[0] in CACHED
+    report = attention.check(compiled(HEADER + CACHED.replace(*change), "x.py"))
+    assert [f.mistake for f in report.findings] == [name], str(report)
+
+
+HIDE = "hidden = pad_mask[:, None, None, :] if pad_mask is not None else None"
+PADDED = {
+    None: HIDE,
+    "padding_leaks": HIDE.replace("[:, None, None, :]", "[:, None, :, None]"),
+    "padding_inverted": HIDE.replace("= pad_mask[", "= ~pad_mask["),
+    "padding_leaks, unused": "hidden = None",
+    "padding_batch": HIDE.replace("pad_mask[", "pad_mask.roll(1, 0)["),
+}
+
+
+@pytest.mark.parametrize(("name", "code"), PADDED.items(), ids=map(str, PADDED))
+def test_the_check_tries_a_mask_of_padding(name, code):
+    cls = layer("x, pad_mask=None", code, "return self.attend(q, k, v, hidden)")
+    found = [f.mistake for f in attention.check(cls, causal=False).findings]
+    expected = [] if name is None else [name.split(",")[0]]
+    assert found[:1] == expected, found
+
+
+def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
+    cls = layer("x", "return self.attend(q, k, v)")
+
+    class Wide(cls):
+        def __init__(self, d_model, n_heads):
+            assert d_model % 48 == 0, "d_model must be a multiple of 48"
+            super().__init__(d_model, n_heads)
+
+    report = attention.check(Wide, causal=False)
+    assert report.verdict == "passed", str(report)
+    assert "Built 48 wide" in " ".join(report.notes)
+
+
+def test_what_a_class_patches_is_given_back():
+    before = torch.softmax, torch.nn.Linear.forward
+    cls = layer("x", "torch.softmax = torch.nn.Linear.forward = None", "return x")
+    report = attention.check(cls, causal=False)
+    assert (torch.softmax, torch.nn.Linear.forward) == before
+    assert report.verdict != "passed"
