@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 from experiments.field import blind, study
-from experiments.field.blind import HERE, UNBUILT, unbuilt
+from experiments.field.blind import HERE, REFUSED, unbuilt
 
 PAGE = HERE.parents[1] / "book" / "checker.md"
 PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -43,7 +43,7 @@ def verdict(entry: dict, report: dict) -> str:
         passed = "warned" if warned else "passed"
         return {0: passed, 3: "not judged"}.get(report["exit"], "not run")
     if "wrong" not in entry:
-        if UNBUILT.intersection(report["found"][:1]):
+        if REFUSED.intersection(report["found"][:1]):
             return "not run"
         read = set(entry.get("faults", ()))  # by us, after the checker had found them
         return "agreed" if set(report["found"]) <= read else "flagged"
