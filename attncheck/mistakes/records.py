@@ -113,6 +113,7 @@ class Mistake:
         severity: "error" (results are wrong), "warning" (a trap for later) or "note"
             (a choice that may be meant).
         stage: the stage of attention that it changes, or what else shows it.
+        shown: wrong and right lines, where no class is planted with it.
         planted: classes that have this mistake.
         recipes: ways to compute attention with it; none where behavior shows it.
     """
@@ -125,16 +126,17 @@ class Mistake:
     page: str
     severity: str = "error"
     stage: str = ""
+    shown: str = ""
     planted: tuple[Planted, ...] = ()
     recipes: tuple[Recipe, ...] = ()
 
     def example(self) -> str:
-        """Return how to mend its first planted bug, as a diff, or nothing.
+        """Return how to fix its first planted bug, as a diff, or the lines to show.
 
         Wrong lines begin with a minus, right ones with a plus; "..." stands for the
         lines between.
         """
-        return self.planted[0].mended() if self.planted else ""
+        return self.planted[0].mended() if self.planted else self.shown
 
 
 @cache

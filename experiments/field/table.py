@@ -9,12 +9,12 @@ import re
 from collections import Counter
 
 from experiments.field import blind, study
-from experiments.field.blind import HERE, UNBUILT, unbuilt
+from experiments.field.blind import HERE, REFUSED, unbuilt
 
 PAGE = HERE.parents[1] / "book" / "checker.md"
-PLACE = re.compile(r"(<!-- written by .* (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ADDRESS = "https://github.com/"
-COLUMNS = [("first", "4d4f25f")]  # sets and versions, as the table has them
+COLUMNS = [("first", "4d4f25f"), ("third", "fea0811")]  # sets and versions in the table
 
 
 def stored(name: str, version: str) -> list[tuple[dict, dict]]:
@@ -43,7 +43,7 @@ def verdict(entry: dict, report: dict) -> str:
         passed = "warned" if warned else "passed"
         return {0: passed, 3: "not judged"}.get(report["exit"], "not run")
     if "wrong" not in entry:
-        if UNBUILT.intersection(report["found"][:1]):
+        if REFUSED.intersection(report["found"][:1]):
             return "not run"
         read = set(entry.get("faults", ()))  # by us, after the checker had found them
         return "agreed" if set(report["found"]) <= read else "flagged"
@@ -68,8 +68,8 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
         "not judged after the proposed command": share(
             as_used(r)["exit"] == 3 for _, r in public
         ),
-        "correct classes flagged, and rightly": (
-            f"{flagged['flagged'] + flagged['agreed']}, {flagged['agreed']} "
+        "correct classes flagged (rightly)": (
+            f"{flagged['flagged'] + flagged['agreed']} ({flagged['agreed']}) "
             f"of {len(right)}"
         ),
         **told("wrong classes", wrong, as_used),
@@ -84,11 +84,13 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
 def told(title: str, pairs: list[tuple[dict, dict]], how) -> dict[str, str]:
     """Return what was said of classes with a mistake."""
     counted = Counter(verdict(entry, how(row)) for entry, row in pairs)
-    named, stage = counted["named"], counted["named"] + counted["stage"]
+    named, passed = counted["named"], counted["passed"] + counted["warned"]
     return {
-        f"{title}: named, at least the stage": f"{named}, {stage} of {len(pairs)}",
-        f"{title}: passed with its name as a warning, without": (
-            f"{counted['warned']}, {counted['passed']}"
+        f"{title}: named (or the right stage)": (
+            f"{named} ({named + counted['stage']}) of {len(pairs)}"
+        ),
+        f"{title}: passed (with its name as a warning)": (
+            f"{passed} ({counted['warned']})"
         ),
         f"{title}: not judged": f"{counted['not judged']}",
     }

@@ -9,7 +9,7 @@ import pytest
 from attncheck.mistakes import MISTAKES
 from experiments.field import blind, study, table
 
-SETS = ["first"]
+SETS = ["first", "third"]
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -78,15 +78,15 @@ def test_what_is_counted():
         "ran at the first attempt": "3 of 5",
         "not judged": "1 of 5",
         "not judged after the proposed command": "0 of 5",
-        "correct classes flagged, and rightly": "2, 1 of 4",
-        "wrong classes: named, at least the stage": "0, 1 of 1",
-        "wrong classes: passed with its name as a warning, without": "0, 0",
+        "correct classes flagged (rightly)": "2 (1) of 4",
+        "wrong classes: named (or the right stage)": "0 (1) of 1",
+        "wrong classes: passed (with its name as a warning)": "0 (0)",
         "wrong classes: not judged": "0",
-        "planted bugs: named, at least the stage": "0, 0 of 4",
-        "planted bugs: passed with its name as a warning, without": "1, 1",
+        "planted bugs: named (or the right stage)": "0 (0) of 4",
+        "planted bugs: passed (with its name as a warning)": "2 (1)",
         "planted bugs: not judged": "1",
-        "planted bugs, declared: named, at least the stage": "1, 1 of 4",
-        "planted bugs, declared: passed with its name as a warning, without": "1, 0",
+        "planted bugs, declared: named (or the right stage)": "1 (1) of 4",
+        "planted bugs, declared: passed (with its name as a warning)": "1 (1)",
         "planted bugs, declared: not judged": "1",
         "passed without a comparison": "1 of 13",
     }

@@ -29,7 +29,7 @@ def test_each_code_has_its_anchor_words_and_example(soup):
             assert words in text_of(found.p)
         assert found.find("a", href=f"{mistake.page}.html"), mistake.code
         shown = [block.get_text().strip() for block in found.select(".highlight pre")]
-        assert shown == [mistake.example().strip()] * bool(mistake.planted)
+        assert shown == [mistake.example().strip()] * bool(mistake.example())
 
 
 def test_an_example_shows_the_lines_of_the_planted_bug():
