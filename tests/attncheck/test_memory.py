@@ -73,8 +73,8 @@ def test_mistakes_with_a_memory_are_named(mistake, named):
 
 def test_a_class_without_a_memory_is_told_so():
     report = attention.check(attention.SelfAttention_v2, memory=4)
-    assert not report.usable
-    assert "no memory" in report.problem
+    assert report.verdict == "not judged"
+    assert "no memory" in report.findings[0].seen
 
 
 @pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "six"])
@@ -84,10 +84,12 @@ def test_a_memory_is_a_number_of_tokens(wrong):
     assert f"memory must be a whole number from 1, got {wrong!r}" in report.problem
 
 
-def test_two_inputs_without_a_memory_point_to_the_option():
+def test_two_inputs_without_a_memory_are_given_one_and_the_note_says_so():
     report = attention.check(Cross)
-    assert not report.usable
-    assert "memory=6" in report.problem
+    assert report.verdict == "passed"
+    assert "forward was given memory=a memory of other tokens." in report.notes
+    mistaken = attention.check(with_mistake("masked"))
+    assert mistaken.verdict == "failed", str(mistaken)
 
 
 def test_a_cache_that_cannot_be_made_is_asked_for():

@@ -39,7 +39,7 @@ def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
     (command,) = ran
     assert command[1:4] == ["-m", "pip", "install"]
     assert command[-3:] == ["-c", "constraints.txt", "some-package"]
-    assert "pip installs" in capfd.readouterr().out
+    assert "using pip" in capfd.readouterr().out
 
 
 def test_a_missing_program_does_not_run():

@@ -144,7 +144,7 @@ def added_up(lab):
 
 def training_numbers(lab):
     weights = [["" if x < 0.005 else f"{x:.2f}" for x in row] for row in lab.pattern()]
-    scores = [scores[lab.at] for scores in lab.scores.values()]
+    scores = [lab.scores[name][lab.at] for name in lab.measures]
     return {"Attention weights": weights, "Scores": texts(torch.tensor(scores).T)}
 
 
