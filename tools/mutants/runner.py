@@ -45,9 +45,9 @@ def runs(path, line):
         lab = "" if stem in ("core", "draw", "ui") else stem.replace("_", "")
         yield [f"{room}/test_ways.py", f"{room}/test_browser.py", "-k", lab]
         return
-    if ran := tests_on(path, line):
-        yield ran
-    elif room.name != "coding_attention":  # all its rooms would be every second test
+    # Nothing is recorded of threads and of processes of their own, hence the room.
+    yield tests_on(path, line)
+    if room.name != "coding_attention":  # all its rooms would be every second test
         yield [str(room), "-m", "not browser"]
     if path.endswith(".js"):
         yield [f"{room}/test_browser.py", f"{room}/test_fast.py"]
