@@ -23,14 +23,15 @@ DEFAULTS = {
 ALIASES = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
-    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid",
+    "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid in_channels "
+    "channels n_channels n_state d_token hid_dim input_size in_dim query_dim num_units",
     "d_out": "d_out dim_out out_dim output_dim out_features head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
     "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
-    "head_num num_head",
+    "head_num num_head heads_count number_of_heads",
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }

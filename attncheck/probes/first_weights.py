@@ -45,7 +45,12 @@ def first_weights(subject, found):
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
     positive = _values(weights, subject, found)
-    if not found.found.keys() & {"no_gradient", "gradient_missing", "backward_raises"}:
+    image = again.how.way is not None and again.how.way.image != "btd"
+    if not image and not found.found.keys() & {
+        "no_gradient",
+        "gradient_missing",
+        "backward_raises",
+    }:
         _learns(again, found)
     if readings and not positive:
         _saturated(readings[0], again, found)

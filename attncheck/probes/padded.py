@@ -80,7 +80,7 @@ class Masked:
 
 
 def _try(masked, found):
-    seen = []
+    seen, given = [], []
     for shape in SHAPES:
         for how in HOWS:
             try:
@@ -92,8 +92,11 @@ def _try(masked, found):
                 _tell_inverted(masked, how, found)
                 return
             seen.append((acts, mixed))
+            given.append(y)
         if seen:
             break
+    if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
+        return  # a switch: what it holds is of no matter
     acting = [mixed for acts, mixed in seen if acts]
     done = f"A mask of padding as {masked.name}, for one of two sequences; then other "
     done += "numbers in the padded places."

@@ -63,7 +63,8 @@ class OneDevice(TorchFunctionMode):
     """
 
     # Copying is what these are for, and an index may lie on the CPU.
-    ALLOWED = ("to", "type_as", "copy_", "__getitem__", "view_as", "expand_as")
+    ALLOWED = ("to", "type_as", "copy_", "__getitem__", "__setitem__", "view_as",
+               "expand_as")  # fmt: skip
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")

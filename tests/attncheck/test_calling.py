@@ -94,7 +94,7 @@ def test_a_second_input_is_a_memory_of_its_own_width():
     cls = layer("x, context", code, keys="context")
     report = attention.check(cls, causal=False)
     assert report.verdict == "passed", str(report)
-    assert report.notes == ["forward was given context=a memory of other tokens."]
+    assert report.notes[0] == "forward was given context=a memory of other tokens."
     report = attention.check(layer("x, context", code.replace("q,", "q * 2,"),
                                    keys="context"), causal=False)  # fmt: skip
     assert report.verdict == "failed"
