@@ -120,7 +120,8 @@ def notes() -> str:
         kind = verdict(entry, as_used(row))
         if kind == "flagged" or ("wrong" in entry and kind == "passed"):
             what = "flagged though correct" if kind == "flagged" else "passed"
-            at = link(entry) if entry.get("address") else entry.get("wrong")
+            at = entry.get("wrong", "a class of unknown origin")
+            at = link(entry) if entry.get("address") else at
             lines.append(f"- {at}: {what}. {entry.get('note', '')}".rstrip())
     return "\n".join(lines)
 
