@@ -24,7 +24,7 @@ STATES = [
      ["self_attention_v2", "causal_weights_unmasked", "causal_scores_unmasked"]),
     (MASK, {"fill": "0", "place": "after"}, ["causal_weights_zeroed"]),
     (MASK, {}, ["causal_weights", "causal_scores_masked"]),
-    (HEADS, {}, ["multi_head_wrapper", "causal_attention"]),
+    (HEADS, {"sharper": "as drawn"}, ["multi_head_wrapper", "causal_attention"]),
     (SPLIT, {"step": 0}, ["arange_2_3_4"]),
     (SPLIT, {}, ["arange_split_heads"]),
 ]  # fmt: skip

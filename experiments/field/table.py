@@ -106,7 +106,7 @@ def table() -> str:
     """Return the counts of all sets and versions as a table."""
     columns = [counts(stored(*column)) for column in COLUMNS]
     heads = " | ".join(f"{name} set, `{version}`" for name, version in COLUMNS)
-    rows = [f"| | {heads} |", "|---|" + "---|" * len(COLUMNS)]
+    rows = [f"| classes | {heads} |", "|---|" + "---|" * len(COLUMNS)]
     for label in columns[0]:
         rows.append(f"| {label} | " + " | ".join(c[label] for c in columns) + " |")
     return "\n".join(rows)

@@ -103,7 +103,7 @@ class Exits(nn.Module):
 
 def test_a_class_that_ends_the_process_is_found():
     report = attention.check(Exits)
-    assert report.exit_status == 1
+    assert report.exit_status == 3  # not judged: nothing could be compared
     assert "os._exit" in report.findings[0].seen
     assert os._exit is not None
     assert os._exit.__module__ in ("posix", "nt")
@@ -135,7 +135,7 @@ def test_the_command_line_never_ends_green_without_a_report(tmp_path, how, where
         timeout=120,
         check=False,
     )
-    assert done.returncode in (1, 2), done
+    assert done.returncode in (1, 2, 3), done
     assert done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

@@ -41,7 +41,8 @@ def test_a_run_ends_at_a_rule_or_a_heading():
         "</details>",
         "open",
         "Predict. Which?",
-        '<details class="run"><summary><strong>The example:</strong></summary>',
+        '<details class="run"><summary><strong>The published example:</strong>'
+        "</summary>",
         "folded, too",
         "</details>",
     ]

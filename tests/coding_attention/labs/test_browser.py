@@ -435,7 +435,7 @@ def test_the_questions_have_answers(lab_on_page):
     root.get_by_role("button", name="Zeros after softmax").click()
     assert not root.locator(".al-task.al-done").count()
     root.get_by_label("Divide rows by their sum").check()
-    assert task_of(root).startswith("Done: zeros after softmax")
+    assert task_of(root).startswith("Done: with zeros after softmax")
     root, _, _ = lab_on_page("ScaleLab")
     assert not root.locator(".al-task.al-done").count()
     root.get_by_label("Divide by").select_option("√d_k")
