@@ -33,8 +33,9 @@ KINDS = {
     "width": r"^w$|width|^nw$",
     "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$",
 }
-MASKS = [("mask", how, axes) for how in ("hides", "keeps", "added", "numbers")
-         for axes in (2, 4, 3)]  # fmt: skip
+WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
+         "numbers": "1 stays visible"}  # fmt: skip
+MASKS = [("mask", how, axes) for how in WORDS for axes in (2, 4, 3)]
 OPEN = [("open", how, axes) for _, how, axes in MASKS]
 OPEN += [("open", how, 1) for how in ("numbers", "keeps", "hides", "added")]
 SHARES = (1, 0.5)
@@ -43,8 +44,6 @@ FORMS = [(form, share) for share in SHARES for form in (
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
     "half angles")]  # fmt: skip
-WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
-         "numbers": "1 stays visible"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -176,12 +175,15 @@ def _mask(kind, x, b, places):
         hidden = hidden[-1].expand(b, -1)
     if axes > 2:
         hidden = hidden.expand(b, *([1] * (axes - 3)), *hidden.shape)
+    return as_mask(how, hidden, x)
+
+
+def as_mask(how, hidden, x):
+    """Return the mask, for x, that hides what ``hidden`` says, in one of four ways."""
     if how == "hides":
         return hidden
     if how == "added":
-        return torch.zeros(hidden.shape, dtype=x.dtype, device=x.device).masked_fill(
-            hidden, -torch.inf
-        )
+        return torch.zeros_like(hidden, dtype=x.dtype).masked_fill(hidden, -torch.inf)
     return ~hidden if how == "keeps" else (~hidden).to(x.dtype)
 
 

@@ -4,17 +4,12 @@ from dataclasses import replace
 
 import torch
 
-from attncheck.calling import mask_names, plain_way
+from attncheck.calling import as_mask, mask_names, plain_way
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed
 
-HOWS = {
-    "hides": lambda hidden: hidden,
-    "keeps": lambda hidden: ~hidden,
-    "numbers": lambda hidden: (~hidden).float(),
-    "added": lambda hidden: torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf),
-}
+HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
@@ -55,9 +50,8 @@ class Masked:
 
     def outputs(self, how, shape):
         """Return the outputs with padding, and with other numbers in its places."""
-        mask = HOWS[how](self.hidden)
-        mask = mask.view(2, *shape, -1).to(self.x.device)
-        mask = mask.to(self.x.dtype) if mask.is_floating_point() else mask
+        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
+        mask = as_mask(how, hidden, self.x)
         subject, kept = self.subject, self.subject.how
         subject.how = replace(kept, way=self.way.with_values({self.name: mask}))
         try:
