@@ -251,7 +251,7 @@ def test_help_versions_and_explanations_come_without_torch():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "The scores are not scaled" in done.stdout
+    assert "The scores aren't scaled" in done.stdout
     assert "There is no mistake ATT000" in done.stderr
 
 
