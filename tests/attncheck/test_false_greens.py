@@ -275,7 +275,7 @@ def test_it_says_whether_positions_matter():
     def said(cls):
         return [n for n in attention.check(cls, reference=False).notes if "order" in n]
 
-    assert "does not see the order" in said(attention.CausalAttention)[0]
+    assert "doesn't see the order" in said(attention.CausalAttention)[0]
     assert "sees the order" in said(Positions)[0]
 
 
