@@ -146,7 +146,7 @@ def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
 
     report = attention.check(Wide, causal=False)
     assert report.verdict == "passed", str(report)
-    assert "Built 48 wide" in " ".join(report.notes)
+    assert "Built with a width of 48" in " ".join(report.notes)
 
 
 def test_what_a_class_patches_is_given_back():

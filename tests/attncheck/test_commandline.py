@@ -44,13 +44,13 @@ def test_a_wrong_class_ends_with_status_1(write, capsys):
 @pytest.mark.parametrize(
     ("text", "target", "words"),
     [
-        (RIGHT, "{}:Attentoin", "holds no Attentoin. Its classes derived from"),
+        (RIGHT, "{}:Attentoin", "has no Attentoin. Its classes derived from"),
         (RIGHT, "{}:Attentoin", "nn.Module: Attention."),
         ("class A(:\n", "{}:A", "syntax error in line 1"),
         ("import no_such_module_here\n", "{}:A", "ModuleNotFoundError"),
         ("x = 1\n", "{}", "say which class"),
         ("x = 1\n", "{}:x", "got 1 (int)"),
-        ("while True:\n    pass\n", "{}:A", "did not end within 0.3 s"),
+        ("while True:\n    pass\n", "{}:A", "didn't finish within 0.3 s"),
         ("raise SystemExit(0)\n", "{}:A", "raised SystemExit"),
         (RIGHT, "{}_not_there.py:Attention", "there is no file"),
         (RIGHT, "no_such_module_here:Attention", "No module named"),
@@ -75,7 +75,7 @@ def test_other_arguments_and_no_causal(write, capsys):
     assert main([path, "--set", "rate=0.0", "--no-causal"]) == 1
     capsys.readouterr()
     assert main([path, "--set", "rate"]) == 2
-    assert "--set wants NAME=VALUE" in capsys.readouterr().err
+    assert "--set takes NAME=VALUE" in capsys.readouterr().err
 
 
 def test_modules_can_be_named_by_their_import_path():

@@ -72,13 +72,13 @@ def memory_error(self, x):
     [
         (raises, "forward_raises", "RuntimeError: shape '[1, 2, 3]' is invalid"),
         (raises, "forward_raises", "return x.view(1, 2, 3)"),
-        (loops, "hangs", "had not returned after 1 s"),
+        (loops, "hangs", "hadn't returned after 1 s"),
         (nothing, "not_a_tensor", "it returned NoneType"),
         (exits, "forward_raises", "SystemExit: 5"),
         (recurses, "forward_raises", "RecursionError"),
         (huge, "out_of_memory", "4000000000000 bytes"),
         (memory_error, "out_of_memory", "MemoryError"),
-        (first_only, "wrong_shape", "the output (6, 16)"),
+        (first_only, "wrong_shape", "the output has (6, 16)"),
     ],
 )
 def test_a_layer_that_does_not_work_gets_a_clear_line(forward, mistake, words):
@@ -328,4 +328,4 @@ def test_a_gpu_that_cannot_be_used_breaks_nothing(monkeypatch):
     assert report.ok, str(report)
     outcome = {r.test: r for r in report.results}[".to(device)"]
     if outcome.outcome != "passed":  # a machine with a GPU may pass
-        assert "cannot go to cuda" in outcome.why
+        assert "be moved to cuda" in outcome.why
