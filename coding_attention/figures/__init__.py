@@ -8,7 +8,6 @@ Needs the extra ``pages``: ``pip install "coding-attention[pages]"``.
 from coding_attention.figures.averaging import product, running_mean, spread
 from coding_attention.figures.base import matrix, new_axes, number
 from coding_attention.figures.causal import cropped_mask, dropped, steps
-from coding_attention.figures.changes import changes
 from coding_attention.figures.flow import flow
 from coding_attention.figures.future import writing
 from coding_attention.figures.heads import circuit, curves, pattern
@@ -40,7 +39,6 @@ __all__ = [
     "bars",
     "bottleneck",
     "by_tokens",
-    "changes",
     "circuit",
     "cropped_mask",
     "curves",

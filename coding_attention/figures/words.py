@@ -162,21 +162,6 @@ def bars(groups, labels):
     return f"Horizontal bars. {'. '.join(told)}."
 
 
-def changes(shares, tokens):
-    """The text alternative of bars in rows: where each row peaks, and its bars."""
-    told = "; ".join(
-        f"{output}: "
-        + ", ".join(
-            f"{token} {share:.2f}"
-            for token, share in zip(tokens, row, strict=True)
-            if share > 0
-        )
-        for output, row in zip(tokens, shares.tolist(), strict=True)
-    )
-    peak = peaks(shares, tokens, tokens, decimals=2)
-    return f"Bars, {shape_of(shares)}; {peak}. {told}."
-
-
 def curves(steps, groups, ylabel, levels):
     """The text alternative of lines over training: how each begins and ends."""
     told = [line(name, values) for name, series in groups.items() for values in series]

@@ -70,7 +70,6 @@ CASES = {
         {name: random_weights(4, seed=i) for i, name in enumerate("abc")},
         TOKENS[:4], "share",
     ),
-    "changes": lambda: figures.changes(CAUSAL, TOKENS),
     "cropped_mask": lambda: figures.cropped_mask(torch.ones(6, 6).triu(1), 4, "mask"),
     "dropped": lambda: figures.dropped(CAUSAL, KEEP, TOKENS, 0.5, "after dropout"),
     "flow": lambda: figures.flow(
