@@ -95,7 +95,7 @@ def test_the_stored_half_of_a_page_follows_a_changed_caption(tmp_path):
     ("log", "killer"),
     [
         ("FAILED a.py::test_x - assert a[1] == 2", "a.py::test_x"),
-        ("FAILED a.py::test_x[scores: no mask] - E[0]", "a.py::test_x[scores: no mask]"),
+        ("FAILED a.py::test_x[a: no mask] - E[0]", "a.py::test_x[a: no mask]"),
         ("FAILED a.py::test_x[1-2]\n1 failed", "a.py::test_x[1-2]"),
         ("ERROR b.py - ImportError", "b.py"),
     ],
