@@ -121,6 +121,14 @@ def test_a_file_maps_to_its_tests(path, tests):
     assert tests in [argument for run in runner.runs(path, 0) for argument in run]
 
 
+def test_a_run_is_restricted_to_a_tier():
+    quick, browser = "tests/theme/test_codes.py::test_x", "tests/theme/test_folds.py"
+    restricted = runner._in_tier([quick, browser, "-k", "a"], "test")
+    assert restricted == [quick, "-k", "a", "--tier", "test"]
+    assert runner._in_tier([browser, "-k", "a"], "test") == []  # not: every test
+    assert runner._in_tier([browser], None) == [browser]
+
+
 def test_a_line_that_was_recorded_maps_to_the_tests_that_ran_it(tmp_path, monkeypatch):
     monkeypatch.setattr(cover, "DATA", tmp_path / "recorded")
     cover._lines.cache_clear()

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests import tiers
 from tools.mutants import deselect
 from tools.mutants.cover import tests_on
 
@@ -108,7 +109,7 @@ def passes(copy, arguments):
     if child == 0:
         _run(copy, arguments)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == 4:
+    if status == 4 and not FAILED.search(_log(copy)):  # else a file does not import
         raise ValueError(f"pytest does not take {arguments}:\n{_log(copy)[-2000:]}")
     return status in (0, 5)  # 5: no test was collected
 
@@ -171,8 +172,14 @@ def _escaped(line):
     return line.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def noticed(copy, place, against=None):
+def noticed(copy, place, against=None, tier=None):
     """Break the copy, run its tests until one fails, mend the copy.
+
+    Args:
+        copy: of the product, unbroken.
+        place: where to break it.
+        against: what pytest is to run; without it, what the place maps to.
+        tier: of these tests, only those of one tier.
 
     Returns:
         The test that failed, which passes on the mended copy; None for a survivor.
@@ -180,7 +187,8 @@ def noticed(copy, place, against=None):
     edits = broken(copy, place)
     text = (copy / place.path).read_text(encoding="utf-8")
     line = text.count("\n", 0, place.start) + 1
-    for run in filter(None, [against] if against else runs(place.path, line)):
+    tests = [against] if against else runs(place.path, line)
+    for run in filter(None, (_in_tier(run, tier) for run in tests)):
         while killer := _killer(copy, run, edits):
             # What fails on the unbroken product, too, has noticed nothing.
             if "::" not in killer or "nbval" in run or _passes_mended(copy, killer):
@@ -190,6 +198,20 @@ def noticed(copy, place, against=None):
                 break
             run = [*run, "--deselect", killer]
     return None
+
+
+def _in_tier(run, tier):
+    if not tier:
+        return run
+    known = tiers.places(tiers.read())
+    kept = [
+        part
+        for part in run
+        if not (file := part.partition("::")[0]).endswith((".py", ".ipynb"))
+        or tier in tiers.tiers_in(file, known)
+    ]
+    tests = [part for part in kept if part.startswith(("tests/", "book/"))]
+    return [*kept, "--tier", tier] if set(tests) - {"tests/nbval.cfg"} else []
 
 
 def _passes_mended(copy, test):
