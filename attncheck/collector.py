@@ -73,14 +73,14 @@ class Collector:
             return
         except Failure as failure:
             if failure.mistake == "environment":
-                self._end(test, "not run", f"this PyTorch cannot run it: {failure}")
+                self._end(test, "not run", f"this PyTorch can't run it: {failure}")
                 return
             raises = failure.mistake == "forward_raises"
             name = "some_sizes_raise" if raises else failure.mistake
             if name in self.found:
                 self._end(test, "not run", str(failure))
                 return
-            self.add(name, f"The test of: {test}.", f"{failure}.")
+            self.add(name, f"Ran the test: {test}.", f"{failure}.")
         except UnusableError:
             raise
         except Exception as error:

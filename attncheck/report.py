@@ -190,7 +190,7 @@ class Report:
     def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
-            return f"{self.subject}: could not be tested"
+            return f"{self.subject}: couldn't be tested"
         passed = sum(result.outcome == "passed" for result in self.results)
         ran = sum(result.outcome != "not run" for result in self.results)
         count = len(self.findings)
@@ -215,7 +215,7 @@ class Report:
         if self.not_compared:
             lines += ["", *_wrap(f"Not compared: {self.not_compared}.")]
         if self.command and self.verdict == "not judged":
-            lines += ["", "To have it judged:", f"   {self.command}"]
+            lines += ["", "To get a verdict, run:", f"   {self.command}"]
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             title = f"{number}. {finding.title} [{kind}]"
@@ -244,7 +244,7 @@ class Report:
             parts.append(f"<p>Not compared: {_escape(self.not_compared)}.</p>")
         if self.command and self.verdict == "not judged":
             command = f"<code>{_escape(self.command)}</code>"
-            parts.append(f"<p>To have it judged: {command}</p>")
+            parts.append(f"<p>To get a verdict, run: {command}</p>")
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             caption = f"{number}. {finding.title} ({kind})"
@@ -257,7 +257,7 @@ class Report:
                 (r.test, f"{r.outcome}: {r.why}".rstrip(": ")) for r in self.results
             ]
             table = _table("Tests", rows, head=("Test", "Outcome"))
-            passed = "All tests" if self.ok else "All tests, passed ones too"
+            passed = "All tests" if self.ok else "All tests, passed ones included"
             parts.append(f"<details><summary>{passed}</summary>{table}</details>")
         if self.notes:
             items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)

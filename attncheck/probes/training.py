@@ -23,20 +23,20 @@ def dropout(subject, found):
     x = x.expand(_copies(subject), -1, -1).contiguous()
     expected, y = subject(x), subject(x, train=True, seed=1)
     if not expected.isfinite().all():
-        raise SkipTest("the output is not finite without dropout either")
+        raise SkipTest("the output isn't finite without dropout either")
     if _too_early(subject, x, y, found):
         return
     if not changed(expected, y):
-        done = f"The same tokens in train() and eval(), with dropout {P}."
+        done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         found.add("dropout_unused", done, "The outputs are equal.")
         return
     if not linear:
-        raise SkipTest("a norm acts after dropout, so the mean may change")
+        raise SkipTest("a norm follows dropout, so the mean may change")
     mean, expected = y.mean(dim=0), expected[0]
     ratio = ((mean * expected).sum() / expected.square().sum()).item()
     if not 0.8 < ratio < 1.25:
-        done = f"The mean over {len(x)} runs with dropout {P}, against eval()."
-        seen = f"On average the output is {ratio:.2f} times as large."
+        done = f"Compared the mean of {len(x)} runs with dropout {P} with eval()."
+        seen = f"On average, the output is {ratio:.2f} times as large."
         found.add("dropout_not_rescaled", done, seen)
 
 
@@ -56,17 +56,17 @@ def mean_holds(subject):
 def _too_early(subject, x, y, found):
     """Tell whether scores are dropped: with equal values, that cannot show."""
     if not y.isfinite().all():
-        done = f"Training mode with dropout {P}."
-        seen = "The output holds NaN; in eval() it does not."
+        done = f"Called it in training mode with dropout {P}."
+        seen = "The output contains NaN; in eval(), it doesn't."
         found.add("dropout_on_scores", done, seen)
         return True
     equal = x[:, :1].expand_as(x).contiguous()
     still = not changed(subject(equal), subject(equal, train=True, seed=1), 1e-4)
     if still and changed(y[:1].expand_as(y), y):
-        done = f"Training mode with dropout {P}: random tokens, then equal tokens."
+        done = f"In training mode with dropout {P}, random tokens, then equal ones."
         seen = (
-            "The output varies for random tokens but never for equal ones, so the "
-            "weights still sum to 1 after dropout."
+            "The output varies for random tokens but never for equal ones, so "
+            "attention weights still sum to 1 after dropout."
         )
         found.add("dropout_on_scores", done, seen)
         return True
@@ -92,16 +92,16 @@ def gradients(subject, found):
     # Times 1, since PyTorch itself refuses to change a leaf of the graph in place.
     y = subject(x * 1.0, module, train=True, grad=True)
     if not y.isfinite().all():
-        raise SkipTest("the output is not finite")
-    done = "A gradient sent back from a random sum of the outputs."
+        raise SkipTest("the output isn't finite")
+    done = "Ran the backward pass from a random sum of the outputs."
     if not y.requires_grad:
-        found.add("no_gradient", done, "The output is cut off from all weights.")
+        found.add("no_gradient", done, "The output is cut off from all parameters.")
         return
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
     if x.grad is None:
-        found.add("no_gradient", done, "No gradient arrives at the input.")
+        found.add("no_gradient", done, "The input gets no gradient.")
         return
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
     cut += _rows_cut(subject, module)
@@ -110,7 +110,7 @@ def gradients(subject, found):
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
         severity = "warning" if vectors else None
-        seen = f"None arrives at {', '.join(cut)}."
+        seen = f"No gradient for {', '.join(cut)}."
         found.add("gradient_missing", done, seen, severity)
 
 

@@ -38,7 +38,7 @@ def test_a_right_class_ends_with_status_0(write, capsys):
 def test_a_wrong_class_ends_with_status_1(write, capsys):
     planted = PLANTED["scale_missing"]
     assert main([write(planted.source())]) == 1
-    assert "1. The scores are not scaled" in capsys.readouterr().out
+    assert "1. The scores aren't scaled" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
