@@ -35,6 +35,7 @@ class Collector:
         compared: whether the output was compared with what is right.
         not_compared: why the class could not be compared with attention, or "".
         proposal: options that would have it compared.
+        needed: what has to be written by hand to have it compared, or "".
         blame: function (name) that returns the line at fault, or None.
         stage: the first stage that differs, or "".
         beside: what acts in forward that nobody described, or "".
@@ -49,6 +50,7 @@ class Collector:
         self.compared = False
         self.not_compared = ""
         self.proposal = {}
+        self.needed = ""
         self.blame = lambda name: None
         self.stage = ""
         self.beside = ""

@@ -1,6 +1,5 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
-import re
 from dataclasses import replace
 
 from torch import nn
@@ -13,9 +12,6 @@ from attncheck.subject import CallFailed, Failure, Subject
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
-
-
-WINDOW = re.compile(r"(sliding_?)?window(_size)?")
 
 
 def first_subject(source, causal, how, module):
@@ -31,8 +27,8 @@ def first_subject(source, causal, how, module):
         module = _materialized(source, causal, how, module)
     subject = Subject(module, source.worker, causal, dict(source.sizes), how)
     subject.limit = source.sizes["context_length"]
-    windows = [v for n, v in source.arguments.items() if WINDOW.fullmatch(n)]
-    subject.given_window = windows[0] if windows and type(windows[0]) is int else None
+    subject.given = dict(source.arguments)
+    subject.takes_length = "context_length" in source.mapped
     subject.variant = lambda **changes: variant(source, subject, **changes)
     return subject
 
@@ -71,7 +67,7 @@ def variant(source, subject, **changes):
     twin = Subject(module, subject.worker, subject.causal, sizes, subject.how)
     twin.layer, twin.layout = subject.layer, subject.layout
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
-    twin.fixed_length = subject.fixed_length
+    twin.fixed_length, twin.given = subject.fixed_length, subject.given
     return twin
 
 

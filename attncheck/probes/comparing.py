@@ -37,7 +37,8 @@ def compare(subject, found):
         found.compared = True
         return
     if subject.skip_reference:
-        raise NotCompared("reference=False leaves the comparison out", reference=None)
+        found.needed = "leave out reference=False (--reference none)"
+        raise NotCompared("reference=False leaves the comparison out")
     # Widths are all different here where the class allows it: fewer mistakes look
     # alike.
     owner, subject = subject, subject.uneven or subject
@@ -350,7 +351,7 @@ class Comparison:
             products = self.seen.products
             if products and self.seen.places["a norm"] < products[0].place:
                 return {"prenorm": True}
-            return {"reference": None}
+            return {}
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
@@ -359,9 +360,7 @@ class Comparison:
             return {"rope": True}
         if "a cap or a gate" in told:
             return {"softcap": 50.0}
-        if "an embedding" in told:
-            return {"bias": "lambda module, t: …"}
-        return {"reference": None}
+        return {}
 
     def _order_matters(self):
         x = self.subject.tokens()
@@ -437,8 +436,7 @@ class Comparison:
             if self.subject.layer.sink:
                 raise NotCompared(
                     "no parameter has 'sink' in its name, so the learned sinks are "
-                    "not known. Rename it, or give reference=",
-                    reference=None,
+                    "not known. Rename it, or give reference="
                 )
             norms = {"sink": (torch.zeros(1), None)}
         if layer.qk_norm or layer.prenorm or layer.postnorm:
@@ -520,7 +518,7 @@ def _adapter(subject):
             n for n, text in plain.items() if text.startswith(role[:1]) or role in text
         ]
         if not fits and role != "out":
-            return {"reference": None}
+            return {}
         entries += [f"{role}=m.{fits[0]}"] if fits else []
     heads = subject.sizes.get("num_heads") or 1
     return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
