@@ -6,6 +6,9 @@ from attncheck.report import Finding, Result, chosen
 from attncheck.subject import Failure
 
 
+COMPARES = "same output as attention with these weights"
+
+
 class SkipTest(Exception):  # noqa: N818 (an outcome, as in unittest)
     """The test does not apply; the message says why."""
 
@@ -37,6 +40,8 @@ class Collector:
         proposal: options that would have it compared.
         needed: what has to be written by hand to have it compared, or "".
         blame: function (name) that returns the line at fault, or None.
+        likely: {name of the mistake: (done, seen)} of what gives the same output, if
+            it was meant to do what nobody declared.
         stage: the first stage that differs, or "".
         beside: what acts in forward that nobody described, or "".
     """
@@ -53,6 +58,7 @@ class Collector:
         self.needed = ""
         self.blame = lambda name: None
         self.stage = ""
+        self.likely = {}
         self.beside = ""
         self._test = ""
         self._told = []
@@ -129,6 +135,11 @@ class Collector:
         mistake is told with it.
         """
         found = dict(self.found)
+        errors = [n for n in found if self._severity(n) == "error"]
+        if self.likely and errors:
+            self.causes = tuple(self.likely)
+            for name, (done, seen) in self.likely.items():
+                found[name] = (COMPARES, done, seen)
         if self.causes:
             followed = [name for name in found if name in SYMPTOMS]
             told = " ".join(found.pop(name)[2] for name in followed)
@@ -146,6 +157,9 @@ class Collector:
             ordered.sort(key=lambda name: name not in self.causes)
         return [self._finding(name, *found[name]) for name in ordered]
 
+    def _severity(self, name):
+        return self.severities.get(name, MISTAKES[name].severity)
+
     def _finding(self, name, test, done, seen):
         mistake = MISTAKES[name]
         told = self.stage if name in {*SYMPTOMS, "differs"} else ""
@@ -158,7 +172,7 @@ class Collector:
             means=mistake.means,
             line=mistake.line,
             page=mistake.page,
-            severity=self.severities.get(name, mistake.severity),
+            severity=self._severity(name),
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,

@@ -133,7 +133,7 @@ def one_by_one(source, subject):
     """Return the subject called with one sequence (t, d_in) at a time, or None."""
     how = replace(subject.how, one_by_one=True)
     twin = Subject(subject.fresh, subject.worker, subject.causal, subject.sizes, how)
-    twin.limit = subject.limit
+    twin.limit, twin.given = subject.limit, subject.given
     twin.variant = lambda **changes: variant(source, twin, **changes)
     return runs(twin)
 
@@ -151,6 +151,6 @@ def narrower_heads(source, subject):
     twin = Subject(
         module, subject.worker, subject.causal, dict(subject.sizes), subject.how
     )
-    twin.limit = subject.limit
+    twin.limit, twin.given = subject.limit, subject.given
     twin.variant = lambda **changes: variant(source, twin, **changes)
     return runs(twin)

@@ -1,6 +1,8 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
+import inspect
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -8,7 +10,7 @@ import torch
 from torch import nn
 
 from attncheck import parity
-from attncheck.build import UnusableError, first_line
+from attncheck.build import FunctionModule, UnusableError, first_line
 from attncheck.collector import NotCompared
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
 from attncheck.mistakes import EXPLAINS, MISTAKES
@@ -61,7 +63,8 @@ def compare(subject, found):
     if match is None:
         found.stage = comparison.stage()
         comparison.tell_undeclared(opened=False)
-        comparison.tell_excuses()
+        comparison.tell_evident(found, done)
+        comparison.tell_excuses(found)
         found.compared = True
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
@@ -70,6 +73,7 @@ def compare(subject, found):
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
+    comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
     found.example = parity.example(match, comparison.x, subject.causal, subject.layer)
@@ -239,21 +243,101 @@ class Comparison:
         Raises:
             NotCompared: it does.
         """
-        layers = self._opened() if opened else self._beside()
+        layers = self._opened() if opened else [*self._beside(), *self._evident()]
         layer = parity.recognized(
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
-            declared = declaration(layer)
-            meant = self.owner.given_window
-            if meant and layer.window in (meant - 1, meant + 1):
-                declared["window"] = meant
+            declared = self._declaration(layer)
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which was not "
                 f"declared; say so, if that is meant",
                 **declared,
             )
+
+    def _declaration(self, layer):
+        """Return the options that describe a layer, with the window that was given."""
+        declared = declaration(layer)
+        meant = self.owner.given_window
+        if meant and layer.window in (meant - 1, meant + 1):
+            declared["window"] = meant
+        return declared
+
+    def tell_unscaled(self, match):
+        """Stop where scores are not scaled, in a layer of a kind that does without.
+
+        Raises:
+            NotCompared: it is one, as T5 is.
+        """
+        if match.names != ("scale_missing",) or not _like_t5(self.owner):
+            return
+        raise NotCompared(
+            "the scores are not scaled, as T5 has it, which was not declared; say so, "
+            "if that is meant",
+            **declaration(self.subject.layer), scale="none",
+        )  # fmt: skip
+
+    def tell_evident(self, found, done):
+        """Stop where a mistake in what the constructor was given explains the output.
+
+        Where the class fails another test anyway, that mistake is told, too.
+
+        Raises:
+            NotCompared: one does; what was given is proposed, and names it.
+        """
+        if not self.subject.layer.plain:
+            return
+        for layer in self._evident()[-1 : -1 - TRIED : -1]:  # all that is evident first
+            match = parity.name_mistake(
+                self.x, self.y, self.readings, self.subject.causal, layer, False
+            )
+            if match is not None:
+                seen = f"Equal to attention with {layer.words()}, {match.words} "
+                seen += f"(to {match.gap:.0e})."
+                found.likely = {name: (done, seen) for name in match.names}
+                raise NotCompared(
+                    f"it looks like attention with {layer.words()}, which was not "
+                    f"declared; say so, if that is meant",
+                    **self._declaration(layer),
+                )
+
+    def _evident(self):
+        """Return layers with what parameters, arguments and calls speak of.
+
+        The last has all of it.
+        """
+        layer, given, seen = self.layer, self.owner.given, self.seen
+        extras = set(seen.extras) if seen else set()
+        choices = []
+        if not layer.rope and {"a table of positions", "a table"} & extras:
+            bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
+            ropes = [Rope(p, float(b), s) for b in bases or BASES[:1]
+                     for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
+            choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
+        if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
+            norms = [{"qk_norm": n} for n in NORMS] + [{"prenorm": n} for n in NORMS[:2]]
+            choices.append([{}, *norms])
+        if not layer.softcap:
+            caps = [v for n, v in given.items() if "cap" in n and _number(v)]
+            choices += [[{}, {"softcap": float(cap)}] for cap in caps[:1]]
+        if not layer.sink and _sinks(self.subject.pristine) is not None:
+            choices.append([{}, {"sink": "learned"}])
+        if layer.scale is None:
+            scales = [v**-0.5 for n, v in given.items() if "scalar" in n and _number(v)]
+            choices += [[{}, {"scale": scale}] for scale in scales[:1]]
+        if not layer.window and (meant := self.owner.given_window):
+            windows = [{"window": w} for w in (meant + 1, meant - 1, meant) if w > 0]
+            choices.append([{}, *windows])
+        if not layer.alibi and "alibi" in f"{type(self.subject.pristine)} {list(given)}".lower():
+            choices.append([{}, {"alibi": True}])
+        made = []
+        for chosen in product(*choices):
+            more = {name: value for one in chosen for name, value in one.items()}
+            if more:
+                made.append(replace(layer, **more))
+        # Of many, those with most of what is evident.
+        return [self._with_numbers(one) for one in made[-MANY:]]
 
     def _opened(self):
         """Return layers that fill what the description of this one leaves open."""
@@ -315,7 +399,7 @@ class Comparison:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]
 
-    def tell_excuses(self):
+    def tell_excuses(self, found):
         """Stop where something acts that nobody described, so a difference says little.
 
         What was described excuses nothing: then every difference counts.
@@ -324,15 +408,18 @@ class Comparison:
             NotCompared: something does.
         """
         subject, seen = self.subject, self.seen
-        if not subject.layer.plain:
+        if not replace(subject.layer, memory=None).plain:
             return
-        told = list(seen.extras)
+        told = list(seen.extras) if seen else []
+        if self.owner.given_window and not subject.layer.memory:
+            told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
         if left:
             told.append(f"what holds weights in no projection that was found ({left})")
         if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
         if told:
+            found.beside = ", ".join(told)
             raise NotCompared(
                 f"{', '.join(told)} acts in forward, so a difference from plain "
                 f"attention proves nothing. Describe it (rope=, window=, alibi=, "
@@ -342,7 +429,15 @@ class Comparison:
             )
 
     def _proposal(self, told):
-        """Return the options that most likely describe what was seen to act."""
+        """Return the options that most likely describe what was seen to act.
+
+        Only where one thing alone acts: no option describes a part.
+        """
+        tables = {"a table of positions", "a table"}
+        if self.subject.layer.memory:
+            return {}  # it may be joined with the queries, or normed by itself
+        if len(set(told) - tables) + bool(tables & set(told)) != 1:
+            return {}
         if "a norm" in told:
             names = [name for name, *_ in norms_of(self.subject.pristine)]
             first = [name.split(".")[-1].lower()[:1] for name in names]
@@ -355,11 +450,6 @@ class Comparison:
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
-        way = self.subject.how.way
-        if told == ["the order of tokens"] or (way and way.turns):
-            return {"rope": True}
-        if "a cap or a gate" in told:
-            return {"softcap": 50.0}
         return {}
 
     def _order_matters(self):
@@ -524,6 +614,22 @@ def _adapter(subject):
     return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
 
+def _number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _like_t5(subject):
+    """Whether names say that a bias by distance stands for the scale, as in T5."""
+    module = subject.pristine
+    named = [type(module).__name__, *(n for n, _ in module.named_parameters())]
+    named += [] if isinstance(module, FunctionModule) else list(
+        inspect.signature(module.forward).parameters)  # fmt: skip
+    return any(re.search(r"t5|pos\w*_bias|rel\w*_(bias|pos)", n.lower()) for n in named)
+
+
+TRIED, MANY = 12, 120  # layers that are tried with mistakes, and without
+ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
+
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
@@ -553,11 +659,21 @@ _BLAME = [
 def _unused(module, readings):
     """Say how many numbers of the module's matrices are in no projection, or ""."""
     held = sum(p.numel() for p in module.parameters() if p.dim() >= 2)
+    # Vectors that are no biases nor gains, such as a key that every token sees.
+    held += sum(
+        p.numel()
+        for part in module.modules()
+        for name, p in part.named_parameters(recurse=False)
+        if p.dim() == 1 and _NO_GAIN.search(name)
+    )
     found = 0
     for projections in readings[:1]:
         pairs = (projections.query, projections.key, projections.value, projections.out)
         found = sum(pair[0].numel() for pair in pairs if pair is not None)
     return f"{held - found:,} of {held:,}" if held > found else ""
+
+
+_NO_GAIN = re.compile(r"null|sink|mem|slope|(^|_)[kv]$|temp|logit|lambda")
 
 
 def _sinks(module):
