@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from attncheck.build import (
+    FunctionModule,
     UnusableError,
     duplicate,
     first_line,
@@ -126,6 +127,16 @@ class Subject:
     def width(self):
         """How wide a token is."""
         return self.sizes["d_in"]
+
+    def speaks_of(self, pattern):
+        """Whether a name in the module fits, of its class, parts or arguments."""
+        module = self.pristine
+        names = [type(module).__name__, *vars(module), *self.given]
+        names += [name for name, _ in module.named_modules()]
+        names += [name for name, _ in module.named_parameters()]
+        if not isinstance(module, FunctionModule):
+            names += inspect.signature(module.forward).parameters
+        return any(re.search(pattern, name.lower()) for name in names)
 
     @property
     def given_window(self):

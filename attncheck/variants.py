@@ -12,6 +12,7 @@ from attncheck.subject import CallFailed, Failure, Subject
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
+POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
 def first_subject(source, causal, how, module):
@@ -96,7 +97,9 @@ def distinct(subject):
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
     # A function that names the weights may tell the number of heads as well.
-    for wide_in, wide_out, heads in () if subject.how.weights else DISTINCT:
+    alike = POWER_OF_2 if subject.layer.alibi or subject.speaks_of("alibi|slope") else ()
+    tried = () if subject.how.weights else (*alike, *DISTINCT)
+    for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if d_out is None:
             found = runs(subject.variant(d_in=wide_out, **sizes))

@@ -1,7 +1,6 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
-import inspect
 import re
 from dataclasses import replace
 from itertools import product
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from attncheck import parity
-from attncheck.build import FunctionModule, UnusableError, first_line
+from attncheck.build import UnusableError, first_line
 from attncheck.collector import NotCompared
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
 from attncheck.mistakes import EXPLAINS, MISTAKES
@@ -44,6 +43,8 @@ def compare(subject, found):
     # Widths are all different here where the class allows it: fewer mistakes look
     # alike.
     owner, subject = subject, subject.uneven or subject
+    if any(re.search(r"rot\w*_?(dim|ndims)$", name) for name in owner.given):
+        subject = owner  # a number of entries is another share of other heads
     comparison = Comparison(owner, subject)
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
@@ -258,7 +259,10 @@ class Comparison:
 
     def _declaration(self, layer):
         """Return the options that describe a layer, with the window that was given."""
-        declared = declaration(layer)
+        known = declaration(self.subject.layer)
+        declared = {
+            n: v for n, v in declaration(layer).items() if n != "bias" and known.get(n) != v
+        }
         meant = self.owner.given_window
         if meant and layer.window in (meant - 1, meant + 1):
             declared["window"] = meant
@@ -270,13 +274,13 @@ class Comparison:
         Raises:
             NotCompared: it is one, as T5 is.
         """
-        if match.names != ("scale_missing",) or not _like_t5(self.owner):
+        if match.names != ("scale_missing",) or not self.owner.speaks_of(T5):
             return
         raise NotCompared(
             "the scores are not scaled, as T5 has it, which was not declared; say so, "
             "if that is meant",
-            **declaration(self.subject.layer), scale="none",
-        )  # fmt: skip
+            scale="none",
+        )
 
     def tell_evident(self, found, done):
         """Stop where a mistake in what the constructor was given explains the output.
@@ -329,7 +333,7 @@ class Comparison:
         if not layer.window and (meant := self.owner.given_window):
             windows = [{"window": w} for w in (meant + 1, meant - 1, meant) if w > 0]
             choices.append([{}, *windows])
-        if not layer.alibi and "alibi" in f"{type(self.subject.pristine)} {list(given)}".lower():
+        if not layer.alibi and self.owner.speaks_of("alibi|slope"):
             choices.append([{}, {"alibi": True}])
         made = []
         for chosen in product(*choices):
@@ -515,8 +519,10 @@ class Comparison:
             NotCompared: a learned sink was declared, and no parameter is called so.
         """
         module = self.subject.pristine
-        if callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
-            layer = replace(layer, bias=_bound(layer.bias, module))
+        if isinstance(layer.bias, _Bound):
+            pass
+        elif callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
+            layer = replace(layer, bias=_Bound(layer.bias, module))
         norms = {}
         if layer.sink == "zero":
             norms["sink"] = (torch.zeros(1), None)
@@ -559,20 +565,21 @@ def _same(one, other):
     return one.shape == other.shape and torch.allclose(one, other)
 
 
-def _bound(bias, module):
-    """Return a function (t) that gives the bias of the scores in float64."""
-    if isinstance(bias, torch.Tensor):
-        return lambda t: bias.detach().cpu().double()[..., :t, :t]
+class _Bound:
+    """A function (t) that gives the bias of the scores in float64."""
 
-    def function(t):
+    def __init__(self, bias, module):
+        self.bias, self.module = bias, module
+
+    def __call__(self, t):
+        if isinstance(self.bias, torch.Tensor):
+            return self.bias.detach().cpu().double()[..., :t, :t]
         try:
             with torch.no_grad():
-                return bias(module, t).detach().cpu().double()
+                return self.bias(self.module, t).detach().cpu().double()
         except Exception as error:
             why = f"bias(module, {t}) raised {type(error).__name__}"
             raise UnusableError(f"{why}: {first_line(error)}.") from None
-
-    return function
 
 
 def declaration(layer):
@@ -618,15 +625,8 @@ def _number(value):
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _like_t5(subject):
-    """Whether names say that a bias by distance stands for the scale, as in T5."""
-    module = subject.pristine
-    named = [type(module).__name__, *(n for n, _ in module.named_parameters())]
-    named += [] if isinstance(module, FunctionModule) else list(
-        inspect.signature(module.forward).parameters)  # fmt: skip
-    return any(re.search(r"t5|pos\w*_bias|rel\w*_(bias|pos)", n.lower()) for n in named)
-
-
+# By these names a bias by distance stands for the scale.
+T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 TRIED, MANY = 12, 120  # layers that are tried with mistakes, and without
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
