@@ -140,6 +140,7 @@ class Collector:
             self.causes = tuple(self.likely)
             for name, (done, seen) in self.likely.items():
                 found[name] = (COMPARES, done, seen)
+        self.causes = tuple(name for name in self.causes if name in found)
         if self.causes:
             followed = [name for name in found if name in SYMPTOMS]
             told = " ".join(found.pop(name)[2] for name in followed)

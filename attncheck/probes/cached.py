@@ -23,7 +23,7 @@ from attncheck.trace import tensors
 def cached(subject, found):
     """Give the tokens one by one, then in chunks, with the cache that it has."""
     why, raised = "no cache was found", None
-    for new_cache in (None, lambda module: KeysAndValues()):
+    for new_cache in (None, lambda module: KeysAndValues(), lambda module: {}):
         stepped = _stepped(subject, new_cache)
         if stepped is None:
             raise SkipTest(why)
@@ -130,6 +130,8 @@ def _stepped(subject, new_cache):
         old = cache is not None
         if isinstance(cache, KeysAndValues):
             old = cache.current_length > 0
+        elif isinstance(cache, dict) and new_cache:
+            old = bool(cache)
         start = started.get(id(module), 0) if old else 0
         if start == 0:
             for reset in RESETS:
@@ -142,9 +144,12 @@ def _stepped(subject, new_cache):
         given = way.with_values(more)
         y = given.call(module, chunk, b, t, subject._d_head(), start=start)
         started[id(module)] = start + t
-        if isinstance(cache, KeysAndValues):
+        if new_cache:  # it is filled in place
             return y, cache
-        return y, _cache_of(y, t + start) if name else INSIDE
+        if name and start == 0:
+            started["place"] = _place_of_cache(y, t)
+        place = started.get("place") if name else None
+        return y, INSIDE if place is None else y[place]
 
     return Stepped(Called(subject), step, new_cache, subject)
 
@@ -178,11 +183,11 @@ class KeysAndValues:
 INSIDE = object()  # the cache is in the module
 
 
-def _cache_of(y, t):
-    """Return what of a tuple may be the cache: not weights, and with tensors."""
-    for entry in reversed(y[1:] if isinstance(y, tuple | list) else ()):
-        held = list(tensors(entry))
+def _place_of_cache(y, t):
+    """Return where in a tuple the cache may be: not weights, and with tensors."""
+    for place in range(len(y) - 1, 0, -1) if isinstance(y, tuple | list) else ():
+        entry = y[place]
         weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
-        if held and not weights:
-            return entry
-    return INSIDE
+        if any(True for _ in tensors(entry)) and not weights:
+            return place
+    return None

@@ -77,7 +77,7 @@ def compare(subject, found):
     comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
-    found.example = parity.example(match, comparison.x, subject.causal, subject.layer)
+    found.example = parity.example(match, comparison.x, subject.causal, comparison.layer)
     seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
     seen += f"equal to attention {match.words} (to {match.gap:.0e})."
     if match.others:
