@@ -94,7 +94,10 @@ def parameter_of(cls, parameters):
         kind = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
         plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
-        if NAMES.fullmatch(name.strip("_").lower()) and parameter.default is parameter.empty:
+        if (
+            NAMES.fullmatch(name.strip("_").lower())
+            and parameter.default is parameter.empty
+        ):
             return name, _kind_of(cls) if plain else kind
         if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
             return name, kind

@@ -29,7 +29,6 @@ from attncheck.limits import TimedOutError, is_out_of_memory, message
 from attncheck.projections import find, from_adapter
 from attncheck.reference import PLAIN
 
-
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
 
 
@@ -133,7 +132,8 @@ class Subject:
         module = self.pristine
         names = [type(module).__name__, *vars(module), *self.given]
         names += [name for name, _ in module.named_modules()]
-        names += [name for name, _ in module.named_parameters()]
+        names += module.state_dict()
+        names += [name for name, _ in module.named_buffers()]
         if not isinstance(module, FunctionModule):
             names += inspect.signature(module.forward).parameters
         return any(re.search(pattern, name.lower()) for name in names)

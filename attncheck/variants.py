@@ -28,7 +28,7 @@ def first_subject(source, causal, how, module):
         module = _materialized(source, causal, how, module)
     subject = Subject(module, source.worker, causal, dict(source.sizes), how)
     subject.limit = source.sizes["context_length"]
-    subject.given = dict(source.arguments)
+    subject.given = source.defaults() | source.arguments
     subject.takes_length = "context_length" in source.mapped
     subject.variant = lambda **changes: variant(source, subject, **changes)
     return subject
@@ -97,7 +97,9 @@ def distinct(subject):
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
     # A function that names the weights may tell the number of heads as well.
-    alike = POWER_OF_2 if subject.layer.alibi or subject.speaks_of("alibi|slope") else ()
+    alike = (
+        POWER_OF_2 if subject.layer.alibi or subject.speaks_of("alibi|slope") else ()
+    )
     tried = () if subject.how.weights else (*alike, *DISTINCT)
     for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}

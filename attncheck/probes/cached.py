@@ -50,7 +50,9 @@ def cached(subject, found):
     tokens_alone(stepped, found)
     if "cache_differs" in found.found and _agrees_joined(subject, x):
         _, done, _ = found.found.pop("cache_differs")
-        seen = "It returns the new keys and values alone: joined by the caller, as they "
+        seen = (
+            "It returns the new keys and values alone: joined by the caller, as they "
+        )
         seen += "were here, the outputs agree."
         found.add("cache_differs", done, seen, "warning")
         return

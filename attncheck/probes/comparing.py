@@ -77,7 +77,9 @@ def compare(subject, found):
     comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
-    found.example = parity.example(match, comparison.x, subject.causal, comparison.layer)
+    found.example = parity.example(
+        match, comparison.x, subject.causal, comparison.layer
+    )
     seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
     seen += f"equal to attention {match.words} (to {match.gap:.0e})."
     if match.others:
@@ -261,7 +263,9 @@ class Comparison:
         """Return the options that describe a layer, with the window that was given."""
         known = declaration(self.subject.layer)
         declared = {
-            n: v for n, v in declaration(layer).items() if n != "bias" and known.get(n) != v
+            n: v
+            for n, v in declaration(layer).items()
+            if n != "bias" and known.get(n) != v
         }
         meant = self.owner.given_window
         if meant and layer.window in (meant - 1, meant + 1):
@@ -320,7 +324,9 @@ class Comparison:
                      for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
-            norms = [{"qk_norm": n} for n in NORMS] + [{"prenorm": n} for n in NORMS[:2]]
+            norms = [{"qk_norm": n} for n in NORMS] + [
+                {"prenorm": n} for n in NORMS[:2]
+            ]
             choices.append([{}, *norms])
         if not layer.softcap:
             caps = [v for n, v in given.items() if "cap" in n and _number(v)]
@@ -658,7 +664,11 @@ _BLAME = [
 
 def _unused(module, readings):
     """Say how many numbers of the module's matrices are in no projection, or ""."""
-    held = sum(p.numel() for p in module.parameters() if p.dim() >= 2)
+    held = sum(
+        p.numel()
+        for name, p in module.named_parameters()
+        if p.dim() >= 2 and not re.search(r"(^|\.)b_[qkvo]$", name.lower())
+    )
     # Vectors that are no biases nor gains, such as a key that every token sees.
     held += sum(
         p.numel()
