@@ -18,6 +18,7 @@ from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.trace import Watch, norms_of
+from attncheck.walk import walked
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
@@ -54,6 +55,8 @@ def compare(subject, found):
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
+        if comparison.tell_steps(found):
+            return
         raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
@@ -62,7 +65,9 @@ def compare(subject, found):
         "and both given the same tokens."
     )
     if match is None:
-        found.stage = comparison.stage()
+        if comparison.tell_steps(found):
+            return
+        found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(opened=False)
         comparison.tell_evident(found, done)
         comparison.tell_excuses(found)
@@ -70,7 +75,7 @@ def compare(subject, found):
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
             seen += f" Compared with attention with {subject.layer.words()}."
-        stage = comparison.stage()
+        found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
@@ -107,6 +112,7 @@ class Comparison:
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
         self._stage = None
+        self.first_step = ""
         self.explained = False
 
     def _without_weights(self):
@@ -218,6 +224,22 @@ class Comparison:
             return []
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
         return [self._with_numbers(Layer(rope=Rope()))] if tables else []
+
+    def tell_steps(self, found):
+        """Tell of steps that are wrong by themselves; return whether one has a name."""
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = walked(self.subject, self.x.to(self.subject.device))
+        named = [step for step in steps if step.mistake][:1]  # the rest follows
+        if steps and not named:
+            self.first_step = steps[0].stage
+        if not named:
+            return False
+        done = "Each step of attention judged by what went into it."
+        for step in named:
+            found.add(step.mistake, done, f"{step.seen} The stage: {step.stage}.")
+        found.compared, found.causes = True, tuple(step.mistake for step in named)
+        return True
 
     def stage(self):
         """Return the first stage that differs, by what is captured, or ""."""
