@@ -156,6 +156,8 @@ class Collector:
         ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
+        # A size that it refuses explains nothing else.
+        ordered.sort(key=lambda name: name == "some_sizes_raise")
         return [self._finding(name, *found[name]) for name in ordered]
 
     def _severity(self, name):

@@ -17,6 +17,7 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
+from attncheck.subject import Failure
 from attncheck.trace import Watch, norms_of
 from attncheck.walk import walked
 
@@ -52,6 +53,7 @@ def compare(subject, found):
     if comparison.equal() or comparison.known_layer():
         found.compared = True
         comparison.tell_unused_positions(found)
+        _own_arguments(owner, found)
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
@@ -90,6 +92,37 @@ def compare(subject, found):
         seen += f" With these sizes, the same numbers come from: {same}."
     for cause in match.names:
         found.add(cause, done, seen)
+
+
+def _own_arguments(subject, found):
+    """Replace what forward takes as key, then as value, and see whether it acts."""
+    x = subject.tokens()
+    y = subject(x)
+    signature = inspect.signature(subject.pristine.forward)
+    names = {name.lower().rstrip("s"): name for name in signature.parameters}
+    if not {"query", "q"} & set(names):
+        return
+    for short, long in (("k", "key"), ("v", "value")):
+        name = names.get(long) or names.get(short)
+        replaced = []
+
+        def put(module, args, kwargs, name=name, replaced=replaced):
+            bound = signature.bind(*args, **kwargs)
+            old = bound.arguments.get(name)
+            if isinstance(old, torch.Tensor) and old.is_floating_point():
+                replaced.append(name)
+                bound.arguments[name] = old.roll(1, dims=0) * 0.5 + 1.0
+            return bound.args, bound.kwargs
+
+        module = subject.copy()
+        module.register_forward_pre_hook(put, with_kwargs=True)
+        try:
+            z = subject(x, module)
+        except Failure:
+            return
+        if replaced and not changed(y, z):
+            done = f"Called with another tensor as {name}."
+            found.add("projection_mixed_up", done, "The output is the same.")
 
 
 class Comparison:
