@@ -30,6 +30,7 @@ class Collector:
 
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
+        stages: {name of the mistake: another stage than usual}.
         severities: {name of the mistake: another severity than usual}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
@@ -49,6 +50,7 @@ class Collector:
     def __init__(self):
         self.found = {}
         self.severities = {}
+        self.stages = {}
         self.results = []
         self.causes = ()
         self.example = None
@@ -104,8 +106,10 @@ class Collector:
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen, severity=None):
+    def add(self, mistake, done, seen, severity=None, stage=""):
         """Add a finding, once for each mistake; the test has failed either way."""
+        if stage:
+            self.stages.setdefault(mistake, stage)
         if mistake not in self._told:
             self._told.append(mistake)
         if mistake not in self.found and severity:
@@ -179,7 +183,7 @@ class Collector:
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,
-            stage=told or mistake.stage,
+            stage=self.stages.get(name) or told or mistake.stage,
         )
 
 

@@ -121,7 +121,7 @@ def walked(subject, x):
     found = [
         *_cut(walk),
         *_scaled(walk, subject.layer, subject.sizes),
-        *_masked(walk, subject.causal, subject.layer, subject.given_window),
+        *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject.layer),
         *_mixed(walk),
         *_joined(walk),
@@ -360,8 +360,8 @@ def _scaled(walk, layer, sizes):
     first, *others = factors.tolist()
     if any(abs(one / first - 1) > 1e-3 for one in others):
         told = ", ".join(f"{one:.3g}" for one in (first, *others))
-        yield Step("", "scores", f"What the scores add up is multiplied with {told}: "
-                   "one factor was meant.")  # fmt: skip
+        yield Step("scores_scaled_apart", "scores", "The products that the scores add "
+                   f"up are multiplied with {told}.")  # fmt: skip
         return
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
     if None in whole or layer.scale is not None:
@@ -379,7 +379,7 @@ def _scaled(walk, layer, sizes):
             return
 
 
-def _masked(walk, causal, layer, window):
+def _masked(walk, causal, layer):
     """Compare which scores are hidden."""
     keys = walk.scores.shape[-1]
     taken = walk.taken[..., :keys]
@@ -410,7 +410,7 @@ def _masked(walk, causal, layer, window):
                 return
         if (mask | ~(j > i)).all():
             widths = [w for w, one in far.items() if torch.equal(mask, one | (j > i))]
-            meant = layer.window or window
+            meant = layer.window
             if not widths and not layer.first:
                 first = next(iter((mask & (j <= i)).nonzero().tolist()))
                 yield Step("", "mask", f"Token {first[0]} does not see token "

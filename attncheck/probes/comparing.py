@@ -376,6 +376,8 @@ class Comparison:
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
             norms = [{"qk_norm": n} for n in NORMS] + [{"prenorm": n} for n in NORMS[:2]]
+            norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
+            norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
             choices.append([{}, *norms])
         if not layer.softcap:
             caps = [v for n, v in given.items() if "cap" in n and _number(v)]
@@ -644,6 +646,8 @@ def declaration(layer):
         value = getattr(layer, name)
         if value in (None, False) or (name, value) == ("norm_over", "heads"):
             continue
+        if name == "bias" and getattr(value, "bound", False):
+            continue  # it was given, in the reader's own words
         if name == "rope":
             usual = Rope(value.pairing)
             value = {"pairing": value.pairing} | {
