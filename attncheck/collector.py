@@ -146,7 +146,7 @@ class Collector:
                 found[name] = (COMPARES, done, seen)
         self.causes = tuple(name for name in self.causes if name in found)
         if self.causes:
-            followed = [name for name in found if name in SYMPTOMS]
+            followed = [n for n in found if n in SYMPTOMS and n not in self.causes]
             told = " ".join(found.pop(name)[2] for name in followed)
             first = min(self.causes, key=ORDER.get)
             test, done, seen = found[first]
@@ -160,8 +160,9 @@ class Collector:
         ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
-        # A size that it refuses explains nothing else.
-        ordered.sort(key=lambda name: name == "some_sizes_raise")
+        if not EARLY & {*ordered} - {"some_sizes_raise"}:
+            # A size that it refuses explains nothing else.
+            ordered.sort(key=lambda name: name == "some_sizes_raise")
         return [self._finding(name, *found[name]) for name in ordered]
 
     def _severity(self, name):
@@ -227,6 +228,11 @@ FOLLOWS = {
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),
     "samples_mixed": ("samples_mixed_in_training",),
+    "cross_masked": (
+        "not_finite",
+        "rows_do_not_sum_to_one",
+        "cross_ignores_queries",
+    ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks",),
     "padding_inverted": ("padding_leaks", "padding_future"),

@@ -238,6 +238,7 @@ def hidden(which, t_q, t_k):
         "past": j < i,
         "future and self": j >= i,
         "past and self": j <= i,
+        "others": j != i,
         "beyond the next": j > i + 1,
     }[which]
 

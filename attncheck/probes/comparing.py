@@ -646,7 +646,7 @@ def declaration(layer):
         value = getattr(layer, name)
         if value in (None, False) or (name, value) == ("norm_over", "heads"):
             continue
-        if name == "bias" and getattr(value, "bound", False):
+        if isinstance(value, _Bound):
             continue  # it was given, in the reader's own words
         if name == "rope":
             usual = Rope(value.pairing)

@@ -115,6 +115,12 @@ def gradients(subject, found):
         found.add(unused, done, seen, stage=stage)
         return
     cut += _rows_cut(subject, module)
+    if not cut and (gap := _not_derived(subject)) > 0.02:
+        done = "The input moved a little, and the output's change compared with what the "
+        done += "gradient says."
+        seen = f"They differ by {gap:.0%}: part of what the input does is cut off."
+        found.add("gradient_missing", done, seen)
+        return
     if cut:
         held = dict(module.named_parameters())
         # What is no matrix, such as a norm, may wait for another method.
@@ -122,6 +128,34 @@ def gradients(subject, found):
         severity = "warning" if vectors else None
         seen = f"None arrives at {', '.join(cut)}."
         found.add("gradient_missing", done, seen, severity)
+
+
+def _not_derived(subject):
+    """Return how far the input's gradient is from the derivative, or 0."""
+    kept = subject.dtype
+    try:
+        subject.dtype = torch.float64
+        module = subject.copy().double()
+        x = subject.tokens(b=2).requires_grad_()
+        generator = torch.Generator().manual_seed(4)
+        y = subject(x * 1.0, module, grad=True)
+        more = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+        (y * more).sum().backward()
+        x, gradient = x.detach(), x.grad
+        step = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        slopes = []
+        for size in (1e-4, 1e-5):
+            ahead, behind = (
+                subject(x + sign * size * step, module) for sign in (1, -1)
+            )
+            slopes.append(((ahead - behind) * more).sum() / (2 * size))
+    except (Failure, RuntimeError):
+        return 0.0
+    finally:
+        subject.dtype = kept
+    told, scale = (gradient * step).sum(), gradient.norm() + abs(slopes[1])
+    smooth = abs(slopes[0] - slopes[1]) < 1e-3 * scale
+    return float(abs(told - slopes[1]) / abs(slopes[1])) if smooth else 0.0
 
 
 def _never_acts(subject, names, x, y):
