@@ -5,7 +5,6 @@ from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Result, chosen
 from attncheck.subject import Failure
 
-
 COMPARES = "same output as attention with these weights"
 
 

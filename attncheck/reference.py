@@ -37,9 +37,9 @@ class Recipe:
             "tiles", or "first" for all the same one.
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
-        residual: what is added: "input", "normed", "q", "none", or the input "behind the
-            norm".
-        out_biases: how often the output's bias is added: "once", or once for all "heads".
+        residual: what is added: "input", "normed", "q", "none", or the input "behind
+            the norm".
+        out_biases: "once" if the output's bias is added once, or for each of "heads".
         one_head: not to split at all.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
         norm: which of "q", "k" are normalized, or "width" for all heads at once.

@@ -164,7 +164,9 @@ def _of_fused(call, t):
     scores = q @ k.mT
     taken = scores * (named.get("scale") or q.shape[-1] ** -0.5)
     if named.get("is_causal"):
-        taken = taken.masked_fill(taken.new_ones(taken.shape).triu(1).bool(), -torch.inf)
+        taken = taken.masked_fill(
+            taken.new_ones(taken.shape).triu(1).bool(), -torch.inf
+        )
     elif len(given) > 3 or named.get("attn_mask") is not None:
         mask = given[3] if len(given) > 3 else named["attn_mask"]
         try:
@@ -383,7 +385,7 @@ def _masked(walk, causal, layer):
     """Compare which scores are hidden."""
     keys = walk.scores.shape[-1]
     taken = walk.taken[..., :keys]
-    hidden = taken < -1e3
+    hidden = (taken < -1e3) | (walk.mixing == 0)  # what comes later is judged later
     capped = taken == taken.min()
     if causal and (capped.sum(dim=(1, 2)) > 1).all() and not hidden.any():
         told = f"Hidden scores are {taken.min():.3g}, as tanh leaves them."
@@ -503,6 +505,7 @@ def _joined(walk):
         if wide and _close(one.flatten().sort().values, numbers):
             moved = heads.permute(0, 2, 3, 1).flatten(2)
             same = _close(one.reshape(right.shape), moved)
-            yield Step("join_interleaved" if same else "join_viewed", "join",
-                       "The joined heads hold the right numbers in another order.")  # fmt: skip
+            name = "join_interleaved" if same else "join_viewed"
+            told = "The joined heads hold the right numbers in another order."
+            yield Step(name, "join", told)
             return

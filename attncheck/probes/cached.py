@@ -52,7 +52,9 @@ def cached(subject, found):
     tokens_alone(stepped, found)
     if "cache_differs" in found.found and _agrees_joined(subject, x):
         _, done, _ = found.found.pop("cache_differs")
-        seen = "It returns the new keys and values alone: joined by the caller, as they "
+        seen = (
+            "It returns the new keys and values alone: joined by the caller, as they "
+        )
         seen += "were here, the outputs agree."
         found.add("cache_differs", done, seen, "warning")
         return
@@ -121,7 +123,14 @@ def _stepped(subject, new_cache):
     """Return the layer called chunk by chunk, or None where there is no cache."""
     way = subject.how.way or plain_way(subject.pristine)
     usual = subject.layout == "btd" and subject.causal
-    if not usual or not _called_so(subject, way) or way is None or way.memory or way.image != "btd" or way.sides:
+    if (
+        not usual
+        or not _called_so(subject, way)
+        or way is None
+        or way.memory
+        or way.image != "btd"
+        or way.sides
+    ):
         return None
     way, name = cached_way(subject.pristine, way)
     if way is None:

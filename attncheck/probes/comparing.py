@@ -1,6 +1,7 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
+import inspect
 import re
 from dataclasses import replace
 from itertools import product
@@ -84,7 +85,9 @@ def compare(subject, found):
     comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
-    found.example = parity.example(match, comparison.x, subject.causal, comparison.layer)
+    found.example = parity.example(
+        match, comparison.x, subject.causal, comparison.layer
+    )
     seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
     seen += f"equal to attention {match.words} (to {match.gap:.0e})."
     if match.others:
@@ -316,7 +319,9 @@ class Comparison:
         """Return the options that describe a layer, with the window that was given."""
         known = declaration(self.subject.layer)
         declared = {
-            n: v for n, v in declaration(layer).items() if n != "bias" and known.get(n) != v
+            n: v
+            for n, v in declaration(layer).items()
+            if n != "bias" and known.get(n) != v
         }
         meant = self.owner.given_window
         if meant and layer.window in (meant - 1, meant + 1):
@@ -375,7 +380,9 @@ class Comparison:
                      for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
-            norms = [{"qk_norm": n} for n in NORMS] + [{"prenorm": n} for n in NORMS[:2]]
+            norms = [{"qk_norm": n} for n in NORMS] + [
+                {"prenorm": n} for n in NORMS[:2]
+            ]
             norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
             norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
             choices.append([{}, *norms])

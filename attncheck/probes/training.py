@@ -116,7 +116,9 @@ def gradients(subject, found):
         return
     cut += _rows_cut(subject, module)
     if not cut and (gap := _not_derived(subject)) > 0.02:
-        done = "The input moved a little, and the output's change compared with what the "
+        done = (
+            "The input moved a little, and the output's change compared with what the "
+        )
         done += "gradient says."
         seen = f"They differ by {gap:.0%}: part of what the input does is cut off."
         found.add("gradient_missing", done, seen)
@@ -172,7 +174,7 @@ def _never_acts(subject, names, x, y):
 
 # What a parameter that is never used leaves out, by its name.
 UNUSED = (
-    (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k|query|key)", "qk_norm_one_side", ""),
+    (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k)", "qk_norm_one_side", ""),
     (r"sink", "sink_unused", ""),
     (r"slope|alibi", "alibi_unused", ""),
     (r"^(w?_?o|out|to_out|output|dense|fc|c_proj|proj|w_?out|o_?proj|(lin|linear|fc|out)"
@@ -206,7 +208,9 @@ def _lost_distances(subject, module, found):
         if dead.any() and not torch.equal(dead, dead.flip(0)):
             done = "A gradient sent back from a random sum of the outputs."
             rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
-            seen = f"None arrives at the rows {rows} of {name}, and it does at the rows "
+            seen = (
+                f"None arrives at the rows {rows} of {name}, and it does at the rows "
+            )
             found.add("distances_lost", done, seen + "as far from the other end.")
             return
 
