@@ -29,6 +29,7 @@ class Collector:
 
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
+        stages: {name of the mistake: another stage than usual}.
         severities: {name of the mistake: another severity than usual}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
@@ -48,6 +49,7 @@ class Collector:
     def __init__(self):
         self.found = {}
         self.severities = {}
+        self.stages = {}
         self.results = []
         self.causes = ()
         self.example = None
@@ -103,8 +105,10 @@ class Collector:
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen, severity=None):
+    def add(self, mistake, done, seen, severity=None, stage=""):
         """Add a finding, once for each mistake; the test has failed either way."""
+        if stage:
+            self.stages.setdefault(mistake, stage)
         if mistake not in self._told:
             self._told.append(mistake)
         if mistake not in self.found and severity:
@@ -141,7 +145,7 @@ class Collector:
                 found[name] = (COMPARES, done, seen)
         self.causes = tuple(name for name in self.causes if name in found)
         if self.causes:
-            followed = [name for name in found if name in SYMPTOMS]
+            followed = [n for n in found if n in SYMPTOMS and n not in self.causes]
             told = " ".join(found.pop(name)[2] for name in followed)
             first = min(self.causes, key=ORDER.get)
             test, done, seen = found[first]
@@ -155,6 +159,9 @@ class Collector:
         ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
+        if not EARLY & {*ordered} - {"some_sizes_raise"}:
+            # A size that it refuses explains nothing else.
+            ordered.sort(key=lambda name: name == "some_sizes_raise")
         return [self._finding(name, *found[name]) for name in ordered]
 
     def _severity(self, name):
@@ -176,7 +183,7 @@ class Collector:
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,
-            stage=told or mistake.stage,
+            stage=self.stages.get(name) or told or mistake.stage,
         )
 
 
@@ -220,6 +227,11 @@ FOLLOWS = {
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),
     "samples_mixed": ("samples_mixed_in_training",),
+    "cross_masked": (
+        "not_finite",
+        "rows_do_not_sum_to_one",
+        "cross_ignores_queries",
+    ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks",),
     "padding_inverted": ("padding_leaks", "padding_future"),

@@ -144,7 +144,8 @@ def address(code=""):
 
 def _not_judged(report):
     why = report.not_compared or "a test broke inside the checker"
-    return f"{report.subject} was not judged: {why}. {report.command or report.needed}".strip()
+    told = report.command or report.needed
+    return f"{report.subject} was not judged: {why}. {told}".strip()
 
 
 def _sarif_place(finding, target):

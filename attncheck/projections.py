@@ -8,8 +8,10 @@ from torch import nn
 
 # Names in use, without underscores and in lower case.
 NAMES = {
-    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform wquery query queries qproj queryproj wq q toq qlinear linearq qry",
-    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform wkey key keys kproj keyproj wk k tok klinear lineark",
+    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
+    "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
+    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
+    "wkey key keys kproj keyproj wk k tok klinear lineark",
     "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform "
     "wvalue value values vproj valueproj wv v tov vlinear linearv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "

@@ -1,5 +1,7 @@
 """A class that has a cache computes with it what it computes at once."""
 
+from dataclasses import replace
+
 import torch
 
 from attncheck.build import UnusableError
@@ -120,8 +122,15 @@ def _sees_the_oldest(stepped, x):
 def _stepped(subject, new_cache):
     """Return the layer called chunk by chunk, or None where there is no cache."""
     way = subject.how.way or plain_way(subject.pristine)
-    usual = subject.layout == "btd" and subject.how.call is None and subject.causal
-    if not usual or way is None or way.memory or way.image != "btd" or way.sides:
+    usual = subject.layout == "btd" and subject.causal
+    if (
+        not usual
+        or not _called_so(subject, way)
+        or way is None
+        or way.memory
+        or way.image != "btd"
+        or way.sides
+    ):
         return None
     way, name = cached_way(subject.pristine, way)
     if way is None:
@@ -130,9 +139,7 @@ def _stepped(subject, new_cache):
 
     def step(module, chunk, cache):
         old = cache is not None
-        if isinstance(cache, KeysAndValues):
-            old = cache.current_length > 0
-        elif isinstance(cache, dict) and new_cache:
+        if isinstance(cache, KeysAndValues | dict) and new_cache:
             old = bool(cache)
         start = started.get(id(module), 0) if old else 0
         if start == 0:
@@ -156,6 +163,21 @@ def _stepped(subject, new_cache):
     return Stepped(Called(subject), step, new_cache, subject)
 
 
+def _called_so(subject, way):
+    """Whether it is called in this way, also where the reader wrote the call."""
+    if subject.how.call is None or way is None:
+        return subject.how.call is None
+    kept, x = subject.how, subject.tokens()
+    y = subject(x)
+    try:
+        subject.how = replace(kept, call=None, way=way)
+        return not changed(y, subject(x), 1e-4)
+    except CallFailed:
+        return False
+    finally:
+        subject.how = kept
+
+
 class KeysAndValues:
     """A cache as many layers expect one: it joins new keys and values to the old."""
 
@@ -174,6 +196,9 @@ class KeysAndValues:
             held[layer] = torch.cat([*old, one], dim=-2)
         self.current_length = self.keys[layer].shape[-2]
         return self.keys[layer], self.values[layer]
+
+    def __len__(self):
+        return self.current_length
 
     def get_seq_length(self, layer=0):
         """Return how many tokens are held."""

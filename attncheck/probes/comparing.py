@@ -1,6 +1,7 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
+import inspect
 import re
 from dataclasses import replace
 from itertools import product
@@ -17,7 +18,9 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
+from attncheck.subject import Failure
 from attncheck.trace import Watch, norms_of
+from attncheck.walk import walked
 
 UNKNOWN = (
     "the weights were not found, neither by their names nor by what they do, so "
@@ -51,9 +54,12 @@ def compare(subject, found):
     if comparison.equal() or comparison.known_layer():
         found.compared = True
         comparison.tell_unused_positions(found)
+        _own_arguments(owner, found)
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
+        if comparison.tell_steps(found):
+            return
         raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
@@ -62,7 +68,9 @@ def compare(subject, found):
         "and both given the same tokens."
     )
     if match is None:
-        found.stage = comparison.stage()
+        if comparison.tell_steps(found):
+            return
+        found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(opened=False)
         comparison.tell_evident(found, done)
         comparison.tell_excuses(found)
@@ -70,7 +78,7 @@ def compare(subject, found):
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
             seen += f" Compared with attention with {subject.layer.words()}."
-        stage = comparison.stage()
+        found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
@@ -87,6 +95,37 @@ def compare(subject, found):
         seen += f" With these sizes, the same numbers come from: {same}."
     for cause in match.names:
         found.add(cause, done, seen)
+
+
+def _own_arguments(subject, found):
+    """Replace what forward takes as key, then as value, and see whether it acts."""
+    x = subject.tokens()
+    y = subject(x)
+    signature = inspect.signature(subject.pristine.forward)
+    names = {name.lower().rstrip("s"): name for name in signature.parameters}
+    if not {"query", "q"} & set(names):
+        return
+    for short, long in (("k", "key"), ("v", "value")):
+        name = names.get(long) or names.get(short)
+        replaced = []
+
+        def put(module, args, kwargs, name=name, replaced=replaced):
+            bound = signature.bind(*args, **kwargs)
+            old = bound.arguments.get(name)
+            if isinstance(old, torch.Tensor) and old.is_floating_point():
+                replaced.append(name)
+                bound.arguments[name] = old.roll(1, dims=0) * 0.5 + 1.0
+            return bound.args, bound.kwargs
+
+        module = subject.copy()
+        module.register_forward_pre_hook(put, with_kwargs=True)
+        try:
+            z = subject(x, module)
+        except Failure:
+            return
+        if replaced and not changed(y, z):
+            done = f"Called with another tensor as {name}."
+            found.add("projection_mixed_up", done, "The output is the same.")
 
 
 class Comparison:
@@ -109,6 +148,7 @@ class Comparison:
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
         self._stage = None
+        self.first_step = ""
         self.explained = False
 
     def _without_weights(self):
@@ -221,6 +261,22 @@ class Comparison:
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
         return [self._with_numbers(Layer(rope=Rope()))] if tables else []
 
+    def tell_steps(self, found):
+        """Tell of steps that are wrong by themselves; return whether one has a name."""
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = walked(self.subject, self.x.to(self.subject.device))
+        named = [step for step in steps if step.mistake][:1]  # the rest follows
+        if steps and not named:
+            self.first_step = steps[0].stage
+        if not named:
+            return False
+        done = "Each step of attention judged by what went into it."
+        for step in named:
+            found.add(step.mistake, done, f"{step.seen} The stage: {step.stage}.")
+        found.compared, found.causes = True, tuple(step.mistake for step in named)
+        return True
+
     def stage(self):
         """Return the first stage that differs, by what is captured, or ""."""
         if self._stage is not None:
@@ -327,6 +383,8 @@ class Comparison:
             norms = [{"qk_norm": n} for n in NORMS] + [
                 {"prenorm": n} for n in NORMS[:2]
             ]
+            norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
+            norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
             choices.append([{}, *norms])
         if not layer.softcap:
             caps = [v for n, v in given.items() if "cap" in n and _number(v)]
@@ -595,6 +653,8 @@ def declaration(layer):
         value = getattr(layer, name)
         if value in (None, False) or (name, value) == ("norm_over", "heads"):
             continue
+        if isinstance(value, _Bound):
+            continue  # it was given, in the reader's own words
         if name == "rope":
             usual = Rope(value.pairing)
             value = {"pairing": value.pairing} | {

@@ -53,7 +53,7 @@ def dependence(subject, found):
     known = subject(subject.tokens()).isfinite().flatten(2).all(dim=-1).all(dim=0)
     if t < 2 or not known.any():
         raise SkipTest("no position is finite")
-    window = subject.layer.window
+    window = subject.layer.window or subject.given_window
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.
         matrix = matrix | ((i - j).abs() >= window)
