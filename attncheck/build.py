@@ -293,7 +293,7 @@ def randomise(module):
 
     A fresh layer may hold zeros (biases) or weights so small or large that mistakes
     hardly show. Parameters that look like a mask, with two values or infinite ones,
-    and vectors other than biases and sinks stay as they are.
+    and vectors other than biases, sinks and zeros stay as they are.
     """
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -308,7 +308,9 @@ def randomise(module):
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]
                 size = max(rows * columns, 1) ** -0.25
-            elif parameter.dim() == 1 and ("bias" in name or "sink" in name):
+            elif parameter.dim() == 1 and (
+                "bias" in name or "sink" in name or not parameter.any()
+            ):
                 size = 0.3
             else:
                 continue

@@ -98,7 +98,7 @@ def _tell(reports, options):
 
 def _command(arguments, targets, target, report):
     """Return the command line that would have the class judged, complete."""
-    if not report.not_compared:
+    if not report.not_compared or not report.proposal:
         return ""
     left = [word for word in arguments if word not in targets]
     words = ["attention-check", target, *left]
@@ -118,8 +118,6 @@ def _flags(name, value):
         for more, number in value.items():
             flags += [f"--rope-{more}", f"{number:g}"]
         return flags
-    if name == "reference":
-        return [option, value or "right.py:RightAttention"]
     if name == "scale":
         return [option, {"1": "none", "1/d_head": "1/d"}.get(value, str(value))]
     return [option] if value is True else [option, str(value)]

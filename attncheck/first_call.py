@@ -46,7 +46,10 @@ def first_call(source, subject, collector, tests):
                 failure = CallFailed("forward_raises", str(failure).rstrip("."))
             collector.cannot_run(RUNS, failure, done)
             if failure.mistake == "forward_raises":
-                collector.proposal = {"call": example_call(subject.pristine)}
+                collector.needed = (
+                    "say how to call it: fill in the rest of "
+                    f"call={example_call(subject.pristine)}"
+                )
             collector.not_run(tests, "the layer doesn't run")
             return None
         subject = other
@@ -242,8 +245,29 @@ def _leaks(subject):
 
 
 def _try_out(subject, collector):
+    _try_lengths(subject, collector)
     _try_layout(subject, collector)
     subject.uneven = uneven(subject, collector)
+
+
+def _try_lengths(subject, collector):
+    """See whether it takes one number of tokens alone, by its own design."""
+    t = subject.tokens().shape[1]
+    if subject.fixed_length or subject.takes_length or t < 4:
+        return
+    raised = None
+    for other in (t - 1, t - 2, t + 1):
+        try:
+            subject(subject.tokens(1, t, size=1.0).new_zeros(1, other, subject.width))
+            return
+        except CallFailed as failure:
+            if failure.mistake != "forward_raises":
+                return
+            raised = raised or failure
+    subject.fixed_length = t
+    done = f"1 sequence of {t - 1} tokens, while {t} tokens run."
+    collector.add("some_sizes_raise", done, f"It raised {raised}.", "warning")
+    subject.note(f"It takes {t} tokens alone, and was compared with these.")
 
 
 def _try_layout(subject, collector):

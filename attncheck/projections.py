@@ -8,9 +8,12 @@ from torch import nn
 
 # Names in use, without underscores and in lower case.
 NAMES = {
-    "query": "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
-    "key": "wkey key keys kproj keyproj wk k tok klinear lineark",
-    "value": "wvalue value values vproj valueproj wv v tov vlinear linearv",
+    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
+    "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
+    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
+    "wkey key keys kproj keyproj wk k tok klinear lineark",
+    "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform "
+    "wvalue value values vproj valueproj wv v tov vlinear linearv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
     "dense projection outlinear linearout fc wproj",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
@@ -151,7 +154,23 @@ def _members(part):
     if "qkv" in members and isinstance(members["qkv"], torch.Tensor):
         bias = everything.get("in_proj_bias")
         members["qkv"] = (members["qkv"], bias)
+    if isinstance(qkv := members.get("qkv"), nn.Linear) and qkv.bias is None:
+        members["qkv"] = qkv.weight, _biases_apart(everything, len(qkv.weight) // 3)
+    for role, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o")):
+        bias = next((p for n, p in everything.items() if n.lower() == f"b_{letter}"), 0)
+        weight = members.get(role)
+        if isinstance(bias, torch.Tensor) and isinstance(weight, torch.Tensor):
+            members[role] = (weight, bias)
     return members
+
+
+def _biases_apart(everything, width):
+    """Return the bias of a joined layer that is held apart, without one for keys."""
+    parts = [everything.get(f"{one}_bias") for one in "qkv"]
+    if all(part is None for part in parts):
+        return None
+    parts = [torch.zeros(width) if part is None else part for part in parts]
+    return torch.cat(parts) if all(len(part) == width for part in parts) else None
 
 
 def _head_count(part):
@@ -323,7 +342,25 @@ def _from_combined(pair, out, num_heads):
             for i in range(3)
         ]
         found.append(Projections(*each, out, num_heads))
+        found += _from_blocks(weight, bias, out, num_heads)
     return found
+
+
+def _from_blocks(weight, bias, out, h):
+    """Read one weight in blocks of heads, each with queries, keys and values.
+
+    As in CodeGen, whose blocks hold queries, values and keys.
+    """
+    width = weight.shape[1]
+    for count in {c for c in (2, 4, 8) if h % c == 0}:
+        for order in ((0, 1, 2), (0, 2, 1)):
+            rows = torch.arange(len(weight)).view(count, 3, -1)[:, order]
+            if count == h and order == (0, 1, 2):
+                continue  # head by head, which was read before
+            each = [rows[:, i].flatten() for i in range(3)]
+            pairs = [(weight[r].view(-1, width), None if bias is None else bias[r])
+                     for r in each]  # fmt: skip
+            yield Projections(*pairs, out, h)
 
 
 def _cut(pair, count):
@@ -344,6 +381,11 @@ def _pair(entry, d_in=None):
         return entry.weight.detach(), _detached(entry.bias)
     if isinstance(entry, tuple) and len(entry) == 2:
         weight = entry[0].detach()
+        if weight.dim() == 3:  # one slice, and one bias, for each head
+            made = _plain(weight, d_in)
+            if made[0].shape[0] != entry[1].numel():  # (h, d_head, d_out)
+                made = weight.flatten(0, 1).T, None
+            return made[0], entry[1].detach().flatten()
         turned = d_in is not None and weight.shape[0] == d_in != weight.shape[1]
         return (weight.T if turned else weight), _detached(entry[1])
     if isinstance(entry, nn.Module) and hasattr(entry, "weight"):

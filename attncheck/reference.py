@@ -37,6 +37,9 @@ class Recipe:
             "tiles", or "first" for all the same one.
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
+        residual: what is added: "input", "normed", "q", "none", or the input "behind
+            the norm".
+        out_biases: "once" if the output's bias is added once, or for each of "heads".
         one_head: not to split at all.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
         norm: which of "q", "k" are normalized, or "width" for all heads at once.
@@ -65,6 +68,8 @@ class Recipe:
     use_out: bool = True
     add_input: bool = False
     merge: str = "concatenate"
+    residual: str = "input"
+    out_biases: str = "once"
     one_head: bool = False
     rotated: str = "both"
     norm: str = "qk"
@@ -116,12 +121,27 @@ class Computation:
         context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
         if p.out is not None and r.use_out:
             context = _project(context, p.out, use_bias=True)
-        if r.add_input or self.layer.residual:
-            context = context + self.x
+            if r.out_biases == "heads":
+                if p.out[1] is None:
+                    raise RuntimeError("there is no bias")
+                context = context + (p.num_heads - 1) * p.out[1].double()
+        late = r.residual == "behind the norm"
+        if (r.add_input or self.layer.residual) and not late:
+            context = context + self._added(r)
         if self.layer.postnorm:
             numbers = self.layer.norm_of("x")
             context = normalize(context, self.layer.postnorm, numbers)
-        return context
+        return context + self.x if late else context
+
+    def _added(self, r):
+        """Return what a residual adds, as meant or as mistaken."""
+        if r.residual == "normed":
+            if not self.layer.prenorm:
+                raise RuntimeError("there is no norm of the input")
+            return normalize(self.x, self.layer.prenorm, self.layer.norm_of("x"))
+        if r.residual == "q":
+            return _project(self.x, self.p.query, r.use_bias)
+        return self.x if r.residual == "input" else torch.zeros_like(self.x)
 
     def weights(self, recipe):
         """Return the attention weights (b, h, t_q, t_k)."""
@@ -218,6 +238,7 @@ def hidden(which, t_q, t_k):
         "past": j < i,
         "future and self": j >= i,
         "past and self": j <= i,
+        "others": j != i,
         "beyond the next": j > i + 1,
     }[which]
 

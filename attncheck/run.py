@@ -30,6 +30,11 @@ from attncheck.variants import (
 
 TESTS = [RUNS, *(test for test, _ in PROBES)]
 COMPARISON = "same output as attention with these weights"
+RIGHT = (
+    "no option describes what it does, so a right class or function has to be written, "
+    "with parameters of the same names. Give it as reference=, or on the command line "
+    "as --reference right.py:RightAttention"
+)
 
 
 def check(
@@ -110,7 +115,7 @@ def check(
         module_or_class, reference, causal, weights=weights, call=call, layout=layout,
         time_limit=time_limit, select=select, ignore=ignore, strict=strict, **arguments,
     )  # fmt: skip
-    if report.not_compared:
+    if report.not_compared and report.proposal:
         report.command = _command(report, given)
     return report
 
@@ -206,13 +211,15 @@ def checked(
 
 def _tell_comparison(report, collector):
     """Say why there was no comparison, where the test of it did not say so."""
-    report.proposal = collector.proposal
-    if collector.compared or report.not_compared:
-        return
-    ended = {result.test: result.why for result in collector.results}
-    why = ended.get(COMPARISON) or "the tests ended before that"
-    report.not_compared = f"the output wasn't compared with correct attention: {why}"
-    report.proposal = report.proposal or {"reference": None}
+    if not collector.compared and not report.not_compared:
+        ended = {result.test: result.why for result in collector.results}
+        why = ended.get(COMPARISON) or "the tests ended before that"
+        report.not_compared = (
+            f"the output wasn't compared with correct attention: {why}"
+        )
+    if report.not_compared:
+        report.proposal = collector.proposal
+        report.needed = "" if report.proposal else collector.needed or RIGHT
 
 
 def _command(report, given):
@@ -220,9 +227,7 @@ def _command(report, given):
     words = [_name(given.pop("module_or_class"))]
     named = given.pop("arguments") | given
     for name, value in (named | report.proposal).items():
-        if name == "reference":
-            value = value or "RightAttention"
-        elif name in ("weights", "bias", "call") and isinstance(value, str):
+        if name in ("weights", "bias", "call") and isinstance(value, str):
             pass
         else:
             value = getattr(value, "__name__", None) or repr(value)

@@ -98,6 +98,13 @@ class Source:
         """Return the arguments that are rates of dropout, each set to 0."""
         return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
 
+    def defaults(self):
+        """Return what the constructor takes where nothing is given."""
+        if not self.is_class:
+            return {}
+        parameters = inspect.signature(self.given).parameters.items()
+        return {n: p.default for n, p in parameters if p.default is not p.empty}
+
     def own_defaults(self):
         """Leave to the constructor what has a default; return whether that is news."""
         if not self.is_class or self.plan.config or self._by_default:

@@ -39,6 +39,12 @@ def _random(subject, one, found):
 
 def _tell_difference(one, x, found):
     done = "Passed the same tokens in train() and eval(), with dropout 0."
+    watch = Watch(module := one.copy())
+    one(x, module, train=True, mode=watch)
+    if 1.0 in watch.seen.rates:
+        seen = "In training, a dropout has rate 1, so everything it gets is lost."
+        found.add("dropout_rate_ignored", done, seen)
+        return
     if _same_for_all(one(x, train=True)) and not _same_for_all(one(x)):
         seen = "In training, the output is the same for all tokens: all is dropped."
         found.add("dropout_rate_ignored", done, seen)
@@ -78,6 +84,11 @@ def dropout_place(subject, found):
     if subject.fixed_length:
         raise SkipTest("it runs only with context_length tokens")
     _rate(subject, found)
+    if subject.layer.residual and _residual_dropped(dropped):
+        done = "Training mode with dropout 0.5."
+        seen = "About half of the outputs are 0: the added input is dropped with the "
+        found.add("dropout_elsewhere", done, seen + "rest.", "error")
+        return
     places, times = _places(dropped)
     if times > 1:
         done = "Counted the dropout calls in one call in training mode."
@@ -97,6 +108,14 @@ def dropout_place(subject, found):
         done = "Passed one token many times in training mode, with dropout 0.5."
         seen = f"The output has {patterns} forms; dropped weights give at most {most}"
         found.add("dropout_elsewhere", done, f"{seen}.{where}")
+
+
+def _residual_dropped(subject):
+    """Whether numbers of the output are set to 0, though the input is added."""
+    x = subject.tokens()
+    still, y = subject(x), subject(x, train=True, seed=5)
+    share = (y == 0).float().mean()
+    return not (still == 0).any() and 0.3 < share < 0.7
 
 
 def _patterns(subject):

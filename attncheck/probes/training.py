@@ -1,5 +1,7 @@
 """Tests of what happens in training: dropout and gradients."""
 
+import re
+
 import torch
 
 from attncheck.collector import SkipTest
@@ -103,8 +105,24 @@ def gradients(subject, found):
     if x.grad is None:
         found.add("no_gradient", done, "The input gets no gradient.")
         return
+    _lost_distances(subject, module, found)
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    owners = {name.rpartition(".")[0] or name for name in cut}
+    if len(owners) == 1 and _never_acts(subject, cut, x.detach(), y.detach()):
+        unused, stage = _by_name(cut[0])
+        done = "Each parameter given other numbers."
+        seen = f"{', '.join(cut)} changes nothing: it is never used."
+        found.add(unused, done, seen, stage=stage)
+        return
     cut += _rows_cut(subject, module)
+    if not cut and (gap := _not_derived(subject)) > 0.02:
+        done = (
+            "The input moved a little, and the output's change compared with what the "
+        )
+        done += "gradient says."
+        seen = f"They differ by {gap:.0%}: part of what the input does is cut off."
+        found.add("gradient_missing", done, seen)
+        return
     if cut:
         held = dict(module.named_parameters())
         # What is no matrix, such as a norm, may wait for another method.
@@ -112,6 +130,89 @@ def gradients(subject, found):
         severity = "warning" if vectors else None
         seen = f"No gradient for {', '.join(cut)}."
         found.add("gradient_missing", done, seen, severity)
+
+
+def _not_derived(subject):
+    """Return how far the input's gradient is from the derivative, or 0."""
+    kept = subject.dtype
+    try:
+        subject.dtype = torch.float64
+        module = subject.copy().double()
+        x = subject.tokens(b=2).requires_grad_()
+        generator = torch.Generator().manual_seed(4)
+        y = subject(x * 1.0, module, grad=True)
+        more = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+        (y * more).sum().backward()
+        x, gradient = x.detach(), x.grad
+        step = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        slopes = []
+        for size in (1e-4, 1e-5):
+            ahead, behind = (
+                subject(x + sign * size * step, module) for sign in (1, -1)
+            )
+            slopes.append(((ahead - behind) * more).sum() / (2 * size))
+    except (Failure, RuntimeError):
+        return 0.0
+    finally:
+        subject.dtype = kept
+    told, scale = (gradient * step).sum(), gradient.norm() + abs(slopes[1])
+    smooth = abs(slopes[0] - slopes[1]) < 1e-3 * scale
+    return float(abs(told - slopes[1]) / abs(slopes[1])) if smooth else 0.0
+
+
+def _never_acts(subject, names, x, y):
+    """Whether parameters may hold any numbers."""
+    module = subject.copy()
+    with torch.no_grad():
+        for name in names:
+            held = dict(module.named_parameters())
+            if name not in held:
+                return False  # a part of one
+            held[name].mul_(-1.7).add_(0.3)
+    return not changed(y, subject(x, module, train=True))
+
+
+# What a parameter that is never used leaves out, by its name.
+UNUSED = (
+    (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k)", "qk_norm_one_side", ""),
+    (r"sink", "sink_unused", ""),
+    (r"slope|alibi", "alibi_unused", ""),
+    (r"^(w?_?o|out|to_out|output|dense|fc|c_proj|proj|w_?out|o_?proj|(lin|linear|fc|out)"
+     r"_?(o|out|proj|projection))$", "output_projection_unused", ""),
+    (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
+    (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
+    (r"rel|pos|table|distance", "gradient_missing", "positions"),
+)  # fmt: skip
+
+
+def _by_name(name):
+    """Return (mistake, stage) of a parameter that is never used."""
+    parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
+    for pattern, mistake, stage in UNUSED:
+        if parts and re.search(pattern, parts[-1]):
+            return mistake, stage
+    return "gradient_missing", ""
+
+
+def _lost_distances(subject, module, found):
+    """Look for a table of distances to both sides with rows that no pair reaches."""
+    if subject.causal or subject.layer.memory:
+        return
+    held = {id(p) for part in module.modules() for p in part.parameters(recurse=False)
+            if isinstance(part, torch.nn.Linear)}  # fmt: skip
+    for name, p in module.named_parameters():
+        odd = p.dim() >= 2 and p.shape[0] % 2 == 1 and p.shape[0] > 2
+        if not odd or id(p) in held or p.grad is None or not p.grad.any():
+            continue
+        dead = ~p.grad.flatten(1).any(dim=1)
+        if dead.any() and not torch.equal(dead, dead.flip(0)):
+            done = "A gradient sent back from a random sum of the outputs."
+            rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
+            seen = (
+                f"None arrives at the rows {rows} of {name}, and it does at the rows "
+            )
+            found.add("distances_lost", done, seen + "as far from the other end.")
+            return
 
 
 def _rows_cut(subject, module):

@@ -95,7 +95,7 @@ def test_as_a_program_it_runs_without_a_warning(write):
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -132,7 +132,7 @@ def test_the_command_line_never_ends_green_without_a_report(tmp_path, how, where
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode in (1, 2, 3), done
