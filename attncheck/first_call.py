@@ -267,7 +267,7 @@ def _try_lengths(subject, collector):
     subject.fixed_length = t
     done = f"1 sequence of {t - 1} tokens, while {t} tokens run."
     collector.add("some_sizes_raise", done, f"It raised {raised}.", "warning")
-    subject.note(f"It takes {t} tokens alone, and was compared with these.")
+    subject.note(f"It takes only {t} tokens, and was tested with that many.")
 
 
 def _try_layout(subject, collector):

@@ -31,9 +31,9 @@ from attncheck.variants import (
 TESTS = [RUNS, *(test for test, _ in PROBES)]
 COMPARISON = "same output as attention with these weights"
 RIGHT = (
-    "no option describes what it does, so a right class or function has to be written, "
-    "with parameters of the same names. Give it as reference=, or on the command line "
-    "as --reference right.py:RightAttention"
+    "no option covers what this layer does, so write a correct class or function with "
+    "the same parameter names, and pass it as reference=, or on the command line as "
+    "--reference right.py:RightAttention"
 )
 
 

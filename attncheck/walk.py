@@ -317,8 +317,8 @@ def _cut(walk):
             if any(_close(one, wrong) for one in held) and not any(
                 _close(one, right) for one in held
             ):
-                yield Step(name, "split", "A projection was cut so that each head "
-                           "holds numbers of other heads and tokens.")  # fmt: skip
+                yield Step(name, "split", "A projection is split so that a head "
+                           "gets numbers of other heads and tokens.")  # fmt: skip
                 return
 
 
@@ -362,8 +362,8 @@ def _scaled(walk, layer, sizes):
     first, *others = factors.tolist()
     if any(abs(one / first - 1) > 1e-3 for one in others):
         told = ", ".join(f"{one:.3g}" for one in (first, *others))
-        yield Step("scores_scaled_apart", "scores", "The products that the scores add "
-                   f"up are multiplied with {told}.")  # fmt: skip
+        yield Step("scores_scaled_apart", "scores", "The products in the scores are "
+                   f"multiplied by {told}.")  # fmt: skip
         return
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
     if None in whole or layer.scale is not None:
@@ -376,8 +376,8 @@ def _scaled(walk, layer, sizes):
     for name, factor in SCALES.items():
         same = abs(product / factor(walk) - 1) < 1e-3
         if same and not (name == "scale_missing" and added > 1e-4):
-            yield Step(name, "scores", f"The scores are multiplied with {product:.4g}, "
-                       f"where {walk.d**-0.5:.4g} is usual.")  # fmt: skip
+            yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
+                       f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
 
 
@@ -388,7 +388,7 @@ def _masked(walk, causal, layer):
     hidden = (taken < -1e3) | (walk.mixing == 0)  # what comes later is judged later
     capped = taken == taken.min()
     if causal and (capped.sum(dim=(1, 2)) > 1).all() and not hidden.any():
-        told = f"Hidden scores are {taken.min():.3g}, as tanh leaves them."
+        told = f"Hidden scores are {taken.min():.3g}, so tanh came after the mask."
         if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
             yield Step("softcap_after_mask", "mask", told)
             return
@@ -415,13 +415,13 @@ def _masked(walk, causal, layer):
             meant = layer.window
             if not widths and not layer.first:
                 first = next(iter((mask & (j <= i)).nonzero().tolist()))
-                yield Step("", "mask", f"Token {first[0]} does not see token "
+                yield Step("", "mask", f"Token {first[0]} doesn't see token "
                            f"{first[1]}.")  # fmt: skip
             elif meant and meant < walk.t and widths and widths[0] != meant:
-                told = f"Each token sees {widths[0]} tokens, where {meant} are meant."
+                told = f"Each token sees {widths[0]} tokens instead of {meant}."
                 yield Step("window_size", "mask", told)
             return
-        yield Step("", "mask", f"{count}, and not all of the future.")
+        yield Step("", "mask", f"{count}, but not the whole future.")
         return
     sides = [w for w, one in far.items() if torch.equal(mask, one)]
     sides += [w for w, one in far.items() if torch.equal(mask, one.T)]
@@ -443,30 +443,30 @@ def _normalized(walk, layer):
         settings = walk.settings[0] + list(walk.settings[1].values())
         if not name and 1 in settings and len(weights) > 1:
             name = "softmax_over_heads"
-        yield Step(name, "weights", f"What softmax gives a token adds up to "
+        yield Step(name, "weights", f"A token's weights after softmax sum to "
                    f"{sums.min():.2f} to {sums.max():.2f}.")  # fmt: skip
         return
     held = [weights[..., :keys], weights[..., weights.shape[-1] - keys :]]
     if any(_close(walk.mixing, one) for one in held):
         return
     if any(one.shape[-1] == walk.t and _close(walk.mixing, one.mT) for one in held):
-        yield Step("weights_transposed", "mix", "Values are mixed with the transpose "
-                   "of the weights.")  # fmt: skip
+        yield Step("weights_transposed", "mix", "The values are multiplied by the "
+                   "transposed weights.")  # fmt: skip
         return
     again = held[0] / held[0].sum(dim=-1, keepdim=True)
     if weights.shape[-1] == keys + 1 and _close(walk.mixing, again):
-        yield Step("sink_unused", "weights", "The weights without the sink's share are "
-                   "made to add up to 1 again.")  # fmt: skip
+        yield Step("sink_unused", "weights", "Without the sink's share, the weights "
+                   "are normalized to 1 again.")  # fmt: skip
         return
     gone = (walk.mixing == 0) & (held[0] > 0)
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):
         yield Step("mask_after_softmax", "weights", f"{int(gone.sum())} weights were "
-                   "set to 0 behind softmax.")  # fmt: skip
+                   "set to 0 after softmax.")  # fmt: skip
         return
     ratio = (walk.mixing / held[0])[held[0] > 1e-6]
     if ratio.std() < 1e-4 * ratio.mean().abs():
-        yield Step("scale_after_softmax", "weights", "The weights are multiplied with "
-                   f"{ratio.mean():.3g} behind softmax.")  # fmt: skip
+        yield Step("scale_after_softmax", "weights", "The weights are multiplied by "
+                   f"{ratio.mean():.3g} after softmax.")  # fmt: skip
 
 
 def _mixed(walk):
@@ -476,8 +476,8 @@ def _mixed(walk):
     if walk.mixing.shape[-2:] == walk.mixing.mT.shape[-2:] and _close(
         walk.context, walk.mixing.mT @ walk.values
     ):
-        yield Step("weights_transposed", "mix", "Values are mixed with the transpose "
-                   "of the weights.")  # fmt: skip
+        yield Step("weights_transposed", "mix", "The values are multiplied by the "
+                   "transposed weights.")  # fmt: skip
 
 
 def _joined(walk):
@@ -506,6 +506,6 @@ def _joined(walk):
             moved = heads.permute(0, 2, 3, 1).flatten(2)
             same = _close(one.reshape(right.shape), moved)
             name = "join_interleaved" if same else "join_viewed"
-            told = "The joined heads hold the right numbers in another order."
+            told = "The joined heads have the right numbers in the wrong order."
             yield Step(name, "join", told)
             return

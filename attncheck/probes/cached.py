@@ -53,9 +53,9 @@ def cached(subject, found):
     if "cache_differs" in found.found and _agrees_joined(subject, x):
         _, done, _ = found.found.pop("cache_differs")
         seen = (
-            "It returns the new keys and values alone: joined by the caller, as they "
+            "It returns only the new keys and values. With the old ones joined here, "
         )
-        seen += "were here, the outputs agree."
+        seen += "the outputs agree."
         found.add("cache_differs", done, seen, "warning")
         return
     if "cache_differs" in found.found and _sees_the_oldest(stepped, x):

@@ -124,8 +124,8 @@ def _own_arguments(subject, found):
         except Failure:
             return
         if replaced and not changed(y, z):
-            done = f"Called with another tensor as {name}."
-            found.add("projection_mixed_up", done, "The output is the same.")
+            done = f"Passed another tensor as {name}."
+            found.add("projection_mixed_up", done, "The output didn't change.")
 
 
 class Comparison:
@@ -271,9 +271,9 @@ class Comparison:
             self.first_step = steps[0].stage
         if not named:
             return False
-        done = "Each step of attention judged by what went into it."
+        done = "Checked each step of attention by what went into it."
         for step in named:
-            found.add(step.mistake, done, f"{step.seen} The stage: {step.stage}.")
+            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
 
@@ -337,8 +337,8 @@ class Comparison:
         if match.names != ("scale_missing",) or not self.owner.speaks_of(T5):
             return
         raise NotCompared(
-            "the scores are not scaled, as T5 has it, which was not declared; say so, "
-            "if that is meant",
+            "the scores aren't scaled, as in T5, which wasn't declared; if that's "
+            "intended, declare it",
             scale="none",
         )
 
@@ -361,8 +361,8 @@ class Comparison:
                 seen += f"(to {match.gap:.0e})."
                 found.likely = {name: (done, seen) for name in match.names}
                 raise NotCompared(
-                    f"it looks like attention with {layer.words()}, which was not "
-                    f"declared; say so, if that is meant",
+                    f"it looks like attention with {layer.words()}, which wasn't "
+                    f"declared; if that's intended, declare it",
                     **self._declaration(layer),
                 )
 

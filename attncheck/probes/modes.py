@@ -42,7 +42,7 @@ def _tell_difference(one, x, found):
     watch = Watch(module := one.copy())
     one(x, module, train=True, mode=watch)
     if 1.0 in watch.seen.rates:
-        seen = "In training, a dropout has rate 1, so everything it gets is lost."
+        seen = "In training, one dropout has the rate 1 and drops everything."
         found.add("dropout_rate_ignored", done, seen)
         return
     if _same_for_all(one(x, train=True)) and not _same_for_all(one(x)):
@@ -85,8 +85,8 @@ def dropout_place(subject, found):
         raise SkipTest("it runs only with context_length tokens")
     _rate(subject, found)
     if subject.layer.residual and _residual_dropped(dropped):
-        done = "Training mode with dropout 0.5."
-        seen = "About half of the outputs are 0: the added input is dropped with the "
+        done = "Called it in training mode with dropout 0.5."
+        seen = "About half of the outputs are 0: dropout hits the added input with the "
         found.add("dropout_elsewhere", done, seen + "rest.", "error")
         return
     places, times = _places(dropped)

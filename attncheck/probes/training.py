@@ -110,17 +110,17 @@ def gradients(subject, found):
     owners = {name.rpartition(".")[0] or name for name in cut}
     if len(owners) == 1 and _never_acts(subject, cut, x.detach(), y.detach()):
         unused, stage = _by_name(cut[0])
-        done = "Each parameter given other numbers."
-        seen = f"{', '.join(cut)} changes nothing: it is never used."
+        done = "Changed the values of each parameter."
+        seen = f"{', '.join(cut)} has no effect: it's never used."
         found.add(unused, done, seen, stage=stage)
         return
     cut += _rows_cut(subject, module)
     if not cut and (gap := _not_derived(subject)) > 0.02:
         done = (
-            "The input moved a little, and the output's change compared with what the "
+            "Moved the input a little, and compared the output's change with what the "
         )
-        done += "gradient says."
-        seen = f"They differ by {gap:.0%}: part of what the input does is cut off."
+        done += "gradient predicts."
+        seen = f"They differ by {gap:.0%}: part of the input's effect is cut off."
         found.add("gradient_missing", done, seen)
         return
     if cut:
@@ -206,11 +206,9 @@ def _lost_distances(subject, module, found):
             continue
         dead = ~p.grad.flatten(1).any(dim=1)
         if dead.any() and not torch.equal(dead, dead.flip(0)):
-            done = "A gradient sent back from a random sum of the outputs."
+            done = "Ran the backward pass from a random sum of the outputs."
             rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
-            seen = (
-                f"None arrives at the rows {rows} of {name}, and it does at the rows "
-            )
+            seen = f"Rows {rows} of {name} get no gradient, unlike the rows "
             found.add("distances_lost", done, seen + "as far from the other end.")
             return
 

@@ -114,7 +114,7 @@ def test_what_was_not_compared_is_not_judged(tmp_path, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "NOT JUDGED" in text
     assert "attention-check" not in text  # no option describes a gate
-    assert "a right class or function has to be written" in text
+    assert "write a correct class or function" in text
 
 
 TARGETS = {

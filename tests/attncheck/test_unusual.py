@@ -88,7 +88,7 @@ def test_a_design_that_no_option_describes_is_not_judged_and_says_what_is_needed
     report = attncheck.check(layer(**parts))
     assert report.verdict == "not judged", str(report)
     assert (report.command, report.proposal) == ("", {})
-    assert "a right class or function" in " ".join(str(report).split())
+    assert "a correct class or function" in " ".join(str(report).split())
 
 
 WINDOW = {
