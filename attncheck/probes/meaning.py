@@ -247,7 +247,9 @@ def _mixing(subject, found):
     if off > 1e-3 and not subject.layer.sink:
         done = "The rows that multiply the values, added up."
         seen = f"Their sums reach from {sums.min():.2f} to {sums.max():.2f}."
-        found.add("rows_do_not_sum_to_one", done, seen)
+        # Weights that nobody described may be there to change them.
+        severity = "warning" if "what holds weights" in found.beside else None
+        found.add("rows_do_not_sum_to_one", done, seen, severity)
 
 
 def large_scores(subject, found):
