@@ -149,6 +149,16 @@ def test_residuals_that_go_astray_are_named(mistake, source, right, wrong):
     assert named(source.replace(right, wrong), residual=True, **options) == [mistake]
 
 
+def test_a_bias_added_for_each_head_is_named():
+    source = GATED.replace(" * torch.sigmoid(self.gate(x))", "").replace(
+        "        self.gate = nn.Linear(d_model, d_model)\n", ""
+    )
+    more = "self.out(y) + (self.num_heads - 1) * self.out.bias"
+    wrong = source.replace("self.out(y)", more)
+    assert named(source) == []
+    assert named(wrong) == ["output_bias_repeated"]
+
+
 def test_a_path_that_is_detached_is_found():
     assert named(GATED.replace("self.gate(x)", "self.gate(x.detach())")) == [
         "gradient_missing"
