@@ -83,7 +83,9 @@ def test_a_step_is_named_where_softmax_is_written_out():
     power = "(scores - scores.amax(-1, True)).exp()"
     source = GATED.replace("scores.softmax(dim=-1)", f"{power} / {power}.sum(-1, True)")
     source = source.replace(f"{power} / {power}", "e / e")
-    source = source.replace("        weights =", f"        e = {power}\n        weights =")
+    source = source.replace(
+        "        weights =", f"        e = {power}\n        weights ="
+    )
     assert named(source) == []
     assert named(source.replace(JOINED, STEPS["join_viewed"][1])) == ["join_viewed"]
 
@@ -107,6 +109,23 @@ def test_heads_that_share_keys_and_values_apart_are_named():
     assert named(source, num_heads=4) == []
     wrong = source.replace("v.repeat_interleave(2, dim=1)", "v.repeat(1, 2, 1, 1)")
     assert named(wrong, num_heads=4) == ["groups_apart"]
+
+
+def test_biases_by_distance_that_go_wrong_are_named():
+    source = GATED.replace("    def forward", FAR + "\n    def forward").replace(
+        "scores = scores.masked_fill(",
+        "slopes = 2.0 ** (-8 * torch.arange(1, self.num_heads + 1) / self.num_heads)\n"
+        "        bias = slopes.to(x)[:, None, None] * self.far(t, x)\n"
+        "        scores = (scores - bias).masked_fill(",
+    )
+    assert named(source) == []
+    assert named(source.replace("scores - bias", "scores + bias")) == ["alibi_sign"]
+    steep = source.replace("scores - bias", "scores - bias / math.sqrt(self.d_head)")
+    assert named(steep) == ["alibi_slopes"]
+    even = source.replace("* torch.arange(1, self.num_heads + 1)", "* torch.ones(1)")
+    assert named(even.replace("to(x)", "to(x).expand(self.num_heads)")) == [
+        "alibi_slopes"
+    ]
 
 
 def test_a_window_to_one_side_is_named():
