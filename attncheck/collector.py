@@ -82,14 +82,14 @@ class Collector:
             return
         except Failure as failure:
             if failure.mistake == "environment":
-                self._end(test, "not run", f"this PyTorch cannot run it: {failure}")
+                self._end(test, "not run", f"this PyTorch can't run it: {failure}")
                 return
             raises = failure.mistake == "forward_raises"
             name = "some_sizes_raise" if raises else failure.mistake
             if name in self.found:
                 self._end(test, "not run", str(failure))
                 return
-            self.add(name, f"The test of: {test}.", f"{failure}.")
+            self.add(name, f"Ran the test: {test}.", f"{failure}.")
         except UnusableError:
             raise
         except Exception as error:
@@ -223,6 +223,8 @@ FOLLOWS = {
     "init_dead": ("init_too_large",),
     "heads_shared": ("projections_tied",),
     "gradient_missing": ("init_dead",),
+    "projection_mixed_up": ("init_dead",),
+    "output_projection_unused": ("init_dead",),
     "no_gradient": ("init_dead",),
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),

@@ -28,7 +28,7 @@ def first_call(source, subject, collector, tests):
     """Call it once; return the subject if the other tests make sense.
 
     Raises:
-        UnusableError: this PyTorch cannot run it.
+        UnusableError: this PyTorch can't run it.
     """
     x = subject.tokens()
     done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
@@ -36,7 +36,7 @@ def first_call(source, subject, collector, tests):
         subject(x)
     except (Failure, UnusableError) as failure:
         if getattr(failure, "mistake", "") == "environment":
-            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
+            raise UnusableError(f"this PyTorch can't run it: {failure}.") from None
         if _refuses(failure):
             other = _otherwise(source, subject, failure, collector, done)
         else:
@@ -47,10 +47,10 @@ def first_call(source, subject, collector, tests):
             collector.cannot_run(RUNS, failure, done)
             if failure.mistake == "forward_raises":
                 collector.needed = (
-                    "say how to call it, and fill in what is left out of "
+                    "say how to call it: fill in the rest of "
                     f"call={example_call(subject.pristine)}"
                 )
-            collector.not_run(tests, "the layer does not run")
+            collector.not_run(tests, "the layer doesn't run")
             return None
         subject = other
     if subject.causal and subject.how.call is None and _leaks(subject):
@@ -78,7 +78,7 @@ def _otherwise(source, subject, failure, collector, done):
             for name in ("reference", "skip_reference", "notes"):
                 setattr(other, name, getattr(subject, name))
         if other.fixed_length and not other.how.way:
-            text = f"It raised {failure}. With {other.fixed_length} tokens it runs."
+            text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
             collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
         return other
     return None
@@ -95,7 +95,7 @@ def _narrower(source, subject, failure):
 def _alone(source, subject, failure):
     other = one_by_one(source, subject)
     if other is not None:
-        subject.note("It takes one sequence (t, d) at a time: each was given alone.")
+        subject.note("It takes one sequence (t, d) at a time: each was passed alone.")
     return other
 
 
@@ -133,7 +133,7 @@ def _as_an_image(source, subject, failure):
     for image in ("bhwc", "bchw") if plain else ():
         found = _given(subject, replace(plain, image=image))
         if found is not None:
-            subject.note("It takes an image: the tokens were given as its pixels.")
+            subject.note("It takes an image, so the tokens were passed as its pixels.")
             return found
     return None
 
@@ -148,7 +148,7 @@ def _own_defaults(source, subject, failure):
             return None
     except (Failure, UnusableError):
         return None
-    subject.note("Built with the defaults of its constructor.")
+    subject.note("Built with its constructor's default values.")
     return other
 
 
@@ -184,7 +184,7 @@ def _another_way(source, subject, failure):
 
 def _told(subject):
     if words := subject.how.way.words():
-        subject.note(f"forward was given {words}.")
+        subject.note(f"forward was called with {words}.")
     return subject
 
 
@@ -283,13 +283,13 @@ def _try_layout(subject, collector):
     if not _mixes_tokens(subject):
         subject.layout = "btd"
         return
-    done = "One token, then one sequence replaced by another."
+    done = "Replaced one token, then one sequence."
     seen = (
-        "Other sequences changed, other tokens of the same sequence did not. "
-        "With the first two axes exchanged it is the other way round."
+        "Other sequences changed; other tokens of the same sequence didn't. "
+        "With the first two axes swapped, it's the reverse."
     )
     collector.add("batch_first", done, seen)
-    subject.note("The other tests gave it its input as (t, b, d).")
+    subject.note("The other tests passed the input as (t, b, d).")
 
 
 def _mixes_tokens(subject):

@@ -192,7 +192,7 @@ class Report:
     def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
-            return f"{self.subject}: could not be tested"
+            return f"{self.subject}: couldn't be tested"
         passed = sum(result.outcome == "passed" for result in self.results)
         ran = sum(result.outcome != "not run" for result in self.results)
         count = len(self.findings)
@@ -218,9 +218,9 @@ class Report:
             lines += ["", *_wrap(f"Not compared: {self.not_compared}.")]
         if self.verdict == "not judged":
             if self.command:
-                lines += ["", "To have it judged:", f"   {self.command}"]
+                lines += ["", "To get a verdict, run:", f"   {self.command}"]
             elif self.needed:
-                lines += ["", *_wrap(f"To have it judged: {self.needed}.")]
+                lines += ["", *_wrap(f"To get a verdict: {self.needed}.")]
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             title = f"{number}. {finding.title} [{kind}]"
@@ -248,9 +248,9 @@ class Report:
         if self.not_compared:
             parts.append(f"<p>Not compared: {_escape(self.not_compared)}.</p>")
         if self.verdict == "not judged" and (self.command or self.needed):
-            told = f"<code>{_escape(self.command)}</code>"
+            told = f"run: <code>{_escape(self.command)}</code>"
             told = told if self.command else _escape(self.needed)
-            parts.append(f"<p>To have it judged: {told}</p>")
+            parts.append(f"<p>To get a verdict, {told}</p>")
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             caption = f"{number}. {finding.title} ({kind})"
@@ -263,7 +263,7 @@ class Report:
                 (r.test, f"{r.outcome}: {r.why}".rstrip(": ")) for r in self.results
             ]
             table = _table("Tests", rows, head=("Test", "Outcome"))
-            passed = "All tests" if self.ok else "All tests, passed ones too"
+            passed = "All tests" if self.ok else "All tests, passed ones included"
             parts.append(f"<details><summary>{passed}</summary>{table}</details>")
         if self.notes:
             items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)

@@ -108,7 +108,7 @@ class Subject:
         self.skip_reference = False
         self.uneven = None  # the same with d_in ≠ d_out
         if any(p.is_meta for p in module.parameters()):
-            raise UnusableError("its parameters are on 'meta', without values.")
+            raise UnusableError("its parameters are on 'meta' and have no values.")
         self.pristine = duplicate(module)
         self.fresh = duplicate(module)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
@@ -192,7 +192,7 @@ class Subject:
 
         y = self._unwrap(guarded(self.worker, job, "forward_raises"))
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
-            text = f"the input has the shape {tuple(x.shape)}, the output "
+            text = f"the input has the shape {tuple(x.shape)}, the output has "
             # One vector for each sequence may be what it is for.
             pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
             severity = "warning" if pooled else None
@@ -291,8 +291,8 @@ class Subject:
     def _unwrap(self, output):
         if isinstance(output, tuple | list) and output:
             self.note(
-                f"forward returned a {type(output).__name__} of {len(output)}; its "
-                f"first entry was tested."
+                f"forward returned a {type(output).__name__} of {len(output)}; only "
+                f"the first was tested."
             )
             output = output[0]
         if not isinstance(output, torch.Tensor):
@@ -315,7 +315,7 @@ def guarded(worker, job, mistake):
     except UnusableError:
         raise
     except TimedOutError:
-        text = f"one call had not returned after {worker.seconds:g} s"
+        text = f"a call hadn't returned after {worker.seconds:g} s"
         raise CallHung("hangs", text) from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):

@@ -22,7 +22,7 @@ def first_subject(source, causal, how, module):
         UnusableError: it is no module.
     """
     if not isinstance(module, nn.Module):
-        raise UnusableError(f"{source.label} builds no torch.nn.Module.")
+        raise UnusableError(f"{source.label} doesn't return a torch.nn.Module.")
     source.complete_sizes(module)
     if is_lazy(module):
         module = _materialized(source, causal, how, module)

@@ -31,12 +31,12 @@ def cached(subject, found):
             raise SkipTest(why)
         x = stepped.tokens()
         if x.shape[1] < T:
-            raise SkipTest("the layer takes too few tokens")
+            raise SkipTest("the layer doesn't take enough tokens")
         try:
             seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
             alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
         except CallFailed as failure:
-            why = f"its cache could not be used: {failure}"
+            why = f"its cache couldn't be used: {failure}"
             # It gave a cache, and refuses it: arguments may be missing.
             raised = raised or (failure if _gives_one(stepped, x) else None)
             continue
@@ -45,7 +45,7 @@ def cached(subject, found):
         why = "what looks like a cache changes nothing"
     else:
         if raised:
-            done = "The same tokens one by one, with the cache that it returned."
+            done = "Passed the same tokens one by one, with the cache it returned."
             found.add("cache_differs", done, f"It raised {raised}.", "warning")
             return
         raise SkipTest(why)
@@ -60,7 +60,7 @@ def cached(subject, found):
         return
     if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
         _, done, seen = found.found.pop("cache_differs")
-        found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest.")
+        found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest one.")
     if any(name.startswith("cache_") for name in found.found):
         return
     try:

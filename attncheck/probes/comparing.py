@@ -23,8 +23,8 @@ from attncheck.trace import Watch, norms_of
 from attncheck.walk import walked
 
 UNKNOWN = (
-    "the weights were not found, neither by their names nor by what they do, so "
-    "scaling, heads and projections were not checked. Name them: weights= takes a "
+    "the weights weren't found, neither by their names nor by what they do, so "
+    "scaling, heads and projections weren't checked. Name them: weights= takes a "
     'function (module) that returns a dictionary with "query", "key", "value" and, '
     'if there is one, "out"'
 )
@@ -64,8 +64,8 @@ def compare(subject, found):
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
-        "The module's weights moved into attention that is computed step by step, "
-        "and both given the same tokens."
+        "Computed attention step by step with the module's weights, and compared "
+        "the outputs for the same tokens."
     )
     if match is None:
         if comparison.tell_steps(found):
@@ -77,7 +77,7 @@ def compare(subject, found):
         found.compared = True
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
-            seen += f" Compared with attention with {subject.layer.words()}."
+            seen += f" It was compared with attention with {subject.layer.words()}."
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
@@ -88,8 +88,8 @@ def compare(subject, found):
     found.example = parity.example(
         match, comparison.x, subject.causal, comparison.layer
     )
-    seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
-    seen += f"equal to attention {match.words} (to {match.gap:.0e})."
+    seen = f"Differs from correct attention ({_share(comparison.gap)} off), but "
+    seen += f"equals attention {match.words} (to {match.gap:.0e})."
     if match.others:
         same = "; ".join(MISTAKES[name].title.lower() for name in match.others)
         seen += f" With these sizes, the same numbers come from: {same}."
@@ -205,7 +205,7 @@ class Comparison:
             return False
         self.owner.layer = layer
         self.owner.note(
-            f"Equal to attention with {layer.words()}. That was found, not declared."
+            f"Equal to attention with {layer.words()}. This was found, not declared."
         )
         return True
 
@@ -228,8 +228,8 @@ class Comparison:
         watch = Watch(module := self.subject.copy())
         self.subject(self.x.to(self.subject.device), module, mode=watch)
         if "a table of positions" in watch.seen.extras:
-            done = "The output compared with attention that knows no positions."
-            seen = "They are equal, though a table of positions is used in forward."
+            done = "Compared the output with attention without positions."
+            seen = "They're equal, although forward uses a table of positions."
             found.add("rope_unused", done, seen)
 
     def match(self):
@@ -310,8 +310,8 @@ class Comparison:
             declared = self._declaration(layer)
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
-                f"the output equals attention with {layer.words()}, which was not "
-                f"declared; say so, if that is meant",
+                f"the output equals attention with {layer.words()}, which wasn't "
+                f"declared; if that's intended, declare it",
                 **declared,
             )
 
@@ -483,7 +483,7 @@ class Comparison:
             told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
         if left:
-            told.append(f"what holds weights in no projection that was found ({left})")
+            told.append(f"weights outside the projections that were found ({left})")
         if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
         if told and self.owner.speaks_of(BIAS):
@@ -492,9 +492,9 @@ class Comparison:
             found.beside = ", ".join(told)
             raise NotCompared(
                 f"{', '.join(told)} acts in forward, so a difference from plain "
-                f"attention proves nothing. Describe it (rope=, window=, alibi=, "
+                f"attention proves nothing. Declare it (rope=, window=, alibi=, "
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
-                f"give reference=",
+                f"pass reference=",
                 **self._proposal(told),
             )
 
@@ -597,8 +597,8 @@ class Comparison:
         if norms.get("sink", (0,))[0] is None:
             if self.subject.layer.sink:
                 raise NotCompared(
-                    "no parameter has 'sink' in its name, so the learned sinks are "
-                    "not known. Rename it, or give reference="
+                    "no parameter has 'sink' in its name, so the learned sinks "
+                    "weren't found. Rename it, or pass reference="
                 )
             norms = {"sink": (torch.zeros(1), None)}
         if layer.qk_norm or layer.prenorm or layer.postnorm:
@@ -770,5 +770,7 @@ def _compare_with_reference(subject, found):
     x = subject.tokens()
     gap = parity.distance(subject(x), subject.reference(subject.pristine, x))
     if gap >= parity.TOLERANCE * 5:
-        done = "The module and the reference, with the same weights and tokens."
+        done = (
+            "Compared the module with the reference, for the same weights and tokens."
+        )
         found.add("differs_from_reference", done, f"They differ by {_share(gap)}.")

@@ -6,6 +6,7 @@ import torch
 
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
+from attncheck.projections import NAMES
 from attncheck.subject import Failure, guarded
 from attncheck.trace import Watch
 
@@ -25,20 +26,20 @@ def dropout(subject, found):
     x = x.expand(_copies(subject), -1, -1).contiguous()
     expected, y = subject(x), subject(x, train=True, seed=1)
     if not expected.isfinite().all():
-        raise SkipTest("the output is not finite without dropout either")
+        raise SkipTest("the output isn't finite without dropout either")
     if _too_early(subject, x, y, found):
         return
     if not changed(expected, y):
-        done = f"The same tokens in train() and eval(), with dropout {P}."
+        done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         found.add("dropout_unused", done, "The outputs are equal.")
         return
     if not linear:
-        raise SkipTest("a norm acts after dropout, so the mean may change")
+        raise SkipTest("a norm follows dropout, so the mean may change")
     mean, expected = y.mean(dim=0), expected[0]
     ratio = ((mean * expected).sum() / expected.square().sum()).item()
     if not 0.8 < ratio < 1.25:
-        done = f"The mean over {len(x)} runs with dropout {P}, against eval()."
-        seen = f"On average the output is {ratio:.2f} times as large."
+        done = f"Compared the mean of {len(x)} runs with dropout {P} with eval()."
+        seen = f"On average, the output is {ratio:.2f} times as large."
         found.add("dropout_not_rescaled", done, seen)
 
 
@@ -58,17 +59,17 @@ def mean_holds(subject):
 def _too_early(subject, x, y, found):
     """Tell whether scores are dropped: with equal values, that cannot show."""
     if not y.isfinite().all():
-        done = f"Training mode with dropout {P}."
-        seen = "The output holds NaN; in eval() it does not."
+        done = f"Called it in training mode with dropout {P}."
+        seen = "The output contains NaN; in eval(), it doesn't."
         found.add("dropout_on_scores", done, seen)
         return True
     equal = x[:, :1].expand_as(x).contiguous()
     still = not changed(subject(equal), subject(equal, train=True, seed=1), 1e-4)
     if still and changed(y[:1].expand_as(y), y):
-        done = f"Training mode with dropout {P}: random tokens, then equal tokens."
+        done = f"In training mode with dropout {P}, random tokens, then equal ones."
         seen = (
-            "The output varies for random tokens but never for equal ones, so the "
-            "weights still sum to 1 after dropout."
+            "The output varies for random tokens but never for equal ones, so "
+            "attention weights still sum to 1 after dropout."
         )
         found.add("dropout_on_scores", done, seen)
         return True
@@ -94,16 +95,16 @@ def gradients(subject, found):
     # Times 1, since PyTorch itself refuses to change a leaf of the graph in place.
     y = subject(x * 1.0, module, train=True, grad=True)
     if not y.isfinite().all():
-        raise SkipTest("the output is not finite")
-    done = "A gradient sent back from a random sum of the outputs."
+        raise SkipTest("the output isn't finite")
+    done = "Ran the backward pass from a random sum of the outputs."
     if not y.requires_grad:
-        found.add("no_gradient", done, "The output is cut off from all weights.")
+        found.add("no_gradient", done, "The output is cut off from all parameters.")
         return
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
     if x.grad is None:
-        found.add("no_gradient", done, "No gradient arrives at the input.")
+        found.add("no_gradient", done, "The input gets no gradient.")
         return
     _lost_distances(subject, module, found)
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
@@ -114,7 +115,13 @@ def gradients(subject, found):
         seen = f"{', '.join(cut)} changes nothing: it is never used."
         found.add(unused, done, seen, stage=stage)
         return
-    cut += _rows_cut(subject, module)
+    rows = _rows_cut(subject, module)
+    if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
+        done = "A part of the joined weights given other numbers."
+        seen = f"The {unused} changes nothing: it is never used."
+        found.add("projection_mixed_up", done, seen)
+        return
+    cut += rows
     if not cut and (gap := _not_derived(subject)) > 0.02:
         done = (
             "The input moved a little, and the output's change compared with what the "
@@ -128,7 +135,7 @@ def gradients(subject, found):
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
         severity = "warning" if vectors else None
-        seen = f"None arrives at {', '.join(cut)}."
+        seen = f"No gradient for {', '.join(cut)}."
         found.add("gradient_missing", done, seen, severity)
 
 
@@ -172,6 +179,22 @@ def _never_acts(subject, names, x, y):
     return not changed(y, subject(x, module, train=True))
 
 
+def _third_unused(subject, x, y):
+    """Return which third of a joined weight may hold any numbers, or ""."""
+    for name, p in subject.pristine.named_parameters():
+        part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
+        if part not in NAMES["qkv"] or p.dim() != 2 or p.shape[0] % 3:
+            continue
+        for place, word in enumerate(("first", "second", "third")):
+            module = subject.copy()
+            with torch.no_grad():
+                rows = dict(module.named_parameters())[name].chunk(3)[place]
+                rows.mul_(-1.7).add_(0.3)
+            if not changed(y, subject(x, module, train=True)):
+                return f"{word} third of {name}"
+    return ""
+
+
 # What a parameter that is never used leaves out, by its name.
 UNUSED = (
     (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k)", "qk_norm_one_side", ""),
@@ -188,6 +211,9 @@ UNUSED = (
 def _by_name(name):
     """Return (mistake, stage) of a parameter that is never used."""
     parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
+    plain = parts[-1].replace("_", "") if parts else ""
+    if any(plain in NAMES[role] for role in ("query", "key", "value")):
+        return "projection_mixed_up", ""
     for pattern, mistake, stage in UNUSED:
         if parts and re.search(pattern, parts[-1]):
             return mistake, stage

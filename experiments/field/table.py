@@ -65,17 +65,17 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
         "public classes": f"{len(public)}",
         "ran at the first attempt": share(not unbuilt(r["as is"]) for _, r in public),
         "not judged": share(r["as is"]["exit"] == 3 for _, r in public),
-        "not judged after the proposed command": share(
+        "not judged, even with the proposed command": share(
             as_used(r)["exit"] == 3 for _, r in public
         ),
-        "correct classes flagged (rightly)": (
+        "correct classes: flagged (of these, rightly)": (
             f"{flagged['flagged'] + flagged['agreed']} ({flagged['agreed']}) "
             f"of {len(right)}"
         ),
         **told("wrong classes", wrong, as_used),
         **told("planted bugs", bugs, as_used),
         **told("planted bugs, declared", bugs, declared),
-        "passed without a comparison": share(
+        "runs passed without a comparison": share(
             r["exit"] == 0 and not r["compared"] for r in every
         ),
     }
@@ -89,7 +89,7 @@ def told(title: str, pairs: list[tuple[dict, dict]], how) -> dict[str, str]:
         f"{title}: named (or the right stage)": (
             f"{named} ({named + counted['stage']}) of {len(pairs)}"
         ),
-        f"{title}: passed (with its name as a warning)": (
+        f"{title}: passed (of these, named in a warning)": (
             f"{passed} ({counted['warned']})"
         ),
         f"{title}: not judged": f"{counted['not judged']}",
@@ -105,7 +105,11 @@ def share(held) -> str:
 def table() -> str:
     """Return the counts of all sets and versions as a table."""
     columns = [counts(stored(*column)) for column in COLUMNS]
-    heads = " | ".join(f"{name} set, `{version}`" for name, version in COLUMNS)
+    first = dict(reversed(COLUMNS))
+    heads = " | ".join(
+        f"{name} set, {'blind' if version == first[name] else 'again'} (`{version}`)"
+        for name, version in COLUMNS
+    )
     rows = [f"| classes | {heads} |", "|---|" + "---|" * len(COLUMNS)]
     for label in columns[0]:
         rows.append(f"| {label} | " + " | ".join(c[label] for c in columns) + " |")
@@ -115,23 +119,37 @@ def table() -> str:
 def notes() -> str:
     """Return what the last column got wrong, with the reasons."""
     name, version = COLUMNS[-1]
-    lines = []
+    rows = ["| class | what happened | why |", "|---|---|---|"]
     for entry, row in stored(name, version):
-        kind = verdict(entry, as_used(row))
-        if kind == "flagged" or ("wrong" in entry and kind == "passed"):
-            what = "flagged though correct" if kind == "flagged" else "passed"
-            at = entry.get("wrong", "a class of unknown origin")
-            at = link(entry) if entry.get("address") else at
-            lines.append(f"- {at}: {what}. {entry.get('note', '')}".rstrip())
-    return "\n".join(lines)
+        report = as_used(row)
+        kind = verdict(entry, report)
+        if kind == "flagged":
+            called = ", ".join(f"`{mistake}`" for mistake in report["found"])
+            rows.append(f"| {link(entry)} | correct, but flagged: {called} | ")
+        elif "wrong" in entry and kind in ("passed", "warned"):
+            warned = ", with a warning that names it" if kind == "warned" else ""
+            rows.append(f"| planted: {entry['wrong']} | passed{warned} | ")
+        else:
+            continue
+        rows[-1] += f"{entry.get('note', '')} |"
+    return folded(
+        f"What went wrong with the {name} set, class by class", "\n".join(rows)
+    )
+
+
+def folded(title: str, *blocks: str) -> str:
+    """Return text that opens on a click."""
+    return "\n\n".join([f"<details><summary>{title}</summary>", *blocks, "</details>"])
 
 
 def link(entry: dict) -> str:
-    """Return a link to a public class."""
+    """Return a link to a public class, with its name and its file's."""
+    if not entry["address"]:
+        return f"`{entry['class']}`, in code of unknown origin"
     place, commit = entry["address"].rsplit("@", 1)
     owner, name, path = place.split("/", 2)
-    path = path.replace(" ", "%20")
-    return f"[{owner}/{name}]({ADDRESS}{owner}/{name}/blob/{commit}/{path})"
+    url = f"{ADDRESS}{owner}/{name}/blob/{commit}/{path.replace(' ', '%20')}"
+    return f"[{owner}/{name}]({url}) `{entry['class']}` in `{path.split('/')[-1]}`"
 
 
 def known() -> list[tuple[dict, dict]]:
@@ -149,16 +167,16 @@ def summary() -> str:
     ran = [r for _, r in pairs if "missing" not in r]
     compared = sum(r["compared"] for r in ran)
     return (
-        f"Of {len(pairs)} classes, {len(ran)} ran here; the others need modules that "
-        f"aren't installed, or a GPU. {compared} of them were compared with attention, "
-        f"number by number. We read every class it flagged:"
+        f"Of {len(pairs)} classes, {len(ran)} ran here; the others need a GPU or "
+        f"modules that aren't installed. {compared} were compared with attention, "
+        f"number by number, and {sum(bool(r['found']) for r in ran)} flagged:"
     )
 
 
 def findings() -> str:
     """Return a line for each class of the study that is flagged."""
     return "\n".join(
-        f"- {link(entry)} `{entry['class']}`: {', '.join(r['found'])}. {entry['why']}"
+        f"- {link(entry)}: `{'`, `'.join(r['found'])}`. {entry['why']}"
         for entry, r in known()
         if r.get("found")
     )
@@ -174,11 +192,9 @@ def listed() -> str:
             else "Nothing found" if r["compared"]
             else "Not compared"
         )  # fmt: skip
-        groups.setdefault(kind, []).append(f"{link(entry)} `{entry['class']}`")
+        groups.setdefault(kind, []).append(link(entry))
     lines = [f"{kind}: {', '.join(some)}." for kind, some in groups.items()]
-    return "\n\n".join(
-        ["<details><summary>All classes</summary>", *lines, "</details>"]
-    )
+    return folded("All classes", *lines)
 
 
 def written(page: str) -> str:

@@ -62,7 +62,7 @@ def test_a_causal_mask_is_given_to_a_class_that_asks_for_one(code):
     cls = layer(*code, **others)
     report = attention.check(cls)
     assert report.verdict == "passed", str(report)
-    assert "forward was given" in " ".join(report.notes)
+    assert "forward was called with" in " ".join(report.notes)
 
 
 def test_a_mask_that_changes_nothing_is_no_excuse():
@@ -96,7 +96,9 @@ def test_a_second_input_is_a_memory_of_its_own_width():
     cls = layer("x, context", code, keys="context")
     report = attention.check(cls, causal=False)
     assert report.verdict == "passed", str(report)
-    assert report.notes[0] == "forward was given context=a memory of other tokens."
+    assert (
+        report.notes[0] == "forward was called with context=a memory with other tokens."
+    )
     report = attention.check(layer("x, context", code.replace("q,", "q * 2,"),
                                    keys="context"), causal=False)  # fmt: skip
     assert report.verdict == "failed"

@@ -92,7 +92,7 @@ def test_github(wrong, capsys):
     assert main([wrong, "--format", "github"]) == 1
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("::error file=mine.py,line=")
-    assert "ATT307 The scores are not scaled" in first
+    assert "ATT307 The scores aren't scaled" in first
 
 
 def test_junit(wrong, capsys):

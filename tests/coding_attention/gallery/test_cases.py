@@ -77,15 +77,15 @@ def test_stored_picture_is_what_the_class_computes(name, kind):
         if c["bug"] == name
     ]
     found = picture(name, kind).double()
-    # The loss comes out of 300 steps of training: other processors round otherwise.
-    atol = 0.05 if kind == "loss" else 0.51 * 10**-cases.DIGITS
+    # Over 300 steps, processors drift apart by 4e-4; an eye needs SEEN.
+    atol = 0.01 if kind == "loss" else 0.51 * 10**-cases.DIGITS
     for one in stored:
         torch.testing.assert_close(one, found, atol=atol, rtol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", list(cases.ASKED))
 def test_stored_right_picture_is_what_the_right_class_computes(kind):
-    atol = 0.05 if kind == "loss" else 0.51 * 10**-cases.DIGITS
+    atol = 0.01 if kind == "loss" else 0.51 * 10**-cases.DIGITS
     stored, found = numbers(STORED["right"][kind]), picture("right", kind).double()
     torch.testing.assert_close(stored, found, atol=atol, rtol=0)
 
@@ -242,11 +242,11 @@ SAYS = {
         "heads_interleaved": future_is_0,
     },
     "loss": {
-        "mask_missing": lambda x: x[1] < 0.8 and x[-5:].max() < 0.5,
+        "mask_missing": lambda x: x[1] < 2.08 / 2 and x[-5:].max() < 0.5,
         "mask_fill_zero": lambda x: x[1] < 1.6 and x.min() > 1,
         "mask_hides_itself": lambda x: x.isnan().all(),
         "softmax_over_queries": lambda x: 1.8 < x[-5:].mean() < 2.05 < x[0],
-        "no_gradient": lambda x: (x - 2.08).abs().max() < 0.05,
+        "no_gradient": lambda x: (x - 2.08).abs().max() < 0.1,
     },
 }  # fmt: skip
 
