@@ -83,6 +83,7 @@ def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict):
         arguments="x, cos, sin, position_ids",
         query="x",
         keys="x",
+        values="x",
         code="assert cos.shape[-1] == q.shape[-1] // 2\n        "
         "hidden = position_ids[0] > position_ids[0][:, None]\n        "
         f"return self.attend(turn(q, cos, sin) {wrong}, turn(k, cos, sin), v, hidden)",
@@ -148,7 +149,7 @@ def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
 
     report = attention.check(Wide, causal=False)
     assert report.verdict == "passed", str(report)
-    assert "Built 48 wide" in " ".join(report.notes)
+    assert "Built with a width of 48" in " ".join(report.notes)
 
 
 def test_what_a_class_patches_is_given_back():
