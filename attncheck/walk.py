@@ -487,7 +487,11 @@ def _masked(walk, causal, layer):
                            f"{first[1]}.")  # fmt: skip
             elif meant and meant < walk.t and widths and widths[0] != meant:
                 told = f"Each token sees {widths[0]} tokens, where {meant} are meant."
-                yield Step("window_size", "mask", told)
+                yield Step(
+                    "window_size" if widths[0] < walk.t else "window_unused",
+                    "mask",
+                    told,
+                )
             return
         yield Step("", "mask", f"{count}, and not all of the future.")
         return
