@@ -432,9 +432,11 @@ def _biased(walk, layer, added):
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
     past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    if past.sum() < 6:
+        return
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
-    if layer.alibi or layer.bias is not None or past.sum() < 6 or not even.all():
+    if layer.alibi or layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
