@@ -435,9 +435,11 @@ def _biased(walk, layer, added):
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
     past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    if past.sum() < 6:
+        return
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
-    if layer.alibi or layer.bias is not None or past.sum() < 6 or not even.all():
+    if layer.alibi or layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
@@ -490,7 +492,11 @@ def _masked(walk, causal, layer):
                            f"{first[1]}.")  # fmt: skip
             elif meant and meant < walk.t and widths and widths[0] != meant:
                 told = f"Each token sees {widths[0]} tokens, where {meant} are meant."
-                yield Step("window_size", "mask", told)
+                yield Step(
+                    "window_size" if widths[0] < walk.t else "window_unused",
+                    "mask",
+                    told,
+                )
             return
         yield Step("", "mask", f"{count}, and not all of the future.")
         return

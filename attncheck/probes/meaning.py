@@ -56,6 +56,12 @@ def dependence(subject, found):
     window = subject.layer.window or subject.given_window
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.
+        far = (i - j >= window) & known[:, None]
+        if not subject.layer.window and far.any() and (matrix | ~far).all():
+            done = f"Built with window={window}; one token after the other replaced."
+            seen = "Each position changed with all of its past. That may be meant, as "
+            seen += "where only some layers have a window."
+            found.add("window_unused", done, seen, "warning")
         matrix = matrix | ((i - j).abs() >= window)
     if subject.layer.documents:
         _tell_documents(matrix, found)

@@ -90,6 +90,22 @@ def test_a_step_is_named_where_softmax_is_written_out():
     assert named(source.replace(JOINED, STEPS["join_viewed"][1])) == ["join_viewed"]
 
 
+def test_a_window_that_was_given_and_never_acts_is_told():
+    source = GATED.replace("d_model, num_heads)", "d_model, num_heads, window_size=3)")
+    report = attncheck.check(compiled(source, "given.py"), window_size=3)
+    assert [f.mistake for f in report.findings] == ["window_unused"]
+    declared = GATED.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-4).bool()"
+    )
+    assert named(GATED, window=3) == ["window_unused"]
+    assert named(declared, window=3) == ["window_size"]
+    kept = source.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-3).bool()"
+    )
+    report = attncheck.check(compiled(kept, "kept.py"), window_size=3)
+    assert "window_unused" not in [f.mistake for f in report.findings]
+
+
 def test_heads_that_share_keys_and_values_apart_are_named():
     source = GATED.replace(
         "self.key = nn.Linear(d_model, d_model)",
