@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 # Names in use, without underscores and in lower case.
-NAMES = {
+_WORDS = {
     "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
     "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
     "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
@@ -26,7 +26,7 @@ NAMES = {
     "rope_key": "wkr kr krope ropek ropekey wkrope kropeproj",
     "heads": "heads attnheads attentionheads attns",
 }
-NAMES = {role: set(names.split()) for role, names in NAMES.items()}
+NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
 HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
 
 
