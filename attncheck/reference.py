@@ -35,6 +35,7 @@ class Recipe:
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
             "tiles", or "first" for all the same one.
+        relu: which of queries, keys and values go through ReLU, such as "qkv".
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
         one_head: not to split at all.
@@ -61,6 +62,7 @@ class Recipe:
     turned: str = ""
     scale_weights: bool = False
     groups: tuple = ("blocks", "blocks")
+    relu: str = ""
     use_bias: bool = True
     use_out: bool = True
     add_input: bool = False
@@ -146,8 +148,8 @@ class Computation:
 
     def _key(self, r, slot):
         norms = (r.norm, r.prenormed)
-        return (slot, r.source[slot], r.split[slot], r.use_bias, r.one_head, norms,
-                r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
+        return (slot, r.source[slot], r.split[slot], r.relu, r.use_bias, r.one_head,
+                norms, r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
 
     def _heads(self, r, slot):
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
@@ -163,6 +165,8 @@ class Computation:
         if name not in pairs:
             raise RuntimeError("there is no latent")
         made = x if name == "x" else _project(x, pairs[name], r.use_bias)
+        if "qkv"[slot] in r.relu:
+            made = torch.relu(made)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
         over_all = r.norm == "width" or layer.norm_over == "all"
         if over_all and (normed or r.norm == "width") and slot < 2 and layer.qk_norm:
