@@ -1,6 +1,6 @@
 """Attention computed step by step in float64, right or with mistakes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 
@@ -79,6 +79,14 @@ class Recipe:
 
 
 RIGHT = Recipe()
+# What acts only after queries, keys and values are made, and only after the weights.
+# What is kept depends on all other fields, so a new one is safe without a line here.
+_OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned",
+               "scale_weights", "cap", "bias", "window", "sink",
+               "documents")  # fmt: skip
+_OF_OUTPUT = ("join", "use_out", "add_input", "merge")
+_NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
+_OF_ALL_THREE = tuple(f.name for f in fields(Recipe) if f.name not in _NOT_SHARED)
 
 
 def attention(x, projections, recipe=RIGHT, layer=PLAIN):
@@ -128,10 +136,9 @@ class Computation:
     def weights(self, recipe):
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
-        scores = (r.scale, r.softmax, r.turned, r.scale_weights, r.cap, r.bias)
-        masking = (r.mask, r.fill, r.mask_by, r.window, r.sink, r.documents)
-        heads = (self._key(r, 0), self._key(r, 1), r.attend, r.groups)
-        return self._once((scores, masking, heads), lambda: self._weights(r))
+        own = tuple(getattr(r, name) for name in _OF_WEIGHTS)
+        key = (own, self._key(r, 0), self._key(r, 1), r.groups)
+        return self._once(key, lambda: self._weights(r))
 
     def context(self, recipe):
         """Return the sum of values for each head."""
@@ -147,9 +154,9 @@ class Computation:
         return self._kept[key]
 
     def _key(self, r, slot):
-        norms = (r.norm, r.prenormed)
-        return (slot, r.source[slot], r.split[slot], r.relu, r.use_bias, r.one_head,
-                norms, r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
+        shared = tuple(getattr(r, name) for name in _OF_ALL_THREE)
+        group = r.groups[max(slot - 1, 0)]
+        return (slot, r.source[slot], r.split[slot], group, shared)
 
     def _heads(self, r, slot):
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
