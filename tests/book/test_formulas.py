@@ -135,6 +135,16 @@ def test_the_letters_of_pytorch_are_those_of_its_own_description():
     assert {name: told[name] for name in wanted} == wanted
 
 
+def test_every_table_of_names_has_each_letter_once():
+    first = [[row[0] for row in t[2:]] for t in tables("notation") if len(t[0][0]) > 1]
+    letters = [column for column in first if "d_in" in column]
+    assert len(letters) == 3
+    for column in letters:
+        assert len(set(column)) == len(column)
+    same = [{name for name in column if "t_" not in name} for column in letters]
+    assert same[0] == same[1] == same[2]
+
+
 def test_letters_and_names_in_one_row_are_in_the_same_order():
     rows = [row for table in tables("notation") for row in table if len(row) == 2]
     listed = [
