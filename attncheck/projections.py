@@ -383,7 +383,7 @@ def _pair(entry, d_in=None):
         weight = entry[0].detach()
         if weight.dim() == 3:  # one slice, and one bias, for each head
             made = _plain(weight, d_in)
-            if made[0].shape[0] != entry[1].numel():  # (h, d_head, d_out)
+            if made[0].shape[0] != entry[1].numel():  # the output's, by head
                 made = weight.flatten(0, 1).T, None
             return made[0], entry[1].detach().flatten()
         turned = d_in is not None and weight.shape[0] == d_in != weight.shape[1]

@@ -15,6 +15,7 @@ import ast
 import io
 import re
 import tokenize
+from types import GeneratorType
 
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
 ENTRY = re.compile(r"…|\.\.\.|(?:\d+ )?\w+(?: ?[·*/+-] ?\w+)*")
@@ -82,6 +83,7 @@ class Reader:
 
     def said(self, key, value, names, bound):
         """Hold the comment against the value of a statement."""
+        value = list(value) if isinstance(value, GeneratorType) else value
         if self.read.get(key, 0) == ENOUGH:
             return value
         told, seen = self.told[key], self._seen.pop(key, [])
