@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -42,9 +42,7 @@ def drawn(root, number, seed, kinds=""):
     for path in listed:
         if not path.startswith(NOT_OURS):
             text = (root / path).read_text("utf-8", errors="ignore")
-            for place in (
-                places(path, text) if path.endswith((".py", ".js", ".md")) else ()
-            ):
+            for place in _places(path, text):
                 if kinds in place.kind and not _equivalent(known, place, text):
                     by_kind[place.kind][path].append(place)
     rng, found = random.Random(seed), []
@@ -63,6 +61,11 @@ def drawn(root, number, seed, kinds=""):
     return found[:number]
 
 
+@cache
+def _places(path, text):
+    return list(places(path, text)) if path.endswith((".py", ".js", ".md")) else []
+
+
 def shown(place, text):
     """The changed line before and after."""
     start = text.rfind("\n", 0, place.start) + 1
@@ -74,9 +77,8 @@ def shown(place, text):
 
 
 def _equivalent(known, place, text):
-    _, before, after = shown(place, text)
-    return any((k["path"], k["before"], k["after"]) == (place.path, before, after)
-               for k in known)  # fmt: skip
+    known = [(k["before"], k["after"]) for k in known if k["path"] == place.path]
+    return bool(known) and shown(place, text)[1:] in known
 
 
 def _start(root, **how):
