@@ -1,10 +1,12 @@
-// Reads {tables, cases: [[name, entries], …]} from standard input, where tables is the
-// script that the site loads; prints the verdicts of check.js.
-import { readFileSync } from "node:fs";
+// Reads lines from standard input: first the script of tables that the site loads, then
+// [[name, entries], …], as JSON. Prints for each of these a line: the verdicts of check.js.
+import { createInterface } from "node:readline";
 import { verdict } from "../../../coding_attention/exercises/check.js";
 
-const { tables, cases } = JSON.parse(readFileSync(0, "utf-8"));
-const known = new Function(`${tables}; return tables;`)();
-console.log(
-  JSON.stringify(cases.map(([name, entries]) => verdict(name, known[name], entries)))
-);
+let known;
+for await (const line of createInterface({ input: process.stdin })) {
+  const given = JSON.parse(line);
+  if (known) {
+    console.log(JSON.stringify(given.map(([name, entries]) => verdict(name, known[name], entries))));
+  } else known = new Function(`${given}; return tables;`)();
+}

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,22 @@ RUBBISH = ("abc", "-", "1/0", "two, three", "<b>", "()", "1e999", "∞", "[[1, 2
 def on_site(node):
     """A function from pairs (exercise, entries) to the verdicts of check.js."""
 
-    def check(cases):
-        given = {"tables": practice.tables(), "cases": cases}
-        result = node(HERE / "check_answers.mjs", input=json.dumps(given))
-        assert result.returncode == 0, result.stderr[-2000:]
-        return json.loads(result.stdout)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+    command = [node.executable, str(HERE / "check_answers.mjs")]
+    with subprocess.Popen(command, **pipes) as process:
 
-    return check
+        def send(given):
+            process.stdin.write(json.dumps(given) + "\n")
+            process.stdin.flush()
+
+        def check(cases):
+            send(cases)
+            answer = process.stdout.readline()
+            assert answer, "check.js threw: see what Node wrote"
+            return json.loads(answer)
+
+        send(practice.tables())
+        yield check
 
 
 def test_the_file_is_up_to_date():

@@ -33,6 +33,7 @@ def node():
             **options,
         )
 
+    run.executable = executable
     return run
 
 
