@@ -20,7 +20,7 @@ DEFAULTS = {
     "num_heads": 4,
 }
 # What other authors call the chapter's arguments.
-ALIASES = {
+_WORDS = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
     "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid in_channels "
@@ -35,7 +35,7 @@ ALIASES = {
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }
-ALIASES = {name: others.split() for name, others in ALIASES.items()}
+ALIASES = {name: others.split() for name, others in _WORDS.items()}
 
 
 class UnusableError(Exception):

@@ -223,6 +223,8 @@ FOLLOWS = {
     "init_dead": ("init_too_large",),
     "heads_shared": ("projections_tied",),
     "gradient_missing": ("init_dead",),
+    "projection_mixed_up": ("init_dead",),
+    "output_projection_unused": ("init_dead",),
     "no_gradient": ("init_dead",),
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),

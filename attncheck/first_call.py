@@ -20,7 +20,7 @@ from attncheck.variants import (
 )
 
 RUNS = "builds and runs"
-PIXELS = 16  # of an image whose sides are asked for
+PIXELS = 36  # of an image whose sides are asked for: no width is like it
 MEMORY = 6  # tokens of a memory that nobody declared
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 # Names in use, without underscores and in lower case.
-NAMES = {
+_WORDS = {
     "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
     "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
     "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
@@ -26,7 +26,7 @@ NAMES = {
     "rope_key": "wkr kr krope ropek ropekey wkrope kropeproj",
     "heads": "heads attnheads attentionheads attns",
 }
-NAMES = {role: set(names.split()) for role, names in NAMES.items()}
+NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
 HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
 
 
@@ -106,7 +106,7 @@ def from_adapter(given):
     for role in ("query", "key", "value", "out"):
         entry = given.get(role)
         if isinstance(entry, torch.Tensor) and entry.dim() == 2:
-            entry = entry, None  # said to be (out, in), so it is not to be turned
+            entry = entry, None  # said to be out by in, so it is not to be turned
         pairs[role] = None if entry is None else _pair(entry)
         if entry is not None and pairs[role] is None:
             raise ValueError(
@@ -400,11 +400,12 @@ def _pair(entry, d_in=None):
 def _plain(weight, d_in):
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
-            return weight.flatten(1).T, None  # (d_in, h, d_head)
-        return weight.transpose(1, 2).flatten(0, 1), None  # (h, d_in, d_head)
+            return weight.flatten(1).T, None  # (d_in, h, d_head) -> (d_out, d_in)
+        # (h, d_in, d_head) -> (d_out, d_in)
+        return weight.transpose(1, 2).flatten(0, 1), None
     if weight.dim() != 2:
         return None
-    # x @ W wants (d_in, d_out); a weight (d_out, d_in) is used as x @ W.T.
+    # x @ W wants d_in rows; a weight with d_out rows is used as x @ W.T.
     stands = d_in is None or weight.shape[0] == d_in
     return (weight.T if stands else weight), None
 

@@ -1,6 +1,6 @@
 """Attention computed step by step in float64, right or with mistakes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 
@@ -35,6 +35,7 @@ class Recipe:
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
             "tiles", or "first" for all the same one.
+        relu: which of queries, keys and values go through ReLU, such as "qkv".
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
         residual: what is added: "input", "normed", "q", "none", or the input "behind
@@ -64,6 +65,7 @@ class Recipe:
     turned: str = ""
     scale_weights: bool = False
     groups: tuple = ("blocks", "blocks")
+    relu: str = ""
     use_bias: bool = True
     use_out: bool = True
     add_input: bool = False
@@ -82,6 +84,14 @@ class Recipe:
 
 
 RIGHT = Recipe()
+# What acts only after queries, keys and values are made, and only after the weights.
+# What is kept depends on all other fields, so a new one is safe without a line here.
+_OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned",
+               "scale_weights", "cap", "bias", "window", "sink",
+               "documents")  # fmt: skip
+_OF_OUTPUT = ("join", "use_out", "add_input", "merge")
+_NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
+_OF_ALL_THREE = tuple(f.name for f in fields(Recipe) if f.name not in _NOT_SHARED)
 
 
 def attention(x, projections, recipe=RIGHT, layer=PLAIN):
@@ -146,10 +156,9 @@ class Computation:
     def weights(self, recipe):
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
-        scores = (r.scale, r.softmax, r.turned, r.scale_weights, r.cap, r.bias)
-        masking = (r.mask, r.fill, r.mask_by, r.window, r.sink, r.documents)
-        heads = (self._key(r, 0), self._key(r, 1), r.attend, r.groups)
-        return self._once((scores, masking, heads), lambda: self._weights(r))
+        own = tuple(getattr(r, name) for name in _OF_WEIGHTS)
+        key = (own, self._key(r, 0), self._key(r, 1), r.groups)
+        return self._once(key, lambda: self._weights(r))
 
     def context(self, recipe):
         """Return the sum of values for each head."""
@@ -165,9 +174,9 @@ class Computation:
         return self._kept[key]
 
     def _key(self, r, slot):
-        norms = (r.norm, r.prenormed)
-        return (slot, r.source[slot], r.split[slot], r.use_bias, r.one_head, norms,
-                r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
+        shared = tuple(getattr(r, name) for name in _OF_ALL_THREE)
+        group = r.groups[max(slot - 1, 0)]
+        return (slot, r.source[slot], r.split[slot], group, shared)
 
     def _heads(self, r, slot):
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
@@ -183,6 +192,8 @@ class Computation:
         if name not in pairs:
             raise RuntimeError("there is no latent")
         made = x if name == "x" else _project(x, pairs[name], r.use_bias)
+        if "qkv"[slot] in r.relu:
+            made = torch.relu(made)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
         over_all = r.norm == "width" or layer.norm_over == "all"
         if over_all and (normed or r.norm == "width") and slot < 2 and layer.qk_norm:

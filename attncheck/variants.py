@@ -8,7 +8,7 @@ from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.source import set_dropout
 from attncheck.subject import CallFailed, Failure, Subject
 
-# (d_in, d_out, h) where no two of their roots, nor those of d_head, are alike. Where
+# d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))

@@ -120,6 +120,7 @@ def walked(subject, x):
         return []
     found = [
         *_cut(walk),
+        *_shares(walk),
         *_scaled(walk, subject.layer, subject.sizes),
         *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject.layer),
@@ -134,7 +135,11 @@ def _followed(watch, x, y):
     calls, (b, t, _) = watch.calls, x.shape
     fused = [i for i, c in enumerate(calls) if c[0] == "scaled_dot_product_attention"]
     soft = [i for i, c in enumerate(calls) if c[0] in ("softmax", "_softmax")]
-    if len(fused) + len(soft) != 1:
+    if len(fused) + len(soft) > 1:
+        return None
+    if not fused and not soft:
+        soft = _by_hand(calls)
+    if not fused and not soft:
         return None
     at = (fused or soft)[0]
     if fused:
@@ -151,6 +156,20 @@ def _followed(watch, x, y):
         before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
         extras=watch.seen.extras, **made,
     )  # fmt: skip
+
+
+def _by_hand(calls):
+    """Join exp and the division behind it to one call of softmax."""
+    powers = [i for i, c in enumerate(calls) if c[0] in ("exp", "exp_")]
+    if len(powers) != 1:
+        return []
+    start = powers[0]
+    _, given, _, power = calls[start]
+    for i, (name, _, _, result) in enumerate(calls[start + 1 :], start + 1):
+        if "div" in name and result.shape == power.shape:
+            calls[i] = ("softmax", given, ([], {}), result)
+            return [i]
+    return []
 
 
 def _of_fused(call, t):
@@ -217,13 +236,16 @@ def _of_softmax(calls, at, b, t):
     for end, (name, factors, _, result) in enumerate(calls[at + 1 :], at + 1):
         if name not in CONTRACTIONS or len(factors) < 2:
             continue
-        for mixing, values in (factors[-2:], factors[:-3:-1]):
+        for values_first in (False, True):
+            mixing, values = factors[-2:][:: -1 if values_first else 1]
             mixing = _square(mixing, n, t)
             values = _shared(_rows(values, scores.shape[-1]), n)
             context = _rows(result, t)
             if mixing is None or values is None or context is None:
                 continue
             if len(context) == n and mixing.shape[-1] == scores.shape[-1]:
+                if values_first and _close(context, mixing.mT @ values):
+                    mixing = mixing.mT  # values in columns, times the transpose
                 return dict(
                     query=q, key=k, scores=scores, taken=taken.flatten(0, -3),
                     weights=weights.flatten(0, -3), mixing=mixing, values=values,
@@ -299,7 +321,7 @@ def _parts(walk):
 def _cut(walk):
     """Look for heads that were cut out across tokens."""
     b, t, d = len(walk.x), walk.t, walk.d
-    made = [one for one in walk.before if one.dim() == 4 and one.shape[-1] == d]
+    made = [one for one in walk.before if one.dim() in (3, 4) and one.shape[-1] == d]
     for part in _parts(walk):
         heads = part.shape[-1] // d
         if part.shape[-1] % d or heads < 2 or heads == t:
@@ -310,6 +332,8 @@ def _cut(walk):
             for one in made
             if one.shape in ((b, heads, t, d), (b, t, heads, d))
         ]
+        flat = (b * heads, t, d)
+        held += [one.view(b, heads, t, d) for one in made if one.shape == flat]
         for wrong, name in (
             (part.reshape(b, heads, t, d), "heads_viewed"),
             (part.unflatten(-1, (d, heads)).permute(0, 3, 1, 2), "heads_interleaved"),
@@ -320,6 +344,28 @@ def _cut(walk):
                 yield Step(name, "split", "A projection is split so that a head "
                            "gets numbers of other heads and tokens.")  # fmt: skip
                 return
+
+
+def _shares(walk):
+    """Compare which query heads share a key with which share a value."""
+    b, h, d = len(walk.x), walk.h, walk.d
+    kinds = []
+    for rows in (walk.key, walk.values):
+        sizes = rows.norm(dim=-1).view(b, h, -1)  # turning keeps them
+        if sizes.shape[-1] != walk.t or sizes.std() < 1e-2 * sizes.mean():
+            return
+        for part in _parts(walk):
+            heads = part.shape[-1] // d
+            if part.shape[-1] % d or heads < 2 or h % heads or heads == h:
+                continue
+            each = part.unflatten(-1, (heads, d)).norm(dim=-1).transpose(1, 2)
+            if _close(sizes, each.repeat_interleave(h // heads, dim=1)):
+                kinds.append("blocks")
+            elif _close(sizes, each.repeat(1, h // heads, 1)):
+                kinds.append("tiles")
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
+                   f"and values in {kinds[1]}.")  # fmt: skip
 
 
 def _factor(walk, factor):
@@ -365,12 +411,16 @@ def _scaled(walk, layer, sizes):
         yield Step("scores_scaled_apart", "scores", "The products in the scores are "
                    f"multiplied by {told}.")  # fmt: skip
         return
+    each = zip(factors.tolist(), parts, strict=True)
+    added = taken - sum(factor * one for factor, one in each)
+    added = added.view(b, -1, walk.t, keys)[0]
+    if keys == walk.t and walk.h > 1:
+        yield from _biased(walk, layer, added)
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
     if None in whole or layer.scale is not None:
         return
     product = first * whole[0] * whole[1]
-    added = taken - first * walk.scores
-    added = added.view(b, -1, walk.t, keys)[0][seen].abs().max()
+    added = added[seen].abs().max()
     if abs(product * walk.d**0.5 - 1) < 1e-3:
         return
     for name, factor in SCALES.items():
@@ -379,6 +429,29 @@ def _scaled(walk, layer, sizes):
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
+
+
+def _biased(walk, layer, added):
+    """Look at a bias that grows evenly with the distance."""
+    i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
+    past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    if past.sum() < 6:
+        return
+    slopes = -(added / (i - j))[:, past]  # (h, pairs)
+    even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
+    if layer.alibi or layer.bias is not None or not even.all():
+        return
+    slopes = slopes.mean(dim=1)
+    usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
+    if (slopes < 0).all():
+        yield Step("alibi_sign", "positions", "What is added to the scores grows with "
+                   "the distance.")  # fmt: skip
+    elif walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
+        yield Step("alibi_slopes", "positions", "The slope of the bias by distance is "
+                   f"{slopes[0]:.3g} in each head.")  # fmt: skip
+    elif _close(slopes, usual.to(slopes) * walk.d**-0.5):
+        yield Step("alibi_slopes", "positions", "The bias by distance is divided by "
+                   "the root of d_head, too.")  # fmt: skip
 
 
 def _masked(walk, causal, layer):
@@ -419,7 +492,11 @@ def _masked(walk, causal, layer):
                            f"{first[1]}.")  # fmt: skip
             elif meant and meant < walk.t and widths and widths[0] != meant:
                 told = f"Each token sees {widths[0]} tokens instead of {meant}."
-                yield Step("window_size", "mask", told)
+                yield Step(
+                    "window_size" if widths[0] < walk.t else "window_unused",
+                    "mask",
+                    told,
+                )
             return
         yield Step("", "mask", f"{count}, but not the whole future.")
         return

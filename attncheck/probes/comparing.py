@@ -486,6 +486,8 @@ class Comparison:
             told.append(f"weights outside the projections that were found ({left})")
         if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
+        if told and self.owner.speaks_of(BIAS):
+            found.needed = NEEDS_BIAS
         if told:
             found.beside = ", ".join(told)
             raise NotCompared(
@@ -691,6 +693,12 @@ def _number(value):
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
+BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
+NEEDS_BIAS = (
+    "say what is added to the scores, as a function of the module and the number of "
+    "tokens, in bias=lambda module, t: … or --bias 'lambda module, t: …'. It returns "
+    "(heads, t, t). Where more than that acts, only a right class helps, as reference="
+)
 # By these names a bias by distance stands for the scale.
 T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 TRIED, MANY = 12, 120  # layers that are tried with mistakes, and without

@@ -94,7 +94,8 @@ def _values(weights, subject, found):
 
 def _learns(subject, found):
     """Train for some steps; a matrix that never changes cannot learn."""
-    module = subject.fresh.train()
+    module = subject.fresh
+    module.train()  # some return nothing
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     x = subject.tokens(b=8, seed=11)
     generator = torch.Generator().manual_seed(12)

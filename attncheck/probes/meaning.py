@@ -56,6 +56,12 @@ def dependence(subject, found):
     window = subject.layer.window or subject.given_window
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.
+        far = (i - j >= window) & known[:, None]
+        if not subject.layer.window and far.any() and (matrix | ~far).all():
+            done = f"Built with window={window}; one token after the other replaced."
+            seen = "Each position changed with all of its past. That may be meant, as "
+            seen += "where only some layers have a window."
+            found.add("window_unused", done, seen, "warning")
         matrix = matrix | ((i - j).abs() >= window)
     if subject.layer.documents:
         _tell_documents(matrix, found)
@@ -249,7 +255,9 @@ def _mixing(subject, found):
     if off > 1e-3 and not subject.layer.sink:
         done = "Added up the rows that multiply the values."
         seen = f"The sums range from {sums.min():.2f} to {sums.max():.2f}."
-        found.add("rows_do_not_sum_to_one", done, seen)
+        # Weights that nobody described may be there to change them.
+        severity = "warning" if "what holds weights" in found.beside else None
+        found.add("rows_do_not_sum_to_one", done, seen, severity)
 
 
 def large_scores(subject, found):

@@ -6,6 +6,7 @@ import torch
 
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
+from attncheck.projections import NAMES
 from attncheck.subject import Failure, guarded
 from attncheck.trace import Watch
 
@@ -114,7 +115,13 @@ def gradients(subject, found):
         seen = f"{', '.join(cut)} has no effect: it's never used."
         found.add(unused, done, seen, stage=stage)
         return
-    cut += _rows_cut(subject, module)
+    rows = _rows_cut(subject, module)
+    if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
+        done = "A part of the joined weights given other numbers."
+        seen = f"The {unused} changes nothing: it is never used."
+        found.add("projection_mixed_up", done, seen)
+        return
+    cut += rows
     if not cut and (gap := _not_derived(subject)) > 0.02:
         done = (
             "Moved the input a little, and compared the output's change with what the "
@@ -172,6 +179,22 @@ def _never_acts(subject, names, x, y):
     return not changed(y, subject(x, module, train=True))
 
 
+def _third_unused(subject, x, y):
+    """Return which third of a joined weight may hold any numbers, or ""."""
+    for name, p in subject.pristine.named_parameters():
+        part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
+        if part not in NAMES["qkv"] or p.dim() != 2 or p.shape[0] % 3:
+            continue
+        for place, word in enumerate(("first", "second", "third")):
+            module = subject.copy()
+            with torch.no_grad():
+                rows = dict(module.named_parameters())[name].chunk(3)[place]
+                rows.mul_(-1.7).add_(0.3)
+            if not changed(y, subject(x, module, train=True)):
+                return f"{word} third of {name}"
+    return ""
+
+
 # What a parameter that is never used leaves out, by its name.
 UNUSED = (
     (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k)", "qk_norm_one_side", ""),
@@ -188,6 +211,9 @@ UNUSED = (
 def _by_name(name):
     """Return (mistake, stage) of a parameter that is never used."""
     parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
+    plain = parts[-1].replace("_", "") if parts else ""
+    if any(plain in NAMES[role] for role in ("query", "key", "value")):
+        return "projection_mixed_up", ""
     for pattern, mistake, stage in UNUSED:
         if parts and re.search(pattern, parts[-1]):
             return mistake, stage

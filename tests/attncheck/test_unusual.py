@@ -62,7 +62,7 @@ DESIGNS = {
         "made": "self.l = nn.Parameter(torch.zeros(1))\n        self.e = "
         "nn.Linear(d_model, d_model)\n        self.norm = nn.LayerNorm(self.d)",
         "scored": "e = self.e(x).view(b, t, self.h, -1).transpose(1, 2)\n        less"
-        " = (e @ k.mT).masked_fill(hidden, -torch.inf).softmax(-1) * 0.4",
+        " = (e @ k.mT).masked_fill(hidden, -torch.inf).softmax(-1) * self.l",
         "last": "y = self.norm(y - less @ v)",
     },
     "a layer beside it": {

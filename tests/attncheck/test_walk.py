@@ -51,6 +51,7 @@ STEPS = {
         "weights = scores.softmax(dim=-1).tril()",
     ),
     "scale_after_softmax": ("softmax(dim=-1)", "softmax(dim=-1) / self.d_head"),
+    "projection_mixed_up": ("self.value(x)", "self.key(x)"),
 }
 
 
@@ -76,6 +77,71 @@ def test_a_step_is_named_beside_something_undeclared(mistake):
     right, wrong = STEPS[mistake]
     assert right in GATED
     assert named(GATED.replace(right, wrong)) == [mistake]
+
+
+def test_a_step_is_named_where_softmax_is_written_out():
+    power = "(scores - scores.amax(-1, True)).exp()"
+    source = GATED.replace("scores.softmax(dim=-1)", f"{power} / {power}.sum(-1, True)")
+    source = source.replace(f"{power} / {power}", "e / e")
+    source = source.replace(
+        "        weights =", f"        e = {power}\n        weights ="
+    )
+    assert named(source) == []
+    assert named(source.replace(JOINED, STEPS["join_viewed"][1])) == ["join_viewed"]
+
+
+def test_a_window_that_was_given_and_never_acts_is_told():
+    source = GATED.replace("d_model, num_heads)", "d_model, num_heads, window_size=3)")
+    report = attncheck.check(compiled(source, "given.py"), window_size=3)
+    assert [f.mistake for f in report.findings] == ["window_unused"]
+    declared = GATED.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-4).bool()"
+    )
+    assert named(GATED, window=3) == ["window_unused"]
+    assert named(declared, window=3) == ["window_size"]
+    kept = source.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-3).bool()"
+    )
+    report = attncheck.check(compiled(kept, "kept.py"), window_size=3)
+    assert "window_unused" not in [f.mistake for f in report.findings]
+
+
+def test_heads_that_share_keys_and_values_apart_are_named():
+    source = GATED.replace(
+        "self.key = nn.Linear(d_model, d_model)",
+        "self.key = nn.Linear(d_model, d_model // 2)",
+    ).replace(
+        "self.value = nn.Linear(d_model, d_model)",
+        "self.value = nn.Linear(d_model, d_model // 2)",
+    )
+    source = source.replace(
+        "return x.view(*x.shape[:2], self.num_heads, -1)",
+        "return x.view(*x.shape[:2], -1, self.d_head)",
+    ).replace(
+        "        scores = q",
+        "        k, v = k.repeat_interleave(2, dim=1), v.repeat_interleave(2, dim=1)\n"
+        "        scores = q",
+    )
+    assert named(source, num_heads=4) == []
+    wrong = source.replace("v.repeat_interleave(2, dim=1)", "v.repeat(1, 2, 1, 1)")
+    assert named(wrong, num_heads=4) == ["groups_apart"]
+
+
+def test_biases_by_distance_that_go_wrong_are_named():
+    source = GATED.replace("    def forward", FAR + "\n    def forward").replace(
+        "scores = scores.masked_fill(",
+        "slopes = 2.0 ** (-8 * torch.arange(1, self.num_heads + 1) / self.num_heads)\n"
+        "        bias = slopes.to(x)[:, None, None] * self.far(t, x)\n"
+        "        scores = (scores - bias).masked_fill(",
+    )
+    assert named(source) == []
+    assert named(source.replace("scores - bias", "scores + bias")) == ["alibi_sign"]
+    steep = source.replace("scores - bias", "scores - bias / math.sqrt(self.d_head)")
+    assert named(steep) == ["alibi_slopes"]
+    even = source.replace("* torch.arange(1, self.num_heads + 1)", "* torch.ones(1)")
+    assert named(even.replace("to(x)", "to(x).expand(self.num_heads)")) == [
+        "alibi_slopes"
+    ]
 
 
 def test_a_window_to_one_side_is_named():
@@ -147,6 +213,16 @@ def test_residuals_that_go_astray_are_named(mistake, source, right, wrong):
     assert right in source
     assert named(source, residual=True, **options) == []
     assert named(source.replace(right, wrong), residual=True, **options) == [mistake]
+
+
+def test_a_bias_added_for_each_head_is_named():
+    source = GATED.replace(" * torch.sigmoid(self.gate(x))", "").replace(
+        "        self.gate = nn.Linear(d_model, d_model)\n", ""
+    )
+    more = "self.out(y) + (self.num_heads - 1) * self.out.bias"
+    wrong = source.replace("self.out(y)", more)
+    assert named(source) == []
+    assert named(wrong) == ["output_bias_repeated"]
 
 
 def test_a_path_that_is_detached_is_found():
