@@ -119,19 +119,19 @@ def table() -> str:
 def notes() -> str:
     """Return what the last column got wrong, with the reasons."""
     name, version = COLUMNS[-1]
-    rows = ["| class | what happened and why |", "|---|---|"]
+    rows = []
     for entry, row in stored(name, version):
         report = as_used(row)
         kind = verdict(entry, report)
         if kind == "flagged":
             called = ", ".join(f"`{mistake}`" for mistake in report["found"])
-            rows.append(f"| {link(entry)} | Flagged as {called}, though correct. ")
+            rows.append(f"- {link(entry)}: flagged as {called}, though correct. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
             warned = ", with a warning that names it" if kind == "warned" else ""
-            rows.append(f"| planted: {entry['wrong']} | Passed{warned}. ")
+            rows.append(f"- Planted: {entry['wrong']}. Passed{warned}. ")
         else:
             continue
-        rows[-1] += f"{entry.get('note', '')} |"
+        rows[-1] = f"{rows[-1]}{entry.get('note', '')}".rstrip()
     return folded(
         f"What went wrong with the {name} set, class by class", "\n".join(rows)
     )
