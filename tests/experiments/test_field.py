@@ -9,7 +9,7 @@ import pytest
 from attncheck.mistakes import MISTAKES
 from experiments.field import blind, study, table
 
-SETS = ["first", "third"]
+SETS = ["first", "third", "fourth"]
 
 
 @pytest.mark.parametrize("name", SETS)
