@@ -20,7 +20,7 @@ DEFAULTS = {
     "num_heads": 4,
 }
 # What other authors call the chapter's arguments.
-ALIASES = {
+_WORDS = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
     "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid in_channels "
@@ -35,7 +35,7 @@ ALIASES = {
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }
-ALIASES = {name: others.split() for name, others in ALIASES.items()}
+ALIASES = {name: others.split() for name, others in _WORDS.items()}
 
 
 class UnusableError(Exception):
@@ -213,9 +213,9 @@ def _with_config(cls, parameters, taken, given, causal, settings):
     if unknown:
         raise UnusableError(
             f"{cls.__name__}({name}) reads {', '.join(unknown)} of its config, and "
-            f"nothing says what they are. From a terminal: "
-            f"{' '.join(f'--config {setting}=…' for setting in unknown)}. In Python "
-            f"build the instance, and check that."
+            f"no value is known for them. On the command line, add "
+            f"{' '.join(f'--config {setting}=…' for setting in unknown)}. In Python, "
+            f"build an instance yourself and check that."
         )
     mapped = {o: n for o, n in _mapped(list(made)).items() if o != "qkv_bias"}
     if "num_heads" in mapped and mapped.get("d_out") == "head_size":
@@ -243,8 +243,8 @@ def _parameters(cls):
         return dict(inspect.signature(cls).parameters)
     except (TypeError, ValueError):
         raise UnusableError(
-            f"the arguments of {cls.__name__} cannot be read. "
-            f"Build the module yourself and check the instance."
+            f"Python can't tell which arguments {cls.__name__} takes. "
+            f"Build an instance yourself and check that."
         ) from None
 
 
@@ -253,9 +253,9 @@ def _names_differ(cls, names, reason, missing=()):
     takes = ", ".join(names) if names else "no arguments"
     return (
         f"{cls.__name__} takes {takes}; {reason}. Known names are "
-        f"{', '.join(DEFAULTS)}. Give the others by name, as in "
+        f"{', '.join(DEFAULTS)}. Pass the others by name, as in "
         f"check({cls.__name__}, {', '.join(f'{name}=…' for name in missing)}), or "
-        f"check an instance. From a terminal: "
+        f"check an instance. On the command line, use "
         f"{' '.join(f'--set {name}=…' for name in missing)}, or --config for a class "
         f"that takes one object with all settings."
     )
@@ -277,9 +277,9 @@ def duplicate(module):
         return copy.deepcopy(module, memo)
     except Exception as error:
         raise UnusableError(
-            f"the instance cannot be copied ({type(error).__name__}: "
-            f"{first_line(error)}), and the check must not change yours. "
-            f"Check the class, or a freshly built instance."
+            f"the instance can't be copied ({type(error).__name__}: "
+            f"{first_line(error)}), and the check works on a copy. "
+            f"Check the class, or a new instance."
         ) from None
 
 
@@ -293,7 +293,7 @@ def randomise(module):
 
     A fresh layer may hold zeros (biases) or weights so small or large that mistakes
     hardly show. Parameters that look like a mask, with two values or infinite ones,
-    and vectors other than biases and sinks stay as they are.
+    and vectors other than biases, sinks and zeros stay as they are.
     """
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -308,7 +308,9 @@ def randomise(module):
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]
                 size = max(rows * columns, 1) ** -0.25
-            elif parameter.dim() == 1 and ("bias" in name or "sink" in name):
+            elif parameter.dim() == 1 and (
+                "bias" in name or "sink" in name or not parameter.any()
+            ):
                 size = 0.3
             else:
                 continue
@@ -328,7 +330,7 @@ def whole_sizes(given):
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UnusableError(
-                f"{name} must be a whole number from 1, but got {value!r}."
+                f"{name} must be a whole number, 1 or more, but got {value!r}."
             )
 
 

@@ -111,7 +111,7 @@ class Way:
 
     def words(self) -> str:
         """Return what is given besides x, in words."""
-        told = [f"{self.memory}=a memory of other tokens"] if self.memory else []
+        told = [f"{self.memory}=a memory with other tokens"] if self.memory else []
         told += [f"{name}={_told(kind)}" for name, kind in self.others]
         return ", ".join(told)
 
@@ -389,10 +389,10 @@ def inputs(module):
     if not required and (takes_any or parameters):
         return 1, []
     raise UnusableError(
-        f"forward takes ({', '.join(parameters)}), and nothing says what these are. "
-        f"For cross-attention say memory=6, the number of its tokens; for packed "
-        f"documents, documents=True. Else say how to call it, as in "
-        f"check(…, call={example_call(module)}), or from a terminal "
+        f"forward takes ({', '.join(parameters)}), and what to pass isn't clear. "
+        f"For cross-attention, pass memory=6, its number of tokens; for packed "
+        f"documents, documents=True. Otherwise say how to call it, as in "
+        f"check(…, call={example_call(module)}), or on the command line "
         f'--call "{example_call(module)}".'
     )
 
@@ -421,7 +421,7 @@ def with_memory(module):
     if len(names) >= 2:
         return lambda module, x, memory: module(x, memory)
     raise UnusableError(
-        f"forward takes ({', '.join(names)}), and no memory. Say how to pass it, "
+        f"forward takes ({', '.join(names)}), but no memory. Say how to pass it, "
         f"as in check_cross(…, call=lambda module, x, memory: module(x, memory))."
     )
 

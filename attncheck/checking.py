@@ -121,7 +121,7 @@ def _setting(text, option):
     """
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"{option} wants NAME=VALUE, but got {text!r}.")
+        raise ValueError(f"{option} takes NAME=VALUE, but got {text!r}.")
     try:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):

@@ -5,6 +5,8 @@ from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Result, chosen
 from attncheck.subject import Failure
 
+COMPARES = "same output as attention with these weights"
+
 
 class SkipTest(Exception):  # noqa: N818 (an outcome, as in unittest)
     """The test does not apply; the message says why."""
@@ -27,6 +29,7 @@ class Collector:
 
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
+        stages: {name of the mistake: another stage than usual}.
         severities: {name of the mistake: another severity than usual}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
@@ -35,7 +38,10 @@ class Collector:
         compared: whether the output was compared with what is right.
         not_compared: why the class could not be compared with attention, or "".
         proposal: options that would have it compared.
+        needed: what has to be written by hand to have it compared, or "".
         blame: function (name) that returns the line at fault, or None.
+        likely: {name of the mistake: (done, seen)} of what gives the same output, if
+            it was meant to do what nobody declared.
         stage: the first stage that differs, or "".
         beside: what acts in forward that nobody described, or "".
     """
@@ -43,14 +49,17 @@ class Collector:
     def __init__(self):
         self.found = {}
         self.severities = {}
+        self.stages = {}
         self.results = []
         self.causes = ()
         self.example = None
         self.compared = False
         self.not_compared = ""
         self.proposal = {}
+        self.needed = ""
         self.blame = lambda name: None
         self.stage = ""
+        self.likely = {}
         self.beside = ""
         self._test = ""
         self._told = []
@@ -73,14 +82,14 @@ class Collector:
             return
         except Failure as failure:
             if failure.mistake == "environment":
-                self._end(test, "not run", f"this PyTorch cannot run it: {failure}")
+                self._end(test, "not run", f"this PyTorch can't run it: {failure}")
                 return
             raises = failure.mistake == "forward_raises"
             name = "some_sizes_raise" if raises else failure.mistake
             if name in self.found:
                 self._end(test, "not run", str(failure))
                 return
-            self.add(name, f"The test of: {test}.", f"{failure}.")
+            self.add(name, f"Ran the test: {test}.", f"{failure}.")
         except UnusableError:
             raise
         except Exception as error:
@@ -96,8 +105,10 @@ class Collector:
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen, severity=None):
+    def add(self, mistake, done, seen, severity=None, stage=""):
         """Add a finding, once for each mistake; the test has failed either way."""
+        if stage:
+            self.stages.setdefault(mistake, stage)
         if mistake not in self._told:
             self._told.append(mistake)
         if mistake not in self.found and severity:
@@ -127,8 +138,14 @@ class Collector:
         mistake is told with it.
         """
         found = dict(self.found)
+        errors = [n for n in found if self._severity(n) == "error"]
+        if self.likely and errors:
+            self.causes = tuple(self.likely)
+            for name, (done, seen) in self.likely.items():
+                found[name] = (COMPARES, done, seen)
+        self.causes = tuple(name for name in self.causes if name in found)
         if self.causes:
-            followed = [name for name in found if name in SYMPTOMS]
+            followed = [n for n in found if n in SYMPTOMS and n not in self.causes]
             told = " ".join(found.pop(name)[2] for name in followed)
             first = min(self.causes, key=ORDER.get)
             test, done, seen = found[first]
@@ -142,7 +159,13 @@ class Collector:
         ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
+        if not EARLY & {*ordered} - {"some_sizes_raise"}:
+            # A size that it refuses explains nothing else.
+            ordered.sort(key=lambda name: name == "some_sizes_raise")
         return [self._finding(name, *found[name]) for name in ordered]
+
+    def _severity(self, name):
+        return self.severities.get(name, MISTAKES[name].severity)
 
     def _finding(self, name, test, done, seen):
         mistake = MISTAKES[name]
@@ -156,11 +179,11 @@ class Collector:
             means=mistake.means,
             line=mistake.line,
             page=mistake.page,
-            severity=self.severities.get(name, mistake.severity),
+            severity=self._severity(name),
             code=mistake.code,
             place=self.blame(name),
             example=self.example if name in self.causes else None,
-            stage=told or mistake.stage,
+            stage=self.stages.get(name) or told or mistake.stage,
         )
 
 
@@ -200,10 +223,17 @@ FOLLOWS = {
     "init_dead": ("init_too_large",),
     "heads_shared": ("projections_tied",),
     "gradient_missing": ("init_dead",),
+    "projection_mixed_up": ("init_dead",),
+    "output_projection_unused": ("init_dead",),
     "no_gradient": ("init_dead",),
     "backward_raises": ("init_dead",),
     "weights_not_saved": ("init_dead",),
     "samples_mixed": ("samples_mixed_in_training",),
+    "cross_masked": (
+        "not_finite",
+        "rows_do_not_sum_to_one",
+        "cross_ignores_queries",
+    ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks",),
     "padding_inverted": ("padding_leaks", "padding_future"),

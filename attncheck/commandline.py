@@ -21,9 +21,9 @@ from attncheck.report import WIDTH, worst
 
 __all__ = ["main"]
 
-EPILOG = """exit status: 0 passed, 1 something found that fails, 2 nothing that could be
-tested, 3 not judged: the output could not be compared with what is right. Options can
-also stand in [tool.attncheck] of pyproject.toml. Example: attention-check
+EPILOG = """exit status: 0 passed, 1 failed, 2 the class couldn't be loaded,
+built or called, 3 not judged: its output couldn't be compared with correct attention.
+Options can also go in [tool.attncheck] of pyproject.toml. Example: attention-check
 my_attention.py:CausalAttention --d-in 16"""
 SPARE = 60.0  # seconds beside those of the class: for a slow start
 INTERRUPTED = 130  # as shells have it
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print("Interrupted: there is no report.", file=sys.stderr)
+        print("Interrupted, so there's no report.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # as with `| head`: whoever reads has seen enough
         with contextlib.suppress(OSError, ValueError):
@@ -64,7 +64,7 @@ def _main(arguments):
         parser.error(str(error))
     targets = options.targets or list(classes)
     if not targets:
-        parser.error("say what to check, as in my_attention.py:MyAttention")
+        parser.error("say what to check, such as my_attention.py:MyAttention")
     from attncheck import checking
 
     reports = []
@@ -98,7 +98,7 @@ def _tell(reports, options):
 
 def _command(arguments, targets, target, report):
     """Return the command line that would have the class judged, complete."""
-    if not report.not_compared:
+    if not report.not_compared or not report.proposal:
         return ""
     left = [word for word in arguments if word not in targets]
     words = ["attention-check", target, *left]
@@ -118,8 +118,6 @@ def _flags(name, value):
         for more, number in value.items():
             flags += [f"--rope-{more}", f"{number:g}"]
         return flags
-    if name == "reference":
-        return [option, value or "right.py:RightAttention"]
     if name == "scale":
         return [option, {"1": "none", "1/d_head": "1/d"}.get(value, str(value))]
     return [option] if value is True else [option, str(value)]
@@ -139,7 +137,7 @@ def _explain(code):
             for mistake in MISTAKES.values()
             if mistake.code.startswith(wanted.upper()[:4])
         )
-        print(f"There is no mistake {code}. Near it: {', '.join(near) or 'none'}.",
+        print(f"There's no mistake {code}. Similar: {', '.join(near) or 'none'}.",
               file=sys.stderr)  # fmt: skip
         return 2
     (mistake,) = found
@@ -227,7 +225,7 @@ def _namespace(parser, table, file):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="attention-check",
-        description="Test an attention class by what it does, and name the mistake.",
+        description="Test what an attention class computes, and name its mistake.",
         epilog=EPILOG,
     )
     parser.add_argument(
@@ -235,9 +233,9 @@ def _parser():
         nargs="*",
         metavar="target",
         help="path/to/file.py:ClassName, file.py:factory(), notebook.ipynb:ClassName, "
-        "module:ClassName, or a file or folder, whose attention classes are checked",
+        "module:ClassName, or a file or folder, to check all its attention classes",
     )
-    parser.add_argument("--explain", metavar="CODE", help="say what a code means")
+    parser.add_argument("--explain", metavar="CODE", help="explain a code")
     parser.add_argument("--version", action="version", version=_version())
     _add_building(parser.add_argument_group("how to build and call it"))
     _add_layer(parser.add_argument_group("what it does besides attention"))
@@ -254,21 +252,21 @@ def _add_building(group):
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another argument of the constructor; may be given several times",
+        help="any other constructor argument; can be repeated",
     )
     group.add_argument(
         "--config",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="for a constructor that takes one object with all settings",
+        help="a setting, for a constructor that takes a config object",
     )
     group.add_argument("--call", metavar="CODE", help="'lambda module, x: …' or f.py:f")
     group.add_argument(
-        "--weights", metavar="CODE", help="'lambda module: {…}' or f.py:f"
+        "--weights", metavar="CODE", help="its weights: 'lambda module: {…}' or f.py:f"
     )
     group.add_argument(
-        "--reference", metavar="CODE", help="what is right: f.py:Class, or none"
+        "--reference", metavar="CODE", help="a correct class, f.py:Class, or none"
     )
     group.add_argument("--layout", choices=("btd", "tbd"), default="btd")
     group.add_argument(
@@ -281,7 +279,7 @@ def _add_layer(group):
         "--no-causal",
         dest="causal",
         action="store_false",
-        help="every token may see all tokens",
+        help="every token sees all tokens",
     )
     group.add_argument(
         "--rope",
@@ -289,37 +287,37 @@ def _add_layer(group):
         const="on",
         type=_rope_words,
         metavar="HOW",
-        help="rotary positions: on, halves, neighbors; with ,other-way where they "
+        help="rotary positions: on, halves or neighbors; add ,other-way if they "
         "turn the other way",
     )
     group.add_argument("--rope-base", type=float, metavar="BASE")
     group.add_argument(
-        "--rope-share", type=float, metavar="SHARE", help="the part that is rotated"
+        "--rope-share", type=float, metavar="SHARE", help="share of each head to rotate"
     )
     group.add_argument("--window", type=int, metavar="N")
     group.add_argument(
-        "--first", type=int, metavar="N", help="tokens visible behind the window"
+        "--first", type=int, metavar="N", help="first tokens, always visible"
     )
     group.add_argument("--memory", type=int, metavar="N", help="cross-attention")
     group.add_argument("--alibi", action="store_true")
     norms = ("on", "layer", "rms", "l2")
     group.add_argument("--qk-norm", nargs="?", const="on", choices=norms)
     group.add_argument(
-        "--norm-over", choices=("heads", "all"), help="each head, or all at once"
+        "--norm-over", choices=("heads", "all"), help="per head, or all at once"
     )
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
     group.add_argument("--residual", action="store_true", help="adds its input")
     group.add_argument("--postnorm", nargs="?", const="on", choices=norms)
     group.add_argument("--softcap", type=float, metavar="CAP")
     group.add_argument(
-        "--scale", metavar="HOW", help="1/d, none, or the number that scores times"
+        "--scale", metavar="HOW", help="1/d, none, or a number to multiply by"
     )
     group.add_argument(
-        "--bias", metavar="CODE", help="'lambda module, t: …', added to the scores"
+        "--bias", metavar="CODE", help="'lambda module, t: …', added to scores"
     )
     group.add_argument(
         "--sink", "--sinks", nargs="?", const="learned", choices=("learned", "zero"),
-        help="one more score for each head",
+        help="an extra score for each head",
     )  # fmt: skip
     group.add_argument("--documents", action="store_true", help="packed into one row")
 
@@ -328,14 +326,14 @@ def _rope_words(text):
     words = text.split(",")
     if not set(words) <= {"on", "halves", "neighbors", "other-way"}:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is none of on, halves, neighbors, with or without ,other-way"
+            f"{text!r} isn't on, halves or neighbors, with or without ,other-way"
         )
     return text
 
 
 def _add_report(group):
-    group.add_argument("--select", default="", metavar="CODES", help="these alone")
+    group.add_argument("--select", default="", metavar="CODES", help="only these")
     group.add_argument("--ignore", default="", metavar="CODES", help="all but these")
-    group.add_argument("--strict", action="store_true", help="fail on warnings")
+    group.add_argument("--strict", action="store_true", help="warnings fail too")
     group.add_argument("--format", choices=list(FORMATS), default="text")
     group.add_argument("--output", metavar="FILE", help="write the report to a file")

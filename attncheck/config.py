@@ -15,8 +15,8 @@ import torch
 
 from attncheck.limits import message
 
-NAMES = ("config", "cfg", "conf", "args", "hparams", "hps", "params", "model_args",
-         "configuration", "settings")  # fmt: skip
+NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?args|"
+                   r"hps|params|settings")  # fmt: skip
 TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES = [
@@ -34,11 +34,12 @@ GUESSES = [
     (r"vocab", 50),
     (r"rope_scaling|window", None),
     (r"rotary_(pct|percent|factor|fraction)|partial_rot|pretraining_tp", 1.0),
-    (r"batch", 4),
+    (r"batch", 256),
     (r"dtype", torch.float32),
     (r"device", "cpu"),
     (r"implementation|attn_type|backend", "eager"),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
+    (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
     (r"len|ctx|position|seq|block", "context_length"),
     (r"hid|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim", "d_in"),
@@ -93,7 +94,10 @@ def parameter_of(cls, parameters):
         kind = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
         plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
-        if name.strip("_").lower() in NAMES and parameter.default is parameter.empty:
+        if (
+            NAMES.fullmatch(name.strip("_").lower())
+            and parameter.default is parameter.empty
+        ):
             return name, _kind_of(cls) if plain else kind
         if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
             return name, kind

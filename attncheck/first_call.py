@@ -20,7 +20,7 @@ from attncheck.variants import (
 )
 
 RUNS = "builds and runs"
-PIXELS = 16  # of an image whose sides are asked for
+PIXELS = 36  # of an image whose sides are asked for: no width is like it
 MEMORY = 6  # tokens of a memory that nobody declared
 
 
@@ -28,7 +28,7 @@ def first_call(source, subject, collector, tests):
     """Call it once; return the subject if the other tests make sense.
 
     Raises:
-        UnusableError: this PyTorch cannot run it.
+        UnusableError: this PyTorch can't run it.
     """
     x = subject.tokens()
     done = f"Called with {len(x)} sequences of {x.shape[1]} tokens."
@@ -36,7 +36,7 @@ def first_call(source, subject, collector, tests):
         subject(x)
     except (Failure, UnusableError) as failure:
         if getattr(failure, "mistake", "") == "environment":
-            raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
+            raise UnusableError(f"this PyTorch can't run it: {failure}.") from None
         if _refuses(failure):
             other = _otherwise(source, subject, failure, collector, done)
         else:
@@ -46,8 +46,11 @@ def first_call(source, subject, collector, tests):
                 failure = CallFailed("forward_raises", str(failure).rstrip("."))
             collector.cannot_run(RUNS, failure, done)
             if failure.mistake == "forward_raises":
-                collector.proposal = {"call": example_call(subject.pristine)}
-            collector.not_run(tests, "the layer does not run")
+                collector.needed = (
+                    "say how to call it: fill in the rest of "
+                    f"call={example_call(subject.pristine)}"
+                )
+            collector.not_run(tests, "the layer doesn't run")
             return None
         subject = other
     if subject.causal and subject.how.call is None and _leaks(subject):
@@ -75,7 +78,7 @@ def _otherwise(source, subject, failure, collector, done):
             for name in ("reference", "skip_reference", "notes"):
                 setattr(other, name, getattr(subject, name))
         if other.fixed_length and not other.how.way:
-            text = f"It raised {failure}. With {other.fixed_length} tokens it runs."
+            text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
             collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
         return other
     return None
@@ -92,7 +95,7 @@ def _narrower(source, subject, failure):
 def _alone(source, subject, failure):
     other = one_by_one(source, subject)
     if other is not None:
-        subject.note("It takes one sequence (t, d) at a time: each was given alone.")
+        subject.note("It takes one sequence (t, d) at a time: each was passed alone.")
     return other
 
 
@@ -130,7 +133,7 @@ def _as_an_image(source, subject, failure):
     for image in ("bhwc", "bchw") if plain else ():
         found = _given(subject, replace(plain, image=image))
         if found is not None:
-            subject.note("It takes an image: the tokens were given as its pixels.")
+            subject.note("It takes an image, so the tokens were passed as its pixels.")
             return found
     return None
 
@@ -145,7 +148,7 @@ def _own_defaults(source, subject, failure):
             return None
     except (Failure, UnusableError):
         return None
-    subject.note("Built with the defaults of its constructor.")
+    subject.note("Built with its constructor's default values.")
     return other
 
 
@@ -181,7 +184,7 @@ def _another_way(source, subject, failure):
 
 def _told(subject):
     if words := subject.how.way.words():
-        subject.note(f"forward was given {words}.")
+        subject.note(f"forward was called with {words}.")
     return subject
 
 
@@ -242,8 +245,29 @@ def _leaks(subject):
 
 
 def _try_out(subject, collector):
+    _try_lengths(subject, collector)
     _try_layout(subject, collector)
     subject.uneven = uneven(subject, collector)
+
+
+def _try_lengths(subject, collector):
+    """See whether it takes one number of tokens alone, by its own design."""
+    t = subject.tokens().shape[1]
+    if subject.fixed_length or subject.takes_length or t < 4:
+        return
+    raised = None
+    for other in (t - 1, t - 2, t + 1):
+        try:
+            subject(subject.tokens(1, t, size=1.0).new_zeros(1, other, subject.width))
+            return
+        except CallFailed as failure:
+            if failure.mistake != "forward_raises":
+                return
+            raised = raised or failure
+    subject.fixed_length = t
+    done = f"1 sequence of {t - 1} tokens, while {t} tokens run."
+    collector.add("some_sizes_raise", done, f"It raised {raised}.", "warning")
+    subject.note(f"It takes only {t} tokens, and was tested with that many.")
 
 
 def _try_layout(subject, collector):
@@ -259,13 +283,13 @@ def _try_layout(subject, collector):
     if not _mixes_tokens(subject):
         subject.layout = "btd"
         return
-    done = "One token, then one sequence replaced by another."
+    done = "Replaced one token, then one sequence."
     seen = (
-        "Other sequences changed, other tokens of the same sequence did not. "
-        "With the first two axes exchanged it is the other way round."
+        "Other sequences changed; other tokens of the same sequence didn't. "
+        "With the first two axes swapped, it's the reverse."
     )
     collector.add("batch_first", done, seen)
-    subject.note("The other tests gave it its input as (t, b, d).")
+    subject.note("The other tests passed the input as (t, b, d).")
 
 
 def _mixes_tokens(subject):

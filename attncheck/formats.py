@@ -42,6 +42,7 @@ def as_dictionary(report):
         "problem": report.problem,
         "not_compared": report.not_compared,
         "command": report.command,
+        "needed": report.needed,
         "findings": [_finding(finding) for finding in report.findings],
         "tests": [
             {"test": r.test, "outcome": r.outcome, "why": r.why} for r in report.results
@@ -143,7 +144,8 @@ def address(code=""):
 
 def _not_judged(report):
     why = report.not_compared or "a test broke inside the checker"
-    return f"{report.subject} was not judged: {why}. {report.command}".strip()
+    told = report.command or report.needed
+    return f"{report.subject} was not judged: {why}. {told}".strip()
 
 
 def _sarif_place(finding, target):

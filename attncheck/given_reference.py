@@ -20,7 +20,7 @@ def reference_from(given, source):
         try:
             given = twin.build()
         except Failure as failure:
-            raise UnusableError(f"the reference cannot be built: {failure}.") from None
+            raise UnusableError(f"the reference can't be built: {failure}.") from None
     if isinstance(given, nn.Module):
         right = build.duplicate(given).eval()
 
@@ -57,7 +57,7 @@ def _take_parameters(right, module):
     unknown = set(state) - {name for name, _ in right.named_parameters()}
     if missing or unknown:
         raise RuntimeError(
-            f"its parameters have other names. Missing key(s): "
+            f"its parameters have different names. Missing: "
             f"{', '.join(missing) or 'none'}; unexpected: "
             f"{', '.join(sorted(unknown)) or 'none'}"
         )

@@ -52,9 +52,9 @@ def isolated(function, seconds):
     _, status = os.waitpid(child, 0)
     if not in_time:
         raise EndedError(
-            f"there was no result after {seconds:g} s, so its process was ended. Code "
-            f"that holds Python's lock, or many slow calls, can do that: --time-limit "
-            f"sets the seconds that one call may take"
+            f"there was no result after {seconds:g} s, so the process was ended. Code "
+            f"that holds Python's lock, or many slow calls, can cause that. "
+            f"--time-limit sets how many seconds a call may take"
         )
     try:
         return pickle.loads(text)
@@ -105,14 +105,14 @@ def _received(reading, deadline):
 
 
 def _how(status):
-    advice = "Code that ends its own process, or crashes it, cannot be tested. Look for"
+    advice = "Code that ends or crashes its own process can't be tested. Look for"
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         what = f"its process was ended by the signal {name} before there was a report"
-        return f"{what}. {advice} os.kill, os.abort and native code"
+        return f"{what}. {advice} os.kill, os.abort or native code"
     code = os.WEXITSTATUS(status)
     what = f"its process ended with status {code} before there was a report"
-    return f"{what}. {advice} os._exit and os.exec…"
+    return f"{what}. {advice} os._exit or os.exec…"
 
 
 def _in_a_kernel():

@@ -42,7 +42,7 @@ class Layer:
         rope: rotary positions of queries and keys.
         window: how many tokens one sees, itself included.
         first: how many tokens at the start stay visible behind the window.
-        alibi: a bias by distance, with the slopes 2^(-8i/h).
+        alibi: a distance bias, with the slopes 2^(-8i/h).
         qk_norm: the norm of queries and keys within each head.
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
@@ -101,7 +101,7 @@ class Layer:
         if self.first:
             told.append(f"the first {self.first} tokens always visible")
         if self.alibi:
-            told.append("a bias by distance")
+            told.append("a distance bias")
         if self.qk_norm:
             over = " over all heads" if self.norm_over == "all" else ""
             told.append(f"a norm of queries and keys{over} ({self.qk_norm})")
@@ -120,9 +120,9 @@ class Layer:
         if self.documents:
             told.append("documents packed into one row")
         if self.scale is not None:
-            told.append(f"scores times {self.scale}")
+            told.append(f"scores multiplied by {self.scale}")
         if self.bias is not None:
-            told.append("a bias of the scores")
+            told.append("a bias on the scores")
         return ", ".join(told) or "nothing else"
 
 
@@ -148,7 +148,7 @@ def described(rope=None, qk_norm=None, prenorm=None, postnorm=None, **others):
     for name in ("window", "memory"):
         size = others.get(name)
         if size is not None and (type(size) is not int or size < 1):
-            raise UnusableError(f"{name} must be a whole number from 1, got {size!r}.")
+            raise UnusableError(f"{name} must be a whole number ≥ 1, got {size!r}.")
     others["sink"] = _sink(others.get("sink"))
     others["scale"] = _scale(others.get("scale"))
     over = others.get("norm_over", "heads")

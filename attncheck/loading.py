@@ -75,8 +75,8 @@ def _run(place, time_limit, worker):
         raise
     except TimedOutError:
         raise _RunFailedError(
-            f"running {place} did not end within {time_limit:g} s. Put training loops "
-            f'under `if __name__ == "__main__":`.'
+            f"running {place} didn't finish within {time_limit:g} s. Put training "
+            f'loops under `if __name__ == "__main__":`.'
         ) from None
     except SyntaxError as error:
         line = f"line {error.lineno}: {error.msg}"
@@ -95,7 +95,7 @@ def _import(place):
         return _definitions(path)
     if path.suffix != ".py":
         if path.exists() or "/" in place or "\\" in place:
-            raise UnusableError(f"{place} is no Python file (.py) and no notebook.")
+            raise UnusableError(f"{place} isn't a Python file (.py) or a notebook.")
         return importlib.import_module(place)
     if not path.is_file():
         raise UnusableError(f"there is no file {place}. Looked in {Path.cwd()}.")
@@ -216,7 +216,7 @@ def _cells(text, path):
     try:
         cells = json.loads(text)["cells"]
     except (ValueError, KeyError, TypeError):
-        raise UnusableError(f"{path} is no notebook that can be read.") from None
+        raise UnusableError(f"{path} isn't a notebook that can be read.") from None
     codes = []
     for cell in cells:
         if cell.get("cell_type") != "code":
@@ -242,7 +242,7 @@ def unfinished(report, notes):
     raised = first is not None and first.mistake in ("forward_raises", RAISES)
     if notes and raised and "NameError" in first.seen:
         report.usable, report.findings, report.results = False, [], []
-        report.problem = f"{notes[-1]} And the class needs more: {first.seen}"
+        report.problem = f"{notes[-1]} And the class needs more than that: {first.seen}"
 
 
 def _layers(module):
@@ -271,7 +271,7 @@ def _pick(module, place, name, time_limit):
     for part in name.split("."):
         if not hasattr(found, part):
             raise UnusableError(
-                f"{place} holds no {name}. Its classes derived from nn.Module: {held}."
+                f"{place} has no {name}. Its classes derived from nn.Module: {held}."
             )
         found = getattr(found, part)
     return found
@@ -287,7 +287,7 @@ def evaluated(text, names, time_limit=10.0):
     try:
         return worker.call(lambda: eval(text, dict(names)))
     except TimedOutError:
-        raise UnusableError(f"{text} did not end within {time_limit:g} s.") from None
+        raise UnusableError(f"{text} didn't finish within {time_limit:g} s.") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:

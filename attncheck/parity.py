@@ -130,7 +130,7 @@ def example(match, x, causal, layer=PLAIN):
     try:
         expected = computation.weights(base_recipe(causal, layer))[0, 0]
         actual = computation.weights(match.recipe)[0, 0]
-    except RuntimeError:
+    except Exception:  # a declared bias may take one number of tokens alone
         return None
     square = expected.shape == actual.shape == (4, 4)
     if not square or torch.allclose(expected, actual, atol=1e-3, equal_nan=True):

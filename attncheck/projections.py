@@ -7,10 +7,13 @@ import torch
 from torch import nn
 
 # Names in use, without underscores and in lower case.
-NAMES = {
-    "query": "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
-    "key": "wkey key keys kproj keyproj wk k tok klinear lineark",
-    "value": "wvalue value values vproj valueproj wv v tov vlinear linearv",
+_WORDS = {
+    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
+    "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
+    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
+    "wkey key keys kproj keyproj wk k tok klinear lineark",
+    "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform "
+    "wvalue value values vproj valueproj wv v tov vlinear linearv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
     "dense projection outlinear linearout fc wproj",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
@@ -23,7 +26,7 @@ NAMES = {
     "rope_key": "wkr kr krope ropek ropekey wkrope kropeproj",
     "heads": "heads attnheads attentionheads attns",
 }
-NAMES = {role: set(names.split()) for role, names in NAMES.items()}
+NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
 HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
 
 
@@ -103,7 +106,7 @@ def from_adapter(given):
     for role in ("query", "key", "value", "out"):
         entry = given.get(role)
         if isinstance(entry, torch.Tensor) and entry.dim() == 2:
-            entry = entry, None  # said to be (out, in), so it is not to be turned
+            entry = entry, None  # said to be out by in, so it is not to be turned
         pairs[role] = None if entry is None else _pair(entry)
         if entry is not None and pairs[role] is None:
             raise ValueError(
@@ -151,7 +154,23 @@ def _members(part):
     if "qkv" in members and isinstance(members["qkv"], torch.Tensor):
         bias = everything.get("in_proj_bias")
         members["qkv"] = (members["qkv"], bias)
+    if isinstance(qkv := members.get("qkv"), nn.Linear) and qkv.bias is None:
+        members["qkv"] = qkv.weight, _biases_apart(everything, len(qkv.weight) // 3)
+    for role, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o")):
+        bias = next((p for n, p in everything.items() if n.lower() == f"b_{letter}"), 0)
+        weight = members.get(role)
+        if isinstance(bias, torch.Tensor) and isinstance(weight, torch.Tensor):
+            members[role] = (weight, bias)
     return members
+
+
+def _biases_apart(everything, width):
+    """Return the bias of a joined layer that is held apart, without one for keys."""
+    parts = [everything.get(f"{one}_bias") for one in "qkv"]
+    if all(part is None for part in parts):
+        return None
+    parts = [torch.zeros(width) if part is None else part for part in parts]
+    return torch.cat(parts) if all(len(part) == width for part in parts) else None
 
 
 def _head_count(part):
@@ -323,7 +342,25 @@ def _from_combined(pair, out, num_heads):
             for i in range(3)
         ]
         found.append(Projections(*each, out, num_heads))
+        found += _from_blocks(weight, bias, out, num_heads)
     return found
+
+
+def _from_blocks(weight, bias, out, h):
+    """Read one weight in blocks of heads, each with queries, keys and values.
+
+    As in CodeGen, whose blocks hold queries, values and keys.
+    """
+    width = weight.shape[1]
+    for count in {c for c in (2, 4, 8) if h % c == 0}:
+        for order in ((0, 1, 2), (0, 2, 1)):
+            rows = torch.arange(len(weight)).view(count, 3, -1)[:, order]
+            if count == h and order == (0, 1, 2):
+                continue  # head by head, which was read before
+            each = [rows[:, i].flatten() for i in range(3)]
+            pairs = [(weight[r].view(-1, width), None if bias is None else bias[r])
+                     for r in each]  # fmt: skip
+            yield Projections(*pairs, out, h)
 
 
 def _cut(pair, count):
@@ -344,6 +381,11 @@ def _pair(entry, d_in=None):
         return entry.weight.detach(), _detached(entry.bias)
     if isinstance(entry, tuple) and len(entry) == 2:
         weight = entry[0].detach()
+        if weight.dim() == 3:  # one slice, and one bias, for each head
+            made = _plain(weight, d_in)
+            if made[0].shape[0] != entry[1].numel():  # (h, d_head, d_out)
+                made = weight.flatten(0, 1).T, None
+            return made[0], entry[1].detach().flatten()
         turned = d_in is not None and weight.shape[0] == d_in != weight.shape[1]
         return (weight.T if turned else weight), _detached(entry[1])
     if isinstance(entry, nn.Module) and hasattr(entry, "weight"):
@@ -358,11 +400,12 @@ def _pair(entry, d_in=None):
 def _plain(weight, d_in):
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
-            return weight.flatten(1).T, None  # (d_in, h, d_head)
-        return weight.transpose(1, 2).flatten(0, 1), None  # (h, d_in, d_head)
+            return weight.flatten(1).T, None  # (d_in, h, d_head) -> (d_out, d_in)
+        # (h, d_in, d_head) -> (d_out, d_in)
+        return weight.transpose(1, 2).flatten(0, 1), None
     if weight.dim() != 2:
         return None
-    # x @ W wants (d_in, d_out); a weight (d_out, d_in) is used as x @ W.T.
+    # x @ W wants d_in rows; a weight with d_out rows is used as x @ W.T.
     stands = d_in is None or weight.shape[0] == d_in
     return (weight.T if stands else weight), None
 

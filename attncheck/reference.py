@@ -1,6 +1,6 @@
 """Attention computed step by step in float64, right or with mistakes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 
@@ -35,8 +35,12 @@ class Recipe:
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
             "tiles", or "first" for all the same one.
+        relu: which of queries, keys and values go through ReLU, such as "qkv".
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
+        residual: what is added: "input", "normed", "q", "none", or the input "behind
+            the norm".
+        out_biases: "once" if the output's bias is added once, or for each of "heads".
         one_head: not to split at all.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
         norm: which of "q", "k" are normalized, or "width" for all heads at once.
@@ -61,10 +65,13 @@ class Recipe:
     turned: str = ""
     scale_weights: bool = False
     groups: tuple = ("blocks", "blocks")
+    relu: str = ""
     use_bias: bool = True
     use_out: bool = True
     add_input: bool = False
     merge: str = "concatenate"
+    residual: str = "input"
+    out_biases: str = "once"
     one_head: bool = False
     rotated: str = "both"
     norm: str = "qk"
@@ -77,6 +84,14 @@ class Recipe:
 
 
 RIGHT = Recipe()
+# What acts only after queries, keys and values are made, and only after the weights.
+# What is kept depends on all other fields, so a new one is safe without a line here.
+_OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned",
+               "scale_weights", "cap", "bias", "window", "sink",
+               "documents")  # fmt: skip
+_OF_OUTPUT = ("join", "use_out", "add_input", "merge")
+_NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
+_OF_ALL_THREE = tuple(f.name for f in fields(Recipe) if f.name not in _NOT_SHARED)
 
 
 def attention(x, projections, recipe=RIGHT, layer=PLAIN):
@@ -116,20 +131,34 @@ class Computation:
         context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
         if p.out is not None and r.use_out:
             context = _project(context, p.out, use_bias=True)
-        if r.add_input or self.layer.residual:
-            context = context + self.x
+            if r.out_biases == "heads":
+                if p.out[1] is None:
+                    raise RuntimeError("there is no bias")
+                context = context + (p.num_heads - 1) * p.out[1].double()
+        late = r.residual == "behind the norm"
+        if (r.add_input or self.layer.residual) and not late:
+            context = context + self._added(r)
         if self.layer.postnorm:
             numbers = self.layer.norm_of("x")
             context = normalize(context, self.layer.postnorm, numbers)
-        return context
+        return context + self.x if late else context
+
+    def _added(self, r):
+        """Return what a residual adds, as meant or as mistaken."""
+        if r.residual == "normed":
+            if not self.layer.prenorm:
+                raise RuntimeError("there is no norm of the input")
+            return normalize(self.x, self.layer.prenorm, self.layer.norm_of("x"))
+        if r.residual == "q":
+            return _project(self.x, self.p.query, r.use_bias)
+        return self.x if r.residual == "input" else torch.zeros_like(self.x)
 
     def weights(self, recipe):
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
-        scores = (r.scale, r.softmax, r.turned, r.scale_weights, r.cap, r.bias)
-        masking = (r.mask, r.fill, r.mask_by, r.window, r.sink, r.documents)
-        heads = (self._key(r, 0), self._key(r, 1), r.attend, r.groups)
-        return self._once((scores, masking, heads), lambda: self._weights(r))
+        own = tuple(getattr(r, name) for name in _OF_WEIGHTS)
+        key = (own, self._key(r, 0), self._key(r, 1), r.groups)
+        return self._once(key, lambda: self._weights(r))
 
     def context(self, recipe):
         """Return the sum of values for each head."""
@@ -145,9 +174,9 @@ class Computation:
         return self._kept[key]
 
     def _key(self, r, slot):
-        norms = (r.norm, r.prenormed)
-        return (slot, r.source[slot], r.split[slot], r.use_bias, r.one_head, norms,
-                r.rotated, r.groups[max(slot - 1, 0)])  # fmt: skip
+        shared = tuple(getattr(r, name) for name in _OF_ALL_THREE)
+        group = r.groups[max(slot - 1, 0)]
+        return (slot, r.source[slot], r.split[slot], group, shared)
 
     def _heads(self, r, slot):
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
@@ -163,6 +192,8 @@ class Computation:
         if name not in pairs:
             raise RuntimeError("there is no latent")
         made = x if name == "x" else _project(x, pairs[name], r.use_bias)
+        if "qkv"[slot] in r.relu:
+            made = torch.relu(made)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
         over_all = r.norm == "width" or layer.norm_over == "all"
         if over_all and (normed or r.norm == "width") and slot < 2 and layer.qk_norm:
@@ -218,6 +249,7 @@ def hidden(which, t_q, t_k):
         "past": j < i,
         "future and self": j >= i,
         "past and self": j <= i,
+        "others": j != i,
         "beyond the next": j > i + 1,
     }[which]
 

@@ -124,7 +124,8 @@ class Report:
         problem: why not.
         not_compared: why it was not compared with what is right, or "".
         proposal: options that would have it compared, by name.
-        command: the call or the command line that would, complete.
+        command: the call or the command line that would, complete; "" where none can.
+        needed: what has to be written by hand instead, in words.
         strict: whether warnings fail too.
     """
 
@@ -137,6 +138,7 @@ class Report:
     not_compared: str = ""
     proposal: dict = field(default_factory=dict)
     command: str = ""
+    needed: str = ""
     strict: bool = False
 
     def failing(self) -> list[Finding]:
@@ -190,7 +192,7 @@ class Report:
     def headline(self) -> str:
         """Return the outcome in one line."""
         if not self.usable:
-            return f"{self.subject}: could not be tested"
+            return f"{self.subject}: couldn't be tested"
         passed = sum(result.outcome == "passed" for result in self.results)
         ran = sum(result.outcome != "not run" for result in self.results)
         count = len(self.findings)
@@ -214,8 +216,11 @@ class Report:
             lines += ["", *_wrap(self.problem)]
         if self.not_compared:
             lines += ["", *_wrap(f"Not compared: {self.not_compared}.")]
-        if self.command and self.verdict == "not judged":
-            lines += ["", "To have it judged:", f"   {self.command}"]
+        if self.verdict == "not judged":
+            if self.command:
+                lines += ["", "To get a verdict, run:", f"   {self.command}"]
+            elif self.needed:
+                lines += ["", *_wrap(f"To get a verdict: {self.needed}.")]
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             title = f"{number}. {finding.title} [{kind}]"
@@ -242,9 +247,10 @@ class Report:
             parts.append(f"<p>{_escape(self.problem)}</p>")
         if self.not_compared:
             parts.append(f"<p>Not compared: {_escape(self.not_compared)}.</p>")
-        if self.command and self.verdict == "not judged":
-            command = f"<code>{_escape(self.command)}</code>"
-            parts.append(f"<p>To have it judged: {command}</p>")
+        if self.verdict == "not judged" and (self.command or self.needed):
+            told = f"run: <code>{_escape(self.command)}</code>"
+            told = told if self.command else _escape(self.needed)
+            parts.append(f"<p>To get a verdict, {told}</p>")
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             caption = f"{number}. {finding.title} ({kind})"
@@ -257,7 +263,7 @@ class Report:
                 (r.test, f"{r.outcome}: {r.why}".rstrip(": ")) for r in self.results
             ]
             table = _table("Tests", rows, head=("Test", "Outcome"))
-            passed = "All tests" if self.ok else "All tests, passed ones too"
+            passed = "All tests" if self.ok else "All tests, passed ones included"
             parts.append(f"<details><summary>{passed}</summary>{table}</details>")
         if self.notes:
             items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)

@@ -30,6 +30,11 @@ from attncheck.variants import (
 
 TESTS = [RUNS, *(test for test, _ in PROBES)]
 COMPARISON = "same output as attention with these weights"
+RIGHT = (
+    "no option covers what this layer does, so write a correct class or function with "
+    "the same parameter names, and pass it as reference=, or on the command line as "
+    "--reference right.py:RightAttention"
+)
 
 
 def check(
@@ -110,7 +115,7 @@ def check(
         module_or_class, reference, causal, weights=weights, call=call, layout=layout,
         time_limit=time_limit, select=select, ignore=ignore, strict=strict, **arguments,
     )  # fmt: skip
-    if report.not_compared:
+    if report.not_compared and report.proposal:
         report.command = _command(report, given)
     return report
 
@@ -193,7 +198,7 @@ def checked(
             report.usable = False
             report.problem = (
                 f"the checker itself failed ({type(error).__name__}: "
-                f"{build.first_line(error)}). Nothing is known about the class."
+                f"{build.first_line(error)}). It says nothing about your class."
             )
         finally:
             worker.close()
@@ -206,13 +211,15 @@ def checked(
 
 def _tell_comparison(report, collector):
     """Say why there was no comparison, where the test of it did not say so."""
-    report.proposal = collector.proposal
-    if collector.compared or report.not_compared:
-        return
-    ended = {result.test: result.why for result in collector.results}
-    why = ended.get(COMPARISON) or "the tests ended before"
-    report.not_compared = f"the output was not compared with what is right: {why}"
-    report.proposal = report.proposal or {"reference": None}
+    if not collector.compared and not report.not_compared:
+        ended = {result.test: result.why for result in collector.results}
+        why = ended.get(COMPARISON) or "the tests ended before that"
+        report.not_compared = (
+            f"the output wasn't compared with correct attention: {why}"
+        )
+    if report.not_compared:
+        report.proposal = collector.proposal
+        report.needed = "" if report.proposal else collector.needed or RIGHT
 
 
 def _command(report, given):
@@ -220,9 +227,7 @@ def _command(report, given):
     words = [_name(given.pop("module_or_class"))]
     named = given.pop("arguments") | given
     for name, value in (named | report.proposal).items():
-        if name == "reference":
-            value = value or "RightAttention"
-        elif name in ("weights", "bias", "call") and isinstance(value, str):
+        if name in ("weights", "bias", "call") and isinstance(value, str):
             pass
         else:
             value = getattr(value, "__name__", None) or repr(value)
@@ -251,8 +256,8 @@ def _tell_settings(names, collector):
     names = [name for name in names if name not in imports]
     if names:
         collector.start(RUNS)
-        done = "Settings of the process before and after all tests."
-        seen = f"Changed: {', '.join(names)}. They were given back."
+        done = "Compared the process's settings before and after the tests."
+        seen = f"Changed: {', '.join(names)}. They're restored now."
         collector.add("changes_settings", done, seen)
 
 
@@ -284,18 +289,18 @@ _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
 def _probe(subject, collector):
     for place, (test, probe) in enumerate(PROBES):
         if subject.fixed_length and test in _NEED_LENGTHS:
-            collector.not_run([test], "it runs with context_length tokens alone")
+            collector.not_run([test], "it runs only with context_length tokens")
             continue
         left = TESTS[place + 1 :]
         if "hangs" in collector.found:
-            collector.not_run(left, "a call did not return")
+            collector.not_run(left, "a call didn't return")
             return
         # The time in calls of the class: the checker's own does not count.
         spent = subject.worker.spent
         if spent > 3 * subject.worker.seconds:
-            collector.not_run(left, "the time is used up")
-            seen = f"The calls so far took {spent:.1f} s, 3 · time_limit is allowed."
-            collector.add("slow", "All tests one after the other.", seen)
+            collector.not_run(left, "time ran out")
+            seen = f"Calls took {spent:.1f} s so far; 3 · time_limit is allowed."
+            collector.add("slow", "Ran the tests one by one.", seen)
             return
         collector.run(test, probe, subject)
 

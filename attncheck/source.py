@@ -71,8 +71,8 @@ class Source:
     def _take_class(self, given, arguments, causal):
         if not issubclass(given, nn.Module):
             raise UnusableError(
-                f"{given.__name__} is a class, but no torch.nn.Module. Derive it from "
-                f"nn.Module, or pass a function from x to context vectors."
+                f"{given.__name__} is a class, but not a torch.nn.Module. Derive it "
+                f"from nn.Module, or pass a function from x to context vectors."
             )
         self.plan = guarded(
             self.worker,
@@ -82,11 +82,11 @@ class Source:
         self.arguments, self.mapped = self.plan.arguments, self.plan.mapped
         if self.plan.guessed:
             told = ", ".join(f"{n}={v!r}" for n, v in self.plan.guessed.items())
-            self.notes.append(f"Guessed by their names: {told}.")
+            self.notes.append(f"Guessed from the names: {told}.")
         ignored = [name for name in arguments if self._ignores(name)]
         if ignored:
             self.notes.append(
-                f"{given.__name__} takes no {', '.join(ignored)}: ignored in building."
+                f"{given.__name__} doesn't take {', '.join(ignored)}: ignored."
             )
         shown = ", ".join(f"{n}={v!r}" for n, v in self.arguments.items())
         self.label = f"{given.__name__}({shown})"
@@ -97,6 +97,13 @@ class Source:
     def rates(self):
         """Return the arguments that are rates of dropout, each set to 0."""
         return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
+
+    def defaults(self):
+        """Return what the constructor takes where nothing is given."""
+        if not self.is_class:
+            return {}
+        parameters = inspect.signature(self.given).parameters.items()
+        return {n: p.default for n, p in parameters if p.default is not p.empty}
 
     def own_defaults(self):
         """Leave to the constructor what has a default; return whether that is news."""
@@ -160,13 +167,13 @@ class Source:
                 for name in ours:
                     self.arguments[self.mapped[name]] = self.sizes[name] = width
                 self.notes.append(
-                    f"Built {width} wide, since it refused {DEFAULTS['d_in']}."
+                    f"Built with a width of {width}; {DEFAULTS['d_in']} failed."
                 )
                 return module
         if self.is_class and self.own_defaults():
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
-                self.notes.append("Built with the defaults of its constructor.")
+                self.notes.append("Built with its constructor's default values.")
                 return module
         raise failure
 

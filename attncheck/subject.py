@@ -1,6 +1,8 @@
 """The module under test: calls it within limits and never lets it escape."""
 
 import contextlib
+import inspect
+import re
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,7 @@ import torch
 from torch import nn
 
 from attncheck.build import (
+    FunctionModule,
     UnusableError,
     duplicate,
     first_line,
@@ -25,6 +28,8 @@ from attncheck.layer import Layer, document_of, memory_tokens
 from attncheck.limits import TimedOutError, is_out_of_memory, message
 from attncheck.projections import find, from_adapter
 from attncheck.reference import PLAIN
+
+WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
 
 
 class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
@@ -94,7 +99,8 @@ class Subject:
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes = []
-        self.given_window = None  # what its constructor was given under that name
+        self.given = {}  # what its constructor was given
+        self.takes_length = False  # whether that names the largest number of tokens
         self.replaced_memory = None  # the token of the memory that is another one
         self.limit = None  # the most tokens allowed
         self.fixed_length = None  # set where it takes no other number of tokens
@@ -102,7 +108,7 @@ class Subject:
         self.skip_reference = False
         self.uneven = None  # the same with d_in ≠ d_out
         if any(p.is_meta for p in module.parameters()):
-            raise UnusableError("its parameters are on 'meta', without values.")
+            raise UnusableError("its parameters are on 'meta' and have no values.")
         self.pristine = duplicate(module)
         self.fresh = duplicate(module)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
@@ -115,6 +121,28 @@ class Subject:
             self.dtype = torch.float64
         self._shared = None
         self._head = None
+
+    @property
+    def width(self):
+        """How wide a token is."""
+        return self.sizes["d_in"]
+
+    def speaks_of(self, pattern):
+        """Whether a name in the module fits, of its class, parts or arguments."""
+        module = self.pristine
+        names = [type(module).__name__, *vars(module), *self.given]
+        names += [name for name, _ in module.named_modules()]
+        names += module.state_dict()
+        names += [name for name, _ in module.named_buffers()]
+        if not isinstance(module, FunctionModule):
+            names += inspect.signature(module.forward).parameters
+        return any(re.search(pattern, name.lower()) for name in names)
+
+    @property
+    def given_window(self):
+        """How many tokens one sees, where its constructor was told, or None."""
+        sizes = [v for n, v in self.given.items() if WINDOW.fullmatch(n)]
+        return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
 
     def copy(self):
         """Return a copy of the module that a probe may change."""
@@ -164,7 +192,7 @@ class Subject:
 
         y = self._unwrap(guarded(self.worker, job, "forward_raises"))
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
-            text = f"the input has the shape {tuple(x.shape)}, the output "
+            text = f"the input has the shape {tuple(x.shape)}, the output has "
             # One vector for each sequence may be what it is for.
             pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
             severity = "warning" if pooled else None
@@ -214,12 +242,14 @@ class Subject:
             call = self.how.call or with_documents
             b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
             return call(module, x, document_of(t).to(x.device).expand(b, t))
-        if self.how.call is not None:
+        if self.how.call is not None and not self._call_takes_memory():
             return self.how.call(module, x)
         memory = None
         if self.layer.memory:
             memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
             memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
+        if self.how.call is not None:
+            return self.how.call(module, x, memory)
         if self.how.way is not None:
             b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
             return self.how.way.call(module, x, b, t, self._d_head(), memory)
@@ -230,6 +260,15 @@ class Subject:
             return module(x, x, x, **given)
         places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))
+
+    def _call_takes_memory(self):
+        if not self.layer.memory:
+            return False
+        try:
+            inspect.signature(self.how.call).bind(None, None, None)
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def _d_head(self):
         """Return the width of a head, as far as it is known."""
@@ -252,8 +291,8 @@ class Subject:
     def _unwrap(self, output):
         if isinstance(output, tuple | list) and output:
             self.note(
-                f"forward returned a {type(output).__name__} of {len(output)}; its "
-                f"first entry was tested."
+                f"forward returned a {type(output).__name__} of {len(output)}; only "
+                f"the first was tested."
             )
             output = output[0]
         if not isinstance(output, torch.Tensor):
@@ -276,7 +315,7 @@ def guarded(worker, job, mistake):
     except UnusableError:
         raise
     except TimedOutError:
-        text = f"one call had not returned after {worker.seconds:g} s"
+        text = f"a call hadn't returned after {worker.seconds:g} s"
         raise CallHung("hangs", text) from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):

@@ -68,6 +68,7 @@ class Seen:
         softmaxes: (place, output, line) of each softmax.
         fused: (place, query, key, value, line) of each fused attention.
         dropouts: (place, shape of the input, line) of each dropout that acted.
+        rates: the rates of these.
         extras: {what acts besides attention: line}.
         places: {what acts besides attention: when it was called first}.
         lines: {name of a function: line of its last call}.
@@ -77,6 +78,7 @@ class Seen:
     softmaxes: list = field(default_factory=list)
     fused: list = field(default_factory=list)
     dropouts: list = field(default_factory=list)
+    rates: list = field(default_factory=list)
     extras: dict = field(default_factory=dict)
     places: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)
@@ -124,10 +126,12 @@ class Watch(TorchFunctionMode):
             seen.fused.append((self._calls, query, key, value, line))
             if kwargs.get("dropout_p"):
                 seen.dropouts.append((self._calls, (0, 0), line))
+                seen.rates.append(kwargs["dropout_p"])
         elif name == "dropout":
             rate, training = _rate(args, kwargs)
             if rate and training:
                 seen.dropouts.append((self._calls, tuple(args[0].shape), line))
+                seen.rates.append(rate)
         elif name in EXTRAS:
             seen.extras.setdefault(EXTRAS[name], line)
             seen.places.setdefault(EXTRAS[name], self._calls)

@@ -1,6 +1,5 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
-import re
 from dataclasses import replace
 
 from torch import nn
@@ -9,13 +8,11 @@ from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.source import set_dropout
 from attncheck.subject import CallFailed, Failure, Subject
 
-# (d_in, d_out, h) where no two of their roots, nor those of d_head, are alike. Where
+# d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
-
-
-WINDOW = re.compile(r"(sliding_?)?window(_size)?")
+POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
 def first_subject(source, causal, how, module):
@@ -25,14 +22,14 @@ def first_subject(source, causal, how, module):
         UnusableError: it is no module.
     """
     if not isinstance(module, nn.Module):
-        raise UnusableError(f"{source.label} builds no torch.nn.Module.")
+        raise UnusableError(f"{source.label} doesn't return a torch.nn.Module.")
     source.complete_sizes(module)
     if is_lazy(module):
         module = _materialized(source, causal, how, module)
     subject = Subject(module, source.worker, causal, dict(source.sizes), how)
     subject.limit = source.sizes["context_length"]
-    windows = [v for n, v in source.arguments.items() if WINDOW.fullmatch(n)]
-    subject.given_window = windows[0] if windows and type(windows[0]) is int else None
+    subject.given = source.defaults() | source.arguments
+    subject.takes_length = "context_length" in source.mapped
     subject.variant = lambda **changes: variant(source, subject, **changes)
     return subject
 
@@ -71,7 +68,7 @@ def variant(source, subject, **changes):
     twin = Subject(module, subject.worker, subject.causal, sizes, subject.how)
     twin.layer, twin.layout = subject.layer, subject.layout
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
-    twin.fixed_length = subject.fixed_length
+    twin.fixed_length, twin.given = subject.fixed_length, subject.given
     return twin
 
 
@@ -100,7 +97,11 @@ def distinct(subject):
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
     # A function that names the weights may tell the number of heads as well.
-    for wide_in, wide_out, heads in () if subject.how.weights else DISTINCT:
+    alike = (
+        POWER_OF_2 if subject.layer.alibi or subject.speaks_of("alibi|slope") else ()
+    )
+    tried = () if subject.how.weights else (*alike, *DISTINCT)
+    for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if d_out is None:
             found = runs(subject.variant(d_in=wide_out, **sizes))
@@ -137,7 +138,7 @@ def one_by_one(source, subject):
     """Return the subject called with one sequence (t, d_in) at a time, or None."""
     how = replace(subject.how, one_by_one=True)
     twin = Subject(subject.fresh, subject.worker, subject.causal, subject.sizes, how)
-    twin.limit = subject.limit
+    twin.limit, twin.given = subject.limit, subject.given
     twin.variant = lambda **changes: variant(source, twin, **changes)
     return runs(twin)
 
@@ -155,6 +156,6 @@ def narrower_heads(source, subject):
     twin = Subject(
         module, subject.worker, subject.causal, dict(subject.sizes), subject.how
     )
-    twin.limit = subject.limit
+    twin.limit, twin.given = subject.limit, subject.given
     twin.variant = lambda **changes: variant(source, twin, **changes)
     return runs(twin)

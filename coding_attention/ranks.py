@@ -20,7 +20,7 @@ FOOTER = "\ndist.destroy_process_group()\n"
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 
 
-def launch(program, ranks=2, seconds=120):
+def launch(program, ranks=2, seconds=600):
     """Run ``program`` as so many processes; print their lines, rank 0 first.
 
     Args:

@@ -19,6 +19,7 @@ import tokenize
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
 ENTRY = re.compile(r"…|\.\.\.|(?:\d+ )?\w+(?: ?[·*/+-] ?\w+)*")
 JOINED = re.compile(r"\)\s*(?:@|\+|\*|/|\||\.T)")
+EACH = re.compile(r"\) each\b")
 WITH = re.compile(r"\b(\w+) = (\d+)")
 ATTRIBUTES = {"h": "num_heads", "d_head": "head_dim"}
 LETTERS = {
@@ -84,7 +85,7 @@ class Reader:
         if self.read.get(key, 0) == ENOUGH:
             return value
         told, seen = self.told[key], self._seen.pop(key, [])
-        value_ = value.unbind() if "each" in told and _is_tensor(value) else value
+        value_ = value.unbind() if EACH.search(told) and _is_tensor(value) else value
         page = names.get("__bound__") is self.bound
         bound = bound if not page else self._travelled(named for named, _ in seen)
         operands, results = _parts(told)
@@ -264,8 +265,10 @@ class _Rewrite(ast.NodeTransformer):
         self.key = self._on(node.lineno, node.end_lineno)
         if self.key is None:
             return node
-        sizes = isinstance(node.value, ast.Tuple) and isinstance(
-            getattr(node, "targets", [None])[0], ast.Name
+        sizes = (
+            isinstance(node.value, ast.Tuple)
+            and isinstance(getattr(node, "targets", [None])[0], ast.Name)
+            and not EACH.search(self.told[self.key])
         )
         if sizes or getattr(node.value, "attr", None) == "shape":  # for the line below
             self.told[self.name, node.lineno + 1] = self.told.pop(self.key)

@@ -59,18 +59,18 @@ def run(given, tests, arguments, causal=True, time_limit=10.0, strict=False):
                 collector.run(test, function, layer)
                 if "hangs" in collector.found:
                     left = [name for name, _ in tests[place + 1 :]]
-                    collector.not_run(left, "a call did not return")
+                    collector.not_run(left, "a call didn't return")
                     break
             report.notes = subject.notes
         except UnusableError as error:
             report.usable, report.problem = False, str(error)
         except Failure as failure:
-            collector.cannot_run("builds", failure, "The class is built.")
+            collector.cannot_run("builds", failure, "Built the class.")
         except Exception as error:
             report.usable = False
             report.problem = (
                 f"the checker itself failed ({type(error).__name__}: "
-                f"{first_line(error)}). Nothing is known about the class."
+                f"{first_line(error)}). It says nothing about your class."
             )
         finally:
             worker.close()

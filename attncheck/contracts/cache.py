@@ -101,8 +101,8 @@ class Stepped:
                     return given[0], given[1]
                 if cache is None:
                     raise UnusableError(
-                        f"forward takes {name}= and returned no new cache, so an empty "
-                        f"one has to be passed. Say how to make it, as in "
+                        f"forward takes {name}= but returned no new cache, so it needs "
+                        f"an empty one. Say how to make that, as in "
                         f"check_cache(…, new_cache=lambda module: KeyValueCache())."
                     )
                 return given, cache
@@ -117,7 +117,7 @@ class Stepped:
 
             return kept
         raise UnusableError(
-            "it is not known how to pass a cache. Say it, as in check_cache(…, "
+            "the checker can't tell how to pass a cache. Say it: check_cache(…, "
             "step=lambda module, chunk, cache: (output, cache))."
         )
 
@@ -167,10 +167,10 @@ def tokens_alone(stepped, found):
     seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE[: x.shape[1]])
     if not changed(wanted, seen, 1e-4):
         return
-    done = "The same tokens at once, and one by one with a cache."
+    done = "Compared all tokens at once with one by one through the cache."
     alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
     if not changed(seen[:, 1:2], alone, 1e-4):
-        seen = "The second output is that of its token alone."
+        seen = "The second output is the same as for its token alone."
         found.add("cache_unused", done, seen)
         return
     first = _first(wanted, seen)
@@ -181,7 +181,7 @@ def tokens_alone(stepped, found):
     shuffled = stepped.outputs(stepped.layer.module(), other, ONE_BY_ONE)
     if matters and not changed(seen[:, -1], shuffled[:, -1], 1e-4):
         found.add("cache_positions", done, f"They differ from token {first} on, and "
-                  f"with a cache the order of tokens is lost.")  # fmt: skip
+                  f"with the cache, the order of tokens has no effect.")  # fmt: skip
         return
     found.add("cache_differs", done, f"They differ from token {first} on.")
 
@@ -190,7 +190,7 @@ def chunks(stepped, found):
     """Give several tokens at a time: the mask must know what is in the cache."""
     x = stepped.tokens()
     wanted = stepped.plain(x)
-    done = f"The same tokens at once, and in chunks of {IN_CHUNKS}."
+    done = f"Compared all tokens at once with chunks of {IN_CHUNKS}."
     try:
         seen = stepped.outputs(stepped.layer.module(), x, IN_CHUNKS)
     except CallFailed as failure:
@@ -201,7 +201,7 @@ def chunks(stepped, found):
     text = f"They differ from token {_first(wanted, seen)} on."
     alone = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
     if not changed(wanted, alone, 1e-4):
-        found.add("cache_mask_offset", done, f"{text} One by one they agree.")
+        found.add("cache_mask_offset", done, f"{text} One by one, they agree.")
     elif not found.found:
         found.add("cache_differs", done, text)
 
@@ -212,23 +212,23 @@ def second(stepped, found):
     module = stepped.layer.module()
     wanted = stepped.outputs(stepped.layer.module(), x, [3, 3])
     stepped.outputs(module, other, [3, 3])
-    done = "A new sequence with a new cache, after another one."
+    done = "Started a new sequence with a new cache, after another one."
     try:
         seen = stepped.outputs(module, x, [3, 3])
     except CallFailed as failure:
         found.add("cache_not_reset", done, f"It raised {failure}.")
         return
     if changed(wanted, seen, 1e-4):
-        found.add("cache_not_reset", done, "The outputs differ from a fresh instance.")
+        found.add("cache_not_reset", done, "The outputs differ from a new instance's.")
 
 
 def batches(stepped, found):
     """Use another number of sequences after a reset."""
     module = stepped.layer.module()
-    done = "Two sequences, then three with a new cache."
+    done = "Passed two sequences, then three with a new cache."
     stepped.outputs(module, stepped.tokens(b=2), [3, 3])
     if "cache_not_reset" in found.found:
-        raise SkipTest("the cache is not reset")
+        raise SkipTest("the cache isn't reset")
     try:
         stepped.outputs(module, stepped.tokens(b=3), [3, 3])
     except CallFailed as failure:

@@ -80,7 +80,7 @@ class Crossed:
 def sizes(crossed, found):
     """Try memories shorter and longer than the queries."""
     for t_q, t_k in ((4, 4), (3, 6), (6, 2), (1, 5), (5, 1)):
-        done = f"{t_q} queries, {t_k} tokens of memory."
+        done = f"Passed {t_q} queries and {t_k} tokens of memory."
         try:
             y = crossed(crossed.tokens(t_q), crossed.tokens(t_k, 1))
         except CallFailed as failure:
@@ -101,11 +101,11 @@ def dependence(crossed, found):
     other[:, 2] = crossed.tokens(t, 7)[:, 2]
     z = crossed(other, memory)
     rest = [0, 1, 3, 4]
-    done = "Query 2 replaced by another."
+    done = "Replaced query 2."
     if changed(y[:, rest], z[:, rest]):
         found.add("cross_mixes_queries", done, "Other outputs changed.")
     if not changed(y[:, 2], z[:, 2]):
-        found.add("cross_ignores_queries", done, "Its output did not change.")
+        found.add("cross_ignores_queries", done, "Its output didn't change.")
     matrix = []
     for place in range(t):
         new = memory.clone()
@@ -113,12 +113,12 @@ def dependence(crossed, found):
         w = crossed(x, new)
         matrix.append([changed(y[:, i], w[:, i]) for i in range(t)])
     seen = torch.tensor(matrix).T  # (queries, memory)
-    done = "One token of the memory after the other replaced."
+    done = "Replaced one token of the memory at a time."
     if not seen.any():
         found.add("cross_ignores_memory", done, "No output changed.")
     elif not seen.all():
         i, j = torch.nonzero(~seen)[0].tolist()
-        text = f"Output {i} did not change with token {j} of the memory "
+        text = f"Output {i} didn't change with token {j} of the memory "
         text += f"({int((~seen).sum())} of {t * t} pairs)."
         found.add("cross_masked", done, text)
 
@@ -129,7 +129,7 @@ def order(crossed, found):
         raise SkipTest("part of the memory is hidden")
     x, memory = crossed.tokens(5), crossed.tokens(5, 1)
     if changed(crossed(x, memory), crossed(x, memory[:, [3, 1, 4, 0, 2]]), 1e-4):
-        done = "The tokens of the memory in another order."
+        done = "Put the tokens of the memory in another order."
         found.add("cross_order", done, "The outputs changed.")
 
 
@@ -139,5 +139,5 @@ def batch(crossed, found):
     other = memory.clone()
     other[1] = crossed.tokens(5, 3)[1]
     if changed(crossed(x, memory)[0], crossed(x, other)[0]):
-        done = "The memory of sequence 1 replaced."
+        done = "Replaced the memory of sequence 1."
         found.add("samples_mixed", done, "The output for sequence 0 changed.")

@@ -90,7 +90,7 @@ class Padded:
         name = accepts(module, MASKS)
         if name is None:
             raise UnusableError(
-                "it is not known how to pass a mask of padding. Say it, as in "
+                "the checker can't tell how to pass a padding mask. Say it: "
                 "check_padding(…, call=lambda module, x, mask: module(x, mask))."
             )
         return lambda module, x, mask: module(x, **{name: mask})
@@ -120,15 +120,15 @@ def junk(padded, found, causal):
     real = ~padding
     if not changed(y[real], z[real], 1e-4):
         return
-    done = "Other numbers in padded places, and the outputs of real tokens compared."
+    done = "Put other numbers in padded positions and compared real tokens' outputs."
     turned = padded(x, ~padding), padded(other, ~padding)
     if not changed(turned[0][real], turned[1][real], 1e-4):
-        found.add("padding_inverted", done, "They changed. With the mask turned round, "
-                  "they do not.")  # fmt: skip
+        found.add("padding_inverted", done, "They changed. With the mask inverted, "
+                  "they don't.")  # fmt: skip
         return
     none = torch.zeros_like(padding)
     if not causal and not changed(y[real], padded(x, none)[real], 1e-4):
-        found.add("padding_rows", done, "They changed, as without any mask.")
+        found.add("padding_rows", done, "They changed, as they do with no mask.")
         return
     found.add("padding_leaks", done, "They changed.")
 
@@ -142,8 +142,8 @@ def alone(padded, found, causal):
     none = torch.zeros(1, int(real.sum()), dtype=torch.bool)
     z = padded(short, none)
     if changed(y[:1, real], z, 1e-4) and not found.found:
-        done = "A sequence with padding, and the same one alone without."
-        found.add("padding_leaks", done, "The outputs of its real tokens differ.")
+        done = "Compared a padded sequence with the same one alone, unpadded."
+        found.add("padding_leaks", done, "The real tokens' outputs differ.")
 
 
 def finite(padded, found, causal):
@@ -153,9 +153,9 @@ def finite(padded, found, causal):
         padding = padded.padding(lengths)
         y = padded(x, padding)
         if not y.isfinite().all():
-            done = f"Sequences of {', '.join(map(str, lengths))} tokens of {T}."
+            done = f"Padded sequences of {', '.join(map(str, lengths))} tokens to {T}."
             bad = (~y.isfinite().all(-1)).nonzero()[0].tolist()
-            seen = f"NaN or inf, first in sequence {bad[0]} at place {bad[1]}."
+            seen = f"NaN or inf, first in sequence {bad[0]} at position {bad[1]}."
             found.add("padding_not_finite", done, seen)
             return
 
@@ -169,7 +169,7 @@ def own_lengths(padded, found, causal):
         real = ~padded.padding(one)[place]
         y, z = (padded(x, padded.padding(lengths)) for lengths in (one, other))
         if changed(y[place, real], z[place, real], 1e-4):
-            done = "Other lengths for all sequences but one."
+            done = "Changed the lengths of all sequences but one."
             seen = f"The output for sequence {place} changed."
             found.add("padding_batch", done, seen)
             return
@@ -187,5 +187,5 @@ def future(padded, found, causal):
     y, z = padded(x, padding), padded(other, padding)
     start = 1 if padded.left else 0
     if changed(y[:, start:place], z[:, start:place], 1e-4):
-        done = "The last real token replaced."
+        done = "Replaced the last real token."
         found.add("padding_future", done, "Earlier outputs changed.")

@@ -14,23 +14,23 @@ def state(subject, found):
     x, other = subject.tokens(), subject.tokens(b=2, t=3, seed=1)
     module = subject.copy()
     saved = _shapes(module)
-    done = "The same tokens twice through one instance, with other tokens in between."
+    done = "Passed the same tokens twice to one instance, with others in between."
     first = subject(x, module).clone()
     _tell_state_dict(saved, _shapes(module), found)
     try:
         _try_other(subject, other, module)
         again = subject(x, module)
     except CallFailed as failure:
-        found.add("keeps_state", done, f"The second time it raised {failure}.")
+        found.add("keeps_state", done, f"The second time, it raised {failure}.")
         return
     if first.shape != again.shape:
-        seen = f"First the shape {tuple(first.shape)}, then {tuple(again.shape)}."
+        seen = f"The shape was {tuple(first.shape)}, then {tuple(again.shape)}."
         found.add("keeps_state", done, seen)
     elif changed(first, again):
         gap = (first - again).abs().max().item()
         found.add("keeps_state", done, f"The outputs differ by up to {gap:.2g}.")
     elif _depends_on_the_first(subject, x, other, first):
-        seen = "After a first call with fewer tokens it raised, or gave other outputs."
+        seen = "After a first call with fewer tokens, it failed or its output changed."
         found.add("keeps_state", done, seen)
     else:
         subject.keeps_state = False
@@ -67,8 +67,8 @@ def _tell_state_dict(before, after, found):
     new = [name for name, shape in after.items() if before.get(name) != shape]
     new += [name for name in before if name not in after]
     if new:
-        done = "The entries of state_dict() before and after one call."
-        seen = f"Added, removed or of another shape: {', '.join(sorted(new))}."
+        done = "Compared state_dict() before and after one call."
+        seen = f"Added, removed or reshaped: {', '.join(sorted(new))}."
         found.add("state_dict_changes", done, seen)
 
 
@@ -78,7 +78,7 @@ def shapes(subject, found):
     width = subject(subject.tokens()).shape[-1]
     tried = [(1, 1), (2, 1), (1, 2), (2, 5), (1, min(limit, 64)), (4, min(limit, 3))]
     for b, t in [(b, t) for b, t in tried if t <= limit]:
-        done = f"{b} {_plural(b, 'sequence')} of {t} {_plural(t, 'token')}."
+        done = f"Passed {b} {_plural(b, 'sequence')} of {t} {_plural(t, 'token')}."
         try:
             y = subject(subject.tokens(b, t), any_shape=True)
         except CallFailed as failure:
@@ -95,14 +95,14 @@ def _strided(subject, found):
     """Give it tokens that do not lie one behind the other in memory."""
     x = subject.tokens(b=2)
     apart = x.mT.contiguous().mT
-    done = "The same tokens, not contiguous in memory, as after a transpose."
+    done = "Passed tokens that aren't contiguous in memory, as after a transpose."
     try:
         y = subject(apart, subject.copy(), grad=True)
     except CallFailed as failure:
         found.add("not_contiguous", done, f"It raised {failure}.")
         return
     if not subject.keeps_state and changed(subject(x), y.detach(), 1e-4):
-        found.add("not_contiguous", done, "The output is another one.")
+        found.add("not_contiguous", done, "The output is different.")
 
 
 def _width(subject, found, width):
@@ -131,7 +131,7 @@ def input_kept(subject, found):
     subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
     if not torch.equal(x, given):
         gap = (x - given).abs().max().item()
-        done = "The input compared with a copy made before the call."
+        done = "Compared the input with a copy made before the call."
         found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
 
 
@@ -143,7 +143,7 @@ def same_in_eval(subject, found):
             continue
         x = one.tokens()
         if changed(one(x, seed=1), one(x, seed=2)):
-            done = f"The same tokens twice in eval(){words}, after different seeds."
+            done = f"Passed the same tokens twice in eval(){words}, with two seeds."
             found.add("random_in_eval", done, "The two outputs differ.")
             return
 
@@ -160,9 +160,9 @@ def too_many_tokens(subject, found):
         y = subject(x, any_shape=True)
     except CallFailed:
         return  # right: it refuses
-    done = f"{t} tokens, with context_length={subject.limit}."
+    done = f"Passed {t} tokens, with context_length={subject.limit}."
     if y.dim() == 3 and y.shape[1] < t:
-        seen = f"No error, and the output holds {y.shape[1]} tokens."
+        seen = f"No error, and the output has {y.shape[1]} tokens."
         found.add("too_many_tokens_cut", done, seen)
     else:
         found.add("too_many_tokens_accepted", done, "No error was raised.")

@@ -1,6 +1,8 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
+import inspect
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -16,11 +18,13 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
+from attncheck.subject import Failure
 from attncheck.trace import Watch, norms_of
+from attncheck.walk import walked
 
 UNKNOWN = (
-    "the weights were not found, neither by their names nor by what they do, so "
-    "scaling, heads and projections were not checked. Name them: weights= takes a "
+    "the weights weren't found, neither by their names nor by what they do, so "
+    "scaling, heads and projections weren't checked. Name them: weights= takes a "
     'function (module) that returns a dictionary with "query", "key", "value" and, '
     'if there is one, "out"'
 )
@@ -37,48 +41,91 @@ def compare(subject, found):
         found.compared = True
         return
     if subject.skip_reference:
-        raise NotCompared("reference=False leaves the comparison out", reference=None)
+        found.needed = "leave out reference=False (--reference none)"
+        raise NotCompared("reference=False leaves the comparison out")
     # Widths are all different here where the class allows it: fewer mistakes look
     # alike.
     owner, subject = subject, subject.uneven or subject
+    if any(re.search(r"rot\w*_?(dim|ndims)$", name) for name in owner.given):
+        subject = owner  # a number of entries is another share of other heads
     comparison = Comparison(owner, subject)
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
         found.compared = True
         comparison.tell_unused_positions(found)
+        _own_arguments(owner, found)
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
+        if comparison.tell_steps(found):
+            return
         raise NotCompared(UNKNOWN, **_adapter(subject))
     comparison.tell_undeclared(opened=True)
     match = comparison.match()
     done = (
-        "The module's weights moved into attention that is computed step by step, "
-        "and both given the same tokens."
+        "Computed attention step by step with the module's weights, and compared "
+        "the outputs for the same tokens."
     )
     if match is None:
-        found.stage = comparison.stage()
+        if comparison.tell_steps(found):
+            return
+        found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(opened=False)
-        comparison.tell_excuses()
+        comparison.tell_evident(found, done)
+        comparison.tell_excuses(found)
         found.compared = True
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
-            seen += f" Compared with attention with {subject.layer.words()}."
-        stage = comparison.stage()
+            seen += f" It was compared with attention with {subject.layer.words()}."
+        found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
+    comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
-    found.example = parity.example(match, comparison.x, subject.causal, subject.layer)
-    seen = f"Not equal to right attention ({_share(comparison.gap)} off), but "
-    seen += f"equal to attention {match.words} (to {match.gap:.0e})."
+    found.example = parity.example(
+        match, comparison.x, subject.causal, comparison.layer
+    )
+    seen = f"Differs from correct attention ({_share(comparison.gap)} off), but "
+    seen += f"equals attention {match.words} (to {match.gap:.0e})."
     if match.others:
         same = "; ".join(MISTAKES[name].title.lower() for name in match.others)
         seen += f" With these sizes, the same numbers come from: {same}."
     for cause in match.names:
         found.add(cause, done, seen)
+
+
+def _own_arguments(subject, found):
+    """Replace what forward takes as key, then as value, and see whether it acts."""
+    x = subject.tokens()
+    y = subject(x)
+    signature = inspect.signature(subject.pristine.forward)
+    names = {name.lower().rstrip("s"): name for name in signature.parameters}
+    if not {"query", "q"} & set(names):
+        return
+    for short, long in (("k", "key"), ("v", "value")):
+        name = names.get(long) or names.get(short)
+        replaced = []
+
+        def put(module, args, kwargs, name=name, replaced=replaced):
+            bound = signature.bind(*args, **kwargs)
+            old = bound.arguments.get(name)
+            if isinstance(old, torch.Tensor) and old.is_floating_point():
+                replaced.append(name)
+                bound.arguments[name] = old.roll(1, dims=0) * 0.5 + 1.0
+            return bound.args, bound.kwargs
+
+        module = subject.copy()
+        module.register_forward_pre_hook(put, with_kwargs=True)
+        try:
+            z = subject(x, module)
+        except Failure:
+            return
+        if replaced and not changed(y, z):
+            done = f"Passed another tensor as {name}."
+            found.add("projection_mixed_up", done, "The output didn't change.")
 
 
 class Comparison:
@@ -101,6 +148,7 @@ class Comparison:
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
         self._stage = None
+        self.first_step = ""
         self.explained = False
 
     def _without_weights(self):
@@ -157,7 +205,7 @@ class Comparison:
             return False
         self.owner.layer = layer
         self.owner.note(
-            f"Equal to attention with {layer.words()}. That was found, not declared."
+            f"Equal to attention with {layer.words()}. This was found, not declared."
         )
         return True
 
@@ -180,8 +228,8 @@ class Comparison:
         watch = Watch(module := self.subject.copy())
         self.subject(self.x.to(self.subject.device), module, mode=watch)
         if "a table of positions" in watch.seen.extras:
-            done = "The output compared with attention that knows no positions."
-            seen = "They are equal, though a table of positions is used in forward."
+            done = "Compared the output with attention without positions."
+            seen = "They're equal, although forward uses a table of positions."
             found.add("rope_unused", done, seen)
 
     def match(self):
@@ -213,6 +261,22 @@ class Comparison:
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
         return [self._with_numbers(Layer(rope=Rope()))] if tables else []
 
+    def tell_steps(self, found):
+        """Tell of steps that are wrong by themselves; return whether one has a name."""
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = walked(self.subject, self.x.to(self.subject.device))
+        named = [step for step in steps if step.mistake][:1]  # the rest follows
+        if steps and not named:
+            self.first_step = steps[0].stage
+        if not named:
+            return False
+        done = "Checked each step of attention by what went into it."
+        for step in named:
+            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+        found.compared, found.causes = True, tuple(step.mistake for step in named)
+        return True
+
     def stage(self):
         """Return the first stage that differs, by what is captured, or ""."""
         if self._stage is not None:
@@ -238,21 +302,110 @@ class Comparison:
         Raises:
             NotCompared: it does.
         """
-        layers = self._opened() if opened else self._beside()
+        layers = self._opened() if opened else [*self._beside(), *self._evident()]
         layer = parity.recognized(
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
-            declared = declaration(layer)
-            meant = self.owner.given_window
-            if meant and layer.window in (meant - 1, meant + 1):
-                declared["window"] = meant
+            declared = self._declaration(layer)
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
-                f"the output equals attention with {layer.words()}, which was not "
-                f"declared; say so, if that is meant",
+                f"the output equals attention with {layer.words()}, which wasn't "
+                f"declared; if that's intended, declare it",
                 **declared,
             )
+
+    def _declaration(self, layer):
+        """Return the options that describe a layer, with the window that was given."""
+        known = declaration(self.subject.layer)
+        declared = {
+            n: v
+            for n, v in declaration(layer).items()
+            if n != "bias" and known.get(n) != v
+        }
+        meant = self.owner.given_window
+        if meant and layer.window in (meant - 1, meant + 1):
+            declared["window"] = meant
+        return declared
+
+    def tell_unscaled(self, match):
+        """Stop where scores are not scaled, in a layer of a kind that does without.
+
+        Raises:
+            NotCompared: it is one, as T5 is.
+        """
+        if match.names != ("scale_missing",) or not self.owner.speaks_of(T5):
+            return
+        raise NotCompared(
+            "the scores aren't scaled, as in T5, which wasn't declared; if that's "
+            "intended, declare it",
+            scale="none",
+        )
+
+    def tell_evident(self, found, done):
+        """Stop where a mistake in what the constructor was given explains the output.
+
+        Where the class fails another test anyway, that mistake is told, too.
+
+        Raises:
+            NotCompared: one does; what was given is proposed, and names it.
+        """
+        if not self.subject.layer.plain:
+            return
+        for layer in self._evident()[-1 : -1 - TRIED : -1]:  # all that is evident first
+            match = parity.name_mistake(
+                self.x, self.y, self.readings, self.subject.causal, layer, False
+            )
+            if match is not None:
+                seen = f"Equal to attention with {layer.words()}, {match.words} "
+                seen += f"(to {match.gap:.0e})."
+                found.likely = {name: (done, seen) for name in match.names}
+                raise NotCompared(
+                    f"it looks like attention with {layer.words()}, which wasn't "
+                    f"declared; if that's intended, declare it",
+                    **self._declaration(layer),
+                )
+
+    def _evident(self):
+        """Return layers with what parameters, arguments and calls speak of.
+
+        The last has all of it.
+        """
+        layer, given, seen = self.layer, self.owner.given, self.seen
+        extras = set(seen.extras) if seen else set()
+        choices = []
+        if not layer.rope and {"a table of positions", "a table"} & extras:
+            bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
+            ropes = [Rope(p, float(b), s) for b in bases or BASES[:1]
+                     for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
+            choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
+        if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
+            norms = [{"qk_norm": n} for n in NORMS] + [
+                {"prenorm": n} for n in NORMS[:2]
+            ]
+            norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
+            norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
+            choices.append([{}, *norms])
+        if not layer.softcap:
+            caps = [v for n, v in given.items() if "cap" in n and _number(v)]
+            choices += [[{}, {"softcap": float(cap)}] for cap in caps[:1]]
+        if not layer.sink and _sinks(self.subject.pristine) is not None:
+            choices.append([{}, {"sink": "learned"}])
+        if layer.scale is None:
+            scales = [v**-0.5 for n, v in given.items() if "scalar" in n and _number(v)]
+            choices += [[{}, {"scale": scale}] for scale in scales[:1]]
+        if not layer.window and (meant := self.owner.given_window):
+            windows = [{"window": w} for w in (meant + 1, meant - 1, meant) if w > 0]
+            choices.append([{}, *windows])
+        if not layer.alibi and self.owner.speaks_of("alibi|slope"):
+            choices.append([{}, {"alibi": True}])
+        made = []
+        for chosen in product(*choices):
+            more = {name: value for one in chosen for name, value in one.items()}
+            if more:
+                made.append(replace(layer, **more))
+        # Of many, those with most of what is evident.
+        return [self._with_numbers(one) for one in made[-MANY:]]
 
     def _opened(self):
         """Return layers that fill what the description of this one leaves open."""
@@ -314,7 +467,7 @@ class Comparison:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]
 
-    def tell_excuses(self):
+    def tell_excuses(self, found):
         """Stop where something acts that nobody described, so a difference says little.
 
         What was described excuses nothing: then every difference counts.
@@ -323,25 +476,38 @@ class Comparison:
             NotCompared: something does.
         """
         subject, seen = self.subject, self.seen
-        if not subject.layer.plain:
+        if not replace(subject.layer, memory=None).plain:
             return
-        told = list(seen.extras)
+        told = list(seen.extras) if seen else []
+        if self.owner.given_window and not subject.layer.memory:
+            told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
         if left:
-            told.append(f"what holds weights in no projection that was found ({left})")
+            told.append(f"weights outside the projections that were found ({left})")
         if not told and self.stage() in BEFORE_MASK and self._order_matters():
             told.append("the order of tokens")
+        if told and self.owner.speaks_of(BIAS):
+            found.needed = NEEDS_BIAS
         if told:
+            found.beside = ", ".join(told)
             raise NotCompared(
                 f"{', '.join(told)} acts in forward, so a difference from plain "
-                f"attention proves nothing. Describe it (rope=, window=, alibi=, "
+                f"attention proves nothing. Declare it (rope=, window=, alibi=, "
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
-                f"give reference=",
+                f"pass reference=",
                 **self._proposal(told),
             )
 
     def _proposal(self, told):
-        """Return the options that most likely describe what was seen to act."""
+        """Return the options that most likely describe what was seen to act.
+
+        Only where one thing alone acts: no option describes a part.
+        """
+        tables = {"a table of positions", "a table"}
+        if self.subject.layer.memory:
+            return {}  # it may be joined with the queries, or normed by itself
+        if len(set(told) - tables) + bool(tables & set(told)) != 1:
+            return {}
         if "a norm" in told:
             names = [name for name, *_ in norms_of(self.subject.pristine)]
             first = [name.split(".")[-1].lower()[:1] for name in names]
@@ -350,18 +516,11 @@ class Comparison:
             products = self.seen.products
             if products and self.seen.places["a norm"] < products[0].place:
                 return {"prenorm": True}
-            return {"reference": None}
+            return {}
         if {"a table of positions", "a table"} & set(told):
             # Queries and keys go into the scores as they were projected.
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
-        way = self.subject.how.way
-        if told == ["the order of tokens"] or (way and way.turns):
-            return {"rope": True}
-        if "a cap or a gate" in told:
-            return {"softcap": 50.0}
-        if "an embedding" in told:
-            return {"bias": "lambda module, t: …"}
-        return {"reference": None}
+        return {}
 
     def _order_matters(self):
         x = self.subject.tokens()
@@ -426,8 +585,10 @@ class Comparison:
             NotCompared: a learned sink was declared, and no parameter is called so.
         """
         module = self.subject.pristine
-        if callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
-            layer = replace(layer, bias=_bound(layer.bias, module))
+        if isinstance(layer.bias, _Bound):
+            pass
+        elif callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
+            layer = replace(layer, bias=_Bound(layer.bias, module))
         norms = {}
         if layer.sink == "zero":
             norms["sink"] = (torch.zeros(1), None)
@@ -436,9 +597,8 @@ class Comparison:
         if norms.get("sink", (0,))[0] is None:
             if self.subject.layer.sink:
                 raise NotCompared(
-                    "no parameter has 'sink' in its name, so the learned sinks are "
-                    "not known. Rename it, or give reference=",
-                    reference=None,
+                    "no parameter has 'sink' in its name, so the learned sinks "
+                    "weren't found. Rename it, or pass reference="
                 )
             norms = {"sink": (torch.zeros(1), None)}
         if layer.qk_norm or layer.prenorm or layer.postnorm:
@@ -471,20 +631,21 @@ def _same(one, other):
     return one.shape == other.shape and torch.allclose(one, other)
 
 
-def _bound(bias, module):
-    """Return a function (t) that gives the bias of the scores in float64."""
-    if isinstance(bias, torch.Tensor):
-        return lambda t: bias.detach().cpu().double()[..., :t, :t]
+class _Bound:
+    """A function (t) that gives the bias of the scores in float64."""
 
-    def function(t):
+    def __init__(self, bias, module):
+        self.bias, self.module = bias, module
+
+    def __call__(self, t):
+        if isinstance(self.bias, torch.Tensor):
+            return self.bias.detach().cpu().double()[..., :t, :t]
         try:
             with torch.no_grad():
-                return bias(module, t).detach().cpu().double()
+                return self.bias(self.module, t).detach().cpu().double()
         except Exception as error:
             why = f"bias(module, {t}) raised {type(error).__name__}"
             raise UnusableError(f"{why}: {first_line(error)}.") from None
-
-    return function
 
 
 def declaration(layer):
@@ -494,6 +655,8 @@ def declaration(layer):
         value = getattr(layer, name)
         if value in (None, False) or (name, value) == ("norm_over", "heads"):
             continue
+        if isinstance(value, _Bound):
+            continue  # it was given, in the reader's own words
         if name == "rope":
             usual = Rope(value.pairing)
             value = {"pairing": value.pairing} | {
@@ -520,11 +683,26 @@ def _adapter(subject):
             n for n, text in plain.items() if text.startswith(role[:1]) or role in text
         ]
         if not fits and role != "out":
-            return {"reference": None}
+            return {}
         entries += [f"{role}=m.{fits[0]}"] if fits else []
     heads = subject.sizes.get("num_heads") or 1
     return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
+
+def _number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
+NEEDS_BIAS = (
+    "say what is added to the scores, as a function of the module and the number of "
+    "tokens, in bias=lambda module, t: … or --bias 'lambda module, t: …'. It returns "
+    "(heads, t, t). Where more than that acts, only a right class helps, as reference="
+)
+# By these names a bias by distance stands for the scale.
+T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
+TRIED, MANY = 12, 120  # layers that are tried with mistakes, and without
+ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
@@ -554,12 +732,26 @@ _BLAME = [
 
 def _unused(module, readings):
     """Say how many numbers of the module's matrices are in no projection, or ""."""
-    held = sum(p.numel() for p in module.parameters() if p.dim() >= 2)
+    held = sum(
+        p.numel()
+        for name, p in module.named_parameters()
+        if p.dim() >= 2 and not re.search(r"(^|\.)b_[qkvo]$", name.lower())
+    )
+    # Vectors that are no biases nor gains, such as a key that every token sees.
+    held += sum(
+        p.numel()
+        for part in module.modules()
+        for name, p in part.named_parameters(recurse=False)
+        if p.dim() == 1 and _NO_GAIN.search(name)
+    )
     found = 0
     for projections in readings[:1]:
         pairs = (projections.query, projections.key, projections.value, projections.out)
         found = sum(pair[0].numel() for pair in pairs if pair is not None)
     return f"{held - found:,} of {held:,}" if held > found else ""
+
+
+_NO_GAIN = re.compile(r"null|sink|mem|slope|(^|_)[kv]$|temp|logit|lambda")
 
 
 def _sinks(module):
@@ -578,5 +770,7 @@ def _compare_with_reference(subject, found):
     x = subject.tokens()
     gap = parity.distance(subject(x), subject.reference(subject.pristine, x))
     if gap >= parity.TOLERANCE * 5:
-        done = "The module and the reference, with the same weights and tokens."
+        done = (
+            "Compared the module with the reference, for the same weights and tokens."
+        )
         found.add("differs_from_reference", done, f"They differ by {_share(gap)}.")

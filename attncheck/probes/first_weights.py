@@ -13,12 +13,12 @@ SATURATED = 0.9  # the mean of the largest weight in rows of eight
 def shared(subject, found):
     """See whether two heads, or two projections, are the same weights."""
     module = subject.pristine
-    done = "The weights of all heads and projections compared by where they lie."
+    done = "Compared where the weights of all heads and projections are stored."
     for name, part in module.named_modules():
         if isinstance(part, torch.nn.ModuleList):
             layers = [e for e in part if any(True for _ in e.parameters())]
             if len({id(layer) for layer in layers}) < len(layers):
-                seen = f"{name or 'The list'} holds one layer several times."
+                seen = f"{name or 'The list'} contains the same layer several times."
                 found.add("heads_shared", done, seen)
                 return
     owners = {}
@@ -26,7 +26,7 @@ def shared(subject, found):
         owners.setdefault(id(parameter), []).append(name)
     for names in owners.values():
         if len(names) > 1:
-            seen = f"These are one and the same: {', '.join(names)}."
+            seen = f"These are the same parameter: {', '.join(names)}."
             found.add("projections_tied", done, seen)
             return
 
@@ -35,7 +35,7 @@ def first_weights(subject, found):
     """Look at the weights as built: can they learn, are they drawn at random?"""
     again = subject.variant(seed=0)
     if again is None:
-        raise SkipTest("needs the class, and an instance was given")
+        raise SkipTest("this needs the class, not an instance")
     module = again.fresh
     readings = find(module, again.sizes.get("num_heads"), again.sizes.get("d_in"))
     weights = {}
@@ -65,7 +65,7 @@ def written(subject, found):
         built = subject.variant(seed=0)
     finally:
         torch.use_deterministic_algorithms(kept)
-    done = "Built, with NaN in all memory that nobody has written to."
+    done = "Built it with NaN in all memory that isn't written to."
     names = [
         name
         for name, p in (built.fresh.named_parameters() if built else [])
@@ -76,7 +76,7 @@ def written(subject, found):
 
 
 def _values(weights, subject, found):
-    done = "The weights as the class draws them."
+    done = "Looked at the parameters of a new instance."
     for name, weight in weights.items():
         if weight.numel() < 2 or not weight.isfinite().all():
             continue
@@ -85,8 +85,8 @@ def _values(weights, subject, found):
             found.add("init_constant", done, seen)
         elif bool((weight > 0).all()):
             subject.note(
-                f"Freshly built, all numbers of {name} are positive: scores are large, "
-                f"and point one way. `nn.Linear` draws from both signs."
+                f"In a new instance, all numbers in {name} are positive, so scores are "
+                f"large and have one sign. `nn.Linear` draws both signs."
             )
             return True
     return False
@@ -94,7 +94,8 @@ def _values(weights, subject, found):
 
 def _learns(subject, found):
     """Train for some steps; a matrix that never changes cannot learn."""
-    module = subject.fresh.train()
+    module = subject.fresh
+    module.train()  # some return nothing
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     x = subject.tokens(b=8, seed=11)
     generator = torch.Generator().manual_seed(12)
@@ -120,7 +121,7 @@ def _learns(subject, found):
         if p.dim() >= 2 and p.requires_grad and torch.equal(p.detach(), before[name])
     ]
     if still:
-        done = f"{STEPS} steps of training from the first weights."
+        done = f"Trained a new instance for {STEPS} steps."
         found.add("init_dead", done, f"Never changed: {', '.join(still)}.")
 
 
@@ -136,8 +137,8 @@ def _saturated(reading, subject, found):
     scores = q @ k.mT
     largest = (scores / d**0.5).softmax(-1).amax(-1).mean().item()
     if largest > SATURATED:
-        done = "The weights as the class draws them, and random tokens."
-        seen = f"The largest weight of a row is {largest:.2f} on average."
+        done = "Passed random tokens to a new instance."
+        seen = f"A row's largest attention weight is {largest:.2f} on average."
         found.add("init_too_large", done, seen)
 
 

@@ -17,7 +17,7 @@ def same_in_training(subject, found):
     x = one.tokens()
     still = one(x)
     if not still.isfinite().all():
-        raise SkipTest("the output is not finite in eval() either")
+        raise SkipTest("the output isn't finite in eval() either")
     first, second = one(x, train=True, seed=1), one(x, train=True, seed=2)
     if changed(first, second):
         _random(subject, one, found)
@@ -29,8 +29,8 @@ def _random(subject, one, found):
     """Without dropout two calls differ: the rate is another than the one asked for."""
     takes_rate = one is not subject or subject.variant(dropout=0.0) is not None
     if not takes_rate:
-        raise SkipTest("it is random in training, and no rate of dropout was found")
-    done = "Two calls in training mode, with dropout 0."
+        raise SkipTest("it's random in training, and no dropout rate was found")
+    done = "Called it twice in training mode, with dropout 0."
     rates = {p.p for p in one.pristine.modules() if isinstance(p, torch.nn.Dropout)}
     # The argument may be meant for one dropout of several.
     severity = "warning" if len(rates) > 1 and 0.0 in rates else None
@@ -38,9 +38,15 @@ def _random(subject, one, found):
 
 
 def _tell_difference(one, x, found):
-    done = "The same tokens in train() and eval(), with dropout 0."
+    done = "Passed the same tokens in train() and eval(), with dropout 0."
+    watch = Watch(module := one.copy())
+    one(x, module, train=True, mode=watch)
+    if 1.0 in watch.seen.rates:
+        seen = "In training, one dropout has the rate 1 and drops everything."
+        found.add("dropout_rate_ignored", done, seen)
+        return
     if _same_for_all(one(x, train=True)) and not _same_for_all(one(x)):
-        seen = "In training the output is the same for all tokens: all is dropped."
+        seen = "In training, the output is the same for all tokens: all is dropped."
         found.add("dropout_rate_ignored", done, seen)
         return
     other = x.clone()
@@ -48,7 +54,7 @@ def _tell_difference(one, x, found):
     if changed(one(x, train=True)[0], one(other, train=True)[0]) and not changed(
         one(x)[0], one(other)[0]
     ):
-        seen = "In training the output for sequence 0 changes with sequence 1."
+        seen = "In training, the output for sequence 0 changes with sequence 1."
         found.add("samples_mixed_in_training", done, seen)
         return
     ahead = x.clone()
@@ -57,7 +63,7 @@ def _tell_difference(one, x, found):
     if one.causal and changed(y[:, :-1], z[:, :-1]):
         still = not changed(one(x)[:, :-1], one(ahead)[:, :-1])
         if still:
-            seen = "In training earlier positions change with the last token."
+            seen = "In training, earlier positions change with the last token."
             found.add("mask_only_in_eval", done, seen)
             return
     found.add("training_differs", done, "The two outputs differ.")
@@ -74,13 +80,18 @@ def dropout_place(subject, found):
         raise SkipTest("no dropout was found")
     said = "random_in_eval dropout_on_scores dropout_unused dropout_not_rescaled"
     if found.found.keys() & set(said.split()):
-        raise SkipTest("the test of dropout says more")
+        raise SkipTest("the dropout test says more")
     if subject.fixed_length:
-        raise SkipTest("it runs with context_length tokens alone")
+        raise SkipTest("it runs only with context_length tokens")
     _rate(subject, found)
+    if subject.layer.residual and _residual_dropped(dropped):
+        done = "Called it in training mode with dropout 0.5."
+        seen = "About half of the outputs are 0: dropout hits the added input with the "
+        found.add("dropout_elsewhere", done, seen + "rest.", "error")
+        return
     places, times = _places(dropped)
     if times > 1:
-        done = "One call in training mode, with all calls of dropout counted."
+        done = "Counted the dropout calls in one call in training mode."
         seen = f"Each attention weight went through dropout {times} times."
         found.add("dropout_rate_ignored", done, seen)
         return
@@ -90,13 +101,21 @@ def dropout_place(subject, found):
             subject.note(f"Dropout acts on the weights, and on {', '.join(others)}.")
         return
     if subject.sizes.get("dropout") is None:
-        raise SkipTest("no argument asks for dropout of the weights")
+        raise SkipTest("no argument sets dropout for the attention weights")
     patterns, most = _patterns(dropped)
     if (places and patterns > 1) or patterns > most:
         where = f" It acts on {', '.join(places)}." if places else ""
-        done = "One token in training mode, many times, with dropout 0.5."
-        seen = f"The output takes {patterns} forms. Dropped weights give {most} at most"
+        done = "Passed one token many times in training mode, with dropout 0.5."
+        seen = f"The output has {patterns} forms; dropped weights give at most {most}"
         found.add("dropout_elsewhere", done, f"{seen}.{where}")
+
+
+def _residual_dropped(subject):
+    """Whether numbers of the output are set to 0, though the input is added."""
+    x = subject.tokens()
+    still, y = subject(x), subject(x, train=True, seed=5)
+    share = (y == 0).float().mean()
+    return not (still == 0).any() and 0.3 < share < 0.7
 
 
 def _patterns(subject):
@@ -151,8 +170,8 @@ def _rate(subject, found):
     meant = high / (1 - high) / (low / (1 - low))
     # A share of what is kept, taken for one that is dropped, turns this round.
     if not meant / 1.6 < ratio < meant * 1.6:
-        done = f"The spread of the output with dropout {low} and {high}."
-        seen = f"It grows {ratio:.2f} times, where {meant:.2f} times is meant."
+        done = f"Compared the output's spread with dropout {low} and {high}."
+        seen = f"It grows {ratio:.2f} times; it should grow {meant:.2f} times."
         found.add("dropout_rate_ignored", done, seen)
 
 
@@ -160,19 +179,18 @@ def order(subject, found):
     """Exchange two earlier tokens and look at the last one."""
     x = subject.tokens()
     if x.shape[1] < 4:
-        raise SkipTest("the layer takes too few tokens")
+        raise SkipTest("the layer doesn't take enough tokens")
     other = x.clone()
     other[:, [0, 2]] = x[:, [2, 0]]
     matters = changed(subject(x)[:, -1], subject(other)[:, -1], 1e-4)
     if torch.equal(subject(x), subject(other)):
-        raise SkipTest("the output does not change with these tokens")
+        raise SkipTest("the output doesn't change with these tokens")
     if matters:
         subject.note(
             "It sees the order of tokens: the last output changes when two earlier "
-            "tokens are exchanged."
+            "tokens swap places."
         )
     else:
         subject.note(
-            "It does not see the order of earlier tokens: positions have to be added "
-            "before."
+            "It doesn't see the order of earlier tokens, so add positions before it."
         )

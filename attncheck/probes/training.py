@@ -1,9 +1,12 @@
 """Tests of what happens in training: dropout and gradients."""
 
+import re
+
 import torch
 
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
+from attncheck.projections import NAMES
 from attncheck.subject import Failure, guarded
 from attncheck.trace import Watch
 
@@ -23,20 +26,20 @@ def dropout(subject, found):
     x = x.expand(_copies(subject), -1, -1).contiguous()
     expected, y = subject(x), subject(x, train=True, seed=1)
     if not expected.isfinite().all():
-        raise SkipTest("the output is not finite without dropout either")
+        raise SkipTest("the output isn't finite without dropout either")
     if _too_early(subject, x, y, found):
         return
     if not changed(expected, y):
-        done = f"The same tokens in train() and eval(), with dropout {P}."
+        done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         found.add("dropout_unused", done, "The outputs are equal.")
         return
     if not linear:
-        raise SkipTest("a norm acts after dropout, so the mean may change")
+        raise SkipTest("a norm follows dropout, so the mean may change")
     mean, expected = y.mean(dim=0), expected[0]
     ratio = ((mean * expected).sum() / expected.square().sum()).item()
     if not 0.8 < ratio < 1.25:
-        done = f"The mean over {len(x)} runs with dropout {P}, against eval()."
-        seen = f"On average the output is {ratio:.2f} times as large."
+        done = f"Compared the mean of {len(x)} runs with dropout {P} with eval()."
+        seen = f"On average, the output is {ratio:.2f} times as large."
         found.add("dropout_not_rescaled", done, seen)
 
 
@@ -56,17 +59,17 @@ def mean_holds(subject):
 def _too_early(subject, x, y, found):
     """Tell whether scores are dropped: with equal values, that cannot show."""
     if not y.isfinite().all():
-        done = f"Training mode with dropout {P}."
-        seen = "The output holds NaN; in eval() it does not."
+        done = f"Called it in training mode with dropout {P}."
+        seen = "The output contains NaN; in eval(), it doesn't."
         found.add("dropout_on_scores", done, seen)
         return True
     equal = x[:, :1].expand_as(x).contiguous()
     still = not changed(subject(equal), subject(equal, train=True, seed=1), 1e-4)
     if still and changed(y[:1].expand_as(y), y):
-        done = f"Training mode with dropout {P}: random tokens, then equal tokens."
+        done = f"In training mode with dropout {P}, random tokens, then equal ones."
         seen = (
-            "The output varies for random tokens but never for equal ones, so the "
-            "weights still sum to 1 after dropout."
+            "The output varies for random tokens but never for equal ones, so "
+            "attention weights still sum to 1 after dropout."
         )
         found.add("dropout_on_scores", done, seen)
         return True
@@ -92,26 +95,148 @@ def gradients(subject, found):
     # Times 1, since PyTorch itself refuses to change a leaf of the graph in place.
     y = subject(x * 1.0, module, train=True, grad=True)
     if not y.isfinite().all():
-        raise SkipTest("the output is not finite")
-    done = "A gradient sent back from a random sum of the outputs."
+        raise SkipTest("the output isn't finite")
+    done = "Ran the backward pass from a random sum of the outputs."
     if not y.requires_grad:
-        found.add("no_gradient", done, "The output is cut off from all weights.")
+        found.add("no_gradient", done, "The output is cut off from all parameters.")
         return
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
     if x.grad is None:
-        found.add("no_gradient", done, "No gradient arrives at the input.")
+        found.add("no_gradient", done, "The input gets no gradient.")
         return
+    _lost_distances(subject, module, found)
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
-    cut += _rows_cut(subject, module)
+    owners = {name.rpartition(".")[0] or name for name in cut}
+    if len(owners) == 1 and _never_acts(subject, cut, x.detach(), y.detach()):
+        unused, stage = _by_name(cut[0])
+        done = "Changed the values of each parameter."
+        seen = f"{', '.join(cut)} has no effect: it's never used."
+        found.add(unused, done, seen, stage=stage)
+        return
+    rows = _rows_cut(subject, module)
+    if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
+        done = "A part of the joined weights given other numbers."
+        seen = f"The {unused} changes nothing: it is never used."
+        found.add("projection_mixed_up", done, seen)
+        return
+    cut += rows
+    if not cut and (gap := _not_derived(subject)) > 0.02:
+        done = (
+            "Moved the input a little, and compared the output's change with what the "
+        )
+        done += "gradient predicts."
+        seen = f"They differ by {gap:.0%}: part of the input's effect is cut off."
+        found.add("gradient_missing", done, seen)
+        return
     if cut:
         held = dict(module.named_parameters())
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
         severity = "warning" if vectors else None
-        seen = f"None arrives at {', '.join(cut)}."
+        seen = f"No gradient for {', '.join(cut)}."
         found.add("gradient_missing", done, seen, severity)
+
+
+def _not_derived(subject):
+    """Return how far the input's gradient is from the derivative, or 0."""
+    kept = subject.dtype
+    try:
+        subject.dtype = torch.float64
+        module = subject.copy().double()
+        x = subject.tokens(b=2).requires_grad_()
+        generator = torch.Generator().manual_seed(4)
+        y = subject(x * 1.0, module, grad=True)
+        more = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+        (y * more).sum().backward()
+        x, gradient = x.detach(), x.grad
+        step = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        slopes = []
+        for size in (1e-4, 1e-5):
+            ahead, behind = (
+                subject(x + sign * size * step, module) for sign in (1, -1)
+            )
+            slopes.append(((ahead - behind) * more).sum() / (2 * size))
+    except (Failure, RuntimeError):
+        return 0.0
+    finally:
+        subject.dtype = kept
+    told, scale = (gradient * step).sum(), gradient.norm() + abs(slopes[1])
+    smooth = abs(slopes[0] - slopes[1]) < 1e-3 * scale
+    return float(abs(told - slopes[1]) / abs(slopes[1])) if smooth else 0.0
+
+
+def _never_acts(subject, names, x, y):
+    """Whether parameters may hold any numbers."""
+    module = subject.copy()
+    with torch.no_grad():
+        for name in names:
+            held = dict(module.named_parameters())
+            if name not in held:
+                return False  # a part of one
+            held[name].mul_(-1.7).add_(0.3)
+    return not changed(y, subject(x, module, train=True))
+
+
+def _third_unused(subject, x, y):
+    """Return which third of a joined weight may hold any numbers, or ""."""
+    for name, p in subject.pristine.named_parameters():
+        part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
+        if part not in NAMES["qkv"] or p.dim() != 2 or p.shape[0] % 3:
+            continue
+        for place, word in enumerate(("first", "second", "third")):
+            module = subject.copy()
+            with torch.no_grad():
+                rows = dict(module.named_parameters())[name].chunk(3)[place]
+                rows.mul_(-1.7).add_(0.3)
+            if not changed(y, subject(x, module, train=True)):
+                return f"{word} third of {name}"
+    return ""
+
+
+# What a parameter that is never used leaves out, by its name.
+UNUSED = (
+    (r"^(q|k|query|key)_?(norm|ln)|^(norm|ln)_?(q|k)", "qk_norm_one_side", ""),
+    (r"sink", "sink_unused", ""),
+    (r"slope|alibi", "alibi_unused", ""),
+    (r"^(w?_?o|out|to_out|output|dense|fc|c_proj|proj|w_?out|o_?proj|(lin|linear|fc|out)"
+     r"_?(o|out|proj|projection))$", "output_projection_unused", ""),
+    (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
+    (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
+    (r"rel|pos|table|distance", "gradient_missing", "positions"),
+)  # fmt: skip
+
+
+def _by_name(name):
+    """Return (mistake, stage) of a parameter that is never used."""
+    parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
+    plain = parts[-1].replace("_", "") if parts else ""
+    if any(plain in NAMES[role] for role in ("query", "key", "value")):
+        return "projection_mixed_up", ""
+    for pattern, mistake, stage in UNUSED:
+        if parts and re.search(pattern, parts[-1]):
+            return mistake, stage
+    return "gradient_missing", ""
+
+
+def _lost_distances(subject, module, found):
+    """Look for a table of distances to both sides with rows that no pair reaches."""
+    if subject.causal or subject.layer.memory:
+        return
+    held = {id(p) for part in module.modules() for p in part.parameters(recurse=False)
+            if isinstance(part, torch.nn.Linear)}  # fmt: skip
+    for name, p in module.named_parameters():
+        odd = p.dim() >= 2 and p.shape[0] % 2 == 1 and p.shape[0] > 2
+        if not odd or id(p) in held or p.grad is None or not p.grad.any():
+            continue
+        dead = ~p.grad.flatten(1).any(dim=1)
+        if dead.any() and not torch.equal(dead, dead.flip(0)):
+            done = "Ran the backward pass from a random sum of the outputs."
+            rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
+            seen = f"Rows {rows} of {name} get no gradient, unlike the rows "
+            found.add("distances_lost", done, seen + "as far from the other end.")
+            return
 
 
 def _rows_cut(subject, module):

@@ -39,10 +39,10 @@ def lanes(x, layer):
     }
     t = check(**d_in)["t"]
     with torch.no_grad():
-        q, k, v = (
+        q, k, v = [
             projection(x).unflatten(-1, (h, d_head)).transpose(0, 1)  # (h, t, d_head)
             for projection in (layer.W_query, layer.W_key, layer.W_value)
-        )
+        ]
         weights = attention_weights(q, k, causal_mask(t))  # (h, t, t)
         z = weights @ v  # (h, t, d_head)
         out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)

@@ -125,7 +125,7 @@ def _loss(name):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         model = _Predictor(class_of(name)).double()
-        # Drawn in double precision: 300 steps enlarge what processors round differently.
+        # Drawn in double: 300 steps enlarge what processors round differently.
         for parameter in model.parameters():
             nn.init.uniform_(parameter, -0.5, 0.5)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.03)

@@ -9,7 +9,7 @@ from attention.functional import attention_weights
 from coding_attention.labs import base
 
 MOST = 2.5  # as far as a word can be moved along an axis
-# The plane in pixels, as bank.js draws it: width, height, and the place of (0, 0).
+# The plane in pixels, as bank.js draws it: width, height, the origin, units.
 WIDTH, HEIGHT, LEFT, BOTTOM, UNIT_X, UNIT_Y = 340, 250, 26, 222, 106, 78
 
 

@@ -227,7 +227,7 @@ export default {
       });
       exchange.disabled = differs < 0;
       const [now, other] = [texts[differs], scene().words[1 - which()]?.[differs]];
-      write(exchange, differs < 0 ? "No word to exchange" : `Exchange “${now}” for “${other}”`);
+      write(exchange, differs < 0 ? "No word to swap" : `Swap “${now}” for “${other}”`);
       const mean = lab.get("averaged");
       write(lab.summary, mean
         ? `A plain mean gives every word ${weights[0].toFixed(2)}, whichever word asks.`
@@ -237,8 +237,8 @@ export default {
       if (inner && !opened.panel.hidden) inside.update(texts, scene().head, inner, asked, weights);
       if (!inner && !opened.panel.hidden) opened.open(false);
       flipped ||= lab.get("exchanged") && !mean && asked === differs;
-      lab.ask("Try it: make it look somewhere else by exchanging one word.", flipped,
-        "Done: one word exchanged, and the same head looks somewhere else.");
+      lab.ask("Try it: make it look somewhere else by swapping one word.", flipped,
+        "Done: you swapped one word, and the same head looks somewhere else.");
       draw();
     });
   },

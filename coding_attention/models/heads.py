@@ -37,10 +37,10 @@ def attention_weights(model, tokens):
 
 
 def _weights(layer, x):
-    queries, keys = (
+    queries, keys = [
         projection(x).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
         for projection in (layer.W_query, layer.W_key)
-    )  # (b, h, t, d_head)
+    ]  # (b, h, t, d_head)
     mask = functional.causal_mask(x.shape[1])
     return functional.attention_weights(queries, keys, mask)  # (b, h, t, t)
 

@@ -22,7 +22,8 @@ class Encoder(nn.Module):
 
     def forward(self, source):
         """Give the state at each word, (b, t, d_hidden), and the last (b, d_hidden)."""
-        states, last = self.gru(self.embedding(source))  # last: (1, b, d_hidden)
+        # (b, t, d_hidden), (1, b, d_hidden)
+        states, last = self.gru(self.embedding(source))
         return states, last[0]
 
 

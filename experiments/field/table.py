@@ -134,17 +134,17 @@ def table() -> str:
 def notes() -> str:
     """Return what the last column got wrong, with the reasons."""
     name, version = COLUMNS[-1]
-    rows = ["| class | what happened | why |", "|---|---|---|"]
+    rows = ["| class | what happened and why |", "|---|---|"]
     for entry, row in stored(name, version):
         report = as_used(row)
         kind = verdict(entry, report)
         if kind == "flagged":
             called = ", ".join(f"`{mistake}`" for mistake in report["found"])
-            rows.append(f"| {link(entry)} | correct, but flagged: {called} | ")
+            rows.append(f"| {link(entry)} | Flagged as {called}, though correct. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
             warned = ", with a warning that names it" if kind == "warned" else ""
             where = link(entry) if "address" in entry else "planted"
-            rows.append(f"| {where}: {entry['wrong']} | passed{warned} | ")
+            rows.append(f"| {where}: {entry['wrong']} | Passed{warned}. ")
         else:
             continue
         rows[-1] += f"{entry.get('note', '')} |"

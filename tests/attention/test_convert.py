@@ -475,6 +475,15 @@ def test_what_does_not_fit_is_refused(call, error, parts):
     assert not missing, message
 
 
+@pytest.mark.parametrize("changed", ["out_proj.weight", "out_proj.bias"])
+def test_an_output_projection_that_does_something_does_not_get_lost(changed):
+    state = convert.to_ours(WRAPPER, convert.wrapper(2))
+    convert.from_ours(state, convert.wrapper(2))
+    state[changed] += 1
+    with pytest.raises(ValueError, match="must be the identity"):
+        convert.from_ours(state, convert.wrapper(2))
+
+
 def test_every_condition_is_tried():
     said = []
     for call, error, _ in REFUSED:

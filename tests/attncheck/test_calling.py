@@ -25,14 +25,15 @@ class Attention(nn.Module):
 
     def forward(self, {arguments}):
         q, k = self.heads({query}, self.q), self.heads({keys}, self.k)
-        v = self.heads({keys}, self.v)
+        v = self.heads({values}, self.v)
         {code}
 """
 
 
-def layer(arguments, *code, query="x", keys="x"):
+def layer(arguments, *code, query="x", keys="x", values=None):
     text = ("\n" + 8 * " ").join(code)
-    source = FORWARD.format(arguments=arguments, code=text, query=query, keys=keys)
+    names = {"query": query, "keys": keys, "values": values or keys}
+    source = FORWARD.format(arguments=arguments, code=text, **names)
     return compiled(HEADER + source, "called.py")
 
 
@@ -56,11 +57,12 @@ ASKED = {
 
 @pytest.mark.parametrize("code", ASKED.values(), ids=ASKED)
 def test_a_causal_mask_is_given_to_a_class_that_asks_for_one(code):
-    others = {"query": "query", "keys": "keys"} if "keys" in code[0] else {}
+    given = ("query", "keys", "values") if "keys" in code[0] else ()
+    others = {name: name for name in given}
     cls = layer(*code, **others)
     report = attention.check(cls)
     assert report.verdict == "passed", str(report)
-    assert "forward was given" in " ".join(report.notes)
+    assert "forward was called with" in " ".join(report.notes)
 
 
 def test_a_mask_that_changes_nothing_is_no_excuse():
@@ -81,6 +83,7 @@ def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict):
         arguments="x, cos, sin, position_ids",
         query="x",
         keys="x",
+        values="x",
         code="assert cos.shape[-1] == q.shape[-1] // 2\n        "
         "hidden = position_ids[0] > position_ids[0][:, None]\n        "
         f"return self.attend(turn(q, cos, sin) {wrong}, turn(k, cos, sin), v, hidden)",
@@ -94,7 +97,9 @@ def test_a_second_input_is_a_memory_of_its_own_width():
     cls = layer("x, context", code, keys="context")
     report = attention.check(cls, causal=False)
     assert report.verdict == "passed", str(report)
-    assert report.notes[0] == "forward was given context=a memory of other tokens."
+    assert (
+        report.notes[0] == "forward was called with context=a memory with other tokens."
+    )
     report = attention.check(layer("x, context", code.replace("q,", "q * 2,"),
                                    keys="context"), causal=False)  # fmt: skip
     assert report.verdict == "failed"
@@ -144,7 +149,7 @@ def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
 
     report = attention.check(Wide, causal=False)
     assert report.verdict == "passed", str(report)
-    assert "Built 48 wide" in " ".join(report.notes)
+    assert "Built with a width of 48" in " ".join(report.notes)
 
 
 def test_what_a_class_patches_is_given_back():

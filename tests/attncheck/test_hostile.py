@@ -34,7 +34,7 @@ def test_the_answer_is_clear_and_not_green(tmp_path, capsys, monkeypatch, name, 
     assert "Traceback" not in text
     assert "the checker itself failed" not in text, text
     # A finding with its line, or a sentence that says why nothing can be tested.
-    told = {1: "Means", 2: "could not be tested", 3: "To have it judged"}
+    told = {1: "Means", 2: "couldn't be tested", 3: "To get a verdict"}
     assert told[status] in text
 
 

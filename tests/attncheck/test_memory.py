@@ -81,13 +81,13 @@ def test_a_class_without_a_memory_is_told_so():
 def test_a_memory_is_a_number_of_tokens(wrong):
     report = attention.check(Cross, memory=wrong)
     assert not report.usable
-    assert f"memory must be a whole number from 1, got {wrong!r}" in report.problem
+    assert f"memory must be a whole number ≥ 1, got {wrong!r}" in report.problem
 
 
 def test_two_inputs_without_a_memory_are_given_one_and_the_note_says_so():
     report = attention.check(Cross)
     assert report.verdict == "passed"
-    assert "forward was given memory=a memory of other tokens." in report.notes
+    assert "forward was called with memory=a memory with other tokens." in report.notes
     mistaken = attention.check(with_mistake("masked"))
     assert mistaken.verdict == "failed", str(mistaken)
 

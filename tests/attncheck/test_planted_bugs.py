@@ -21,11 +21,13 @@ MULTI_HEAD = HEADER + BASES["multi_head"][0]
 ELSEWHERE = {
     "alibi_unused", "cache_batch", "cache_positions", "changes_settings",
     "constructor_raises", "cross_ignores_queries", "cross_mixes_queries", "cross_order",
-    "differs", "differs_from_reference", "forward_raises", "future_leaks", "hangs",
-    "length_matters", "mask_unwanted", "not_a_tensor", "not_finite", "out_of_memory",
-    "padding_rows", "prenorm_partly", "prenorm_unused", "qk_norm_axis",
-    "qk_norm_unused", "rope_directions", "rope_offset", "rows_do_not_sum_to_one",
-    "slow", "tokens_not_mixed", "training_differs",
+    "differs", "differs_from_reference", "distances_lost", "forward_raises",
+    "future_leaks", "hangs", "length_matters", "mask_unwanted", "not_a_tensor",
+    "not_finite", "out_of_memory", "output_bias_repeated", "padding_rows",
+    "prenorm_partly", "prenorm_unused", "qk_norm_axis", "qk_norm_unused",
+    "residual_after_norm", "residual_moved", "residual_unused", "rope_directions",
+    "rope_offset", "rows_do_not_sum_to_one", "scores_scaled_apart", "slow",
+    "tokens_not_mixed", "training_differs", "window_one_sided",
 }  # fmt: skip
 
 # What is named when the weights have names that the check does not know.

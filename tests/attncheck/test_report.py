@@ -117,6 +117,6 @@ def test_headline_counts_what_was_not_run():
 
 def test_an_unusable_report_says_what_to_do():
     text = str(attention.check(3))
-    assert text.startswith("int: could not be tested")
+    assert text.startswith("int: couldn't be tested")
     assert "Pass the class itself" in text
     assert "Pass the class itself" in attention.check(3)._repr_html_()

@@ -72,13 +72,13 @@ def memory_error(self, x):
     [
         (raises, "forward_raises", "RuntimeError: shape '[1, 2, 3]' is invalid"),
         (raises, "forward_raises", "return x.view(1, 2, 3)"),
-        (loops, "hangs", "had not returned after 1 s"),
+        (loops, "hangs", "hadn't returned after 1 s"),
         (nothing, "not_a_tensor", "it returned NoneType"),
         (exits, "forward_raises", "SystemExit: 5"),
         (recurses, "forward_raises", "RecursionError"),
         (huge, "out_of_memory", "4000000000000 bytes"),
         (memory_error, "out_of_memory", "MemoryError"),
-        (first_only, "wrong_shape", "the output (6, 16)"),
+        (first_only, "wrong_shape", "the output has (6, 16)"),
     ],
 )
 def test_a_layer_that_does_not_work_gets_a_clear_line(forward, mistake, words):
@@ -132,7 +132,7 @@ def test_a_layer_that_hangs_later_stops_the_tests():
     report = attention.check(layer(forward), time_limit=1.0)
     assert report.findings[0].mistake == "hangs"
     assert report.results[-1].outcome == "not run"
-    assert report.results[-1].why == "a call did not return"
+    assert report.results[-1].why == "a call didn't return"
 
 
 def test_a_layer_that_hangs_in_another_size_stops_the_tests_too():
@@ -164,7 +164,7 @@ def test_the_limit_holds_outside_the_main_thread():
     run = lambda: reports.append(attention.check(layer(loops), time_limit=1.0))  # noqa: E731
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join(300)
     assert only(reports[0]).mistake == "hangs"
 
 
@@ -186,7 +186,7 @@ def test_a_slow_layer_is_told_that_tests_are_missing():
 
     report = attention.check(layer(forward), time_limit=2.0)
     assert "slow" in [f.mistake for f in report.findings]
-    assert "the time is used up" in [r.why for r in report.results]
+    assert "time ran out" in [r.why for r in report.results]
     assert not report.ok
 
 
@@ -229,7 +229,7 @@ class NeedsMask(nn.Module):
     [
         (None, {}, "got None"),
         ("path.py", {}, "got 'path.py' (str)"),
-        (int, {}, "no torch.nn.Module"),
+        (int, {}, "not a torch.nn.Module"),
         (OtherNames, {}, "OtherNames takes width, kinds; it needs kinds"),
         (OtherNames, {"width": 3}, "it needs kinds"),
         (Config, {}, "Config(config) reads kinds, others of its config"),
@@ -237,7 +237,7 @@ class NeedsMask(nn.Module):
         (attention.CausalAttention, {"layout": "bdt"}, 'must be "btd" or "tbd"'),
         (attention.CausalAttention, {"reference": 3}, "reference must be"),
         (attention.CausalAttention, {"weights": lambda m: {}}, "Add key, query, value"),
-        (nn.MultiheadAttention(4, 2).to("meta"), {}, "without values"),
+        (nn.MultiheadAttention(4, 2).to("meta"), {}, "have no values"),
     ],
 )
 def test_unusable_input_is_explained(given, arguments, words):
@@ -256,7 +256,8 @@ def test_what_refuses_every_call_is_not_judged_and_says_how_to_call_it():
     report = attention.check(NeedsMask)
     assert (report.verdict, report.exit_status) == ("not judged", 3)
     assert only(report).mistake == "forward_raises"
-    assert "call=lambda module, x: module(x, mask=…)" in report.command
+    assert not report.command  # it could not be run as it stands
+    assert "call=lambda module, x: module(x, mask=…)" in str(report)
     report = attention.check(NeedsMask, call=lambda module, x: module(x, ...))
     assert only(report).mistake == "tokens_not_mixed"
 
@@ -271,7 +272,7 @@ def test_reference_is_what_counts():
     report = attention.check(good, reference=wrong)
     assert only(report).mistake == "differs_from_reference"
     report = attention.check(good, reference=attention.MultiHeadAttention)
-    assert "Missing key(s)" in report.problem
+    assert "different names. Missing" in report.problem
 
 
 def test_reference_false_leaves_the_comparison_out():
@@ -328,4 +329,4 @@ def test_a_gpu_that_cannot_be_used_breaks_nothing(monkeypatch):
     assert report.ok, str(report)
     outcome = {r.test: r for r in report.results}[".to(device)"]
     if outcome.outcome != "passed":  # a machine with a GPU may pass
-        assert "cannot go to cuda" in outcome.why
+        assert "be moved to cuda" in outcome.why

@@ -251,8 +251,8 @@ def test_help_versions_and_explanations_come_without_torch():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "The scores are not scaled" in done.stdout
-    assert "There is no mistake ATT000" in done.stderr
+    assert "The scores aren't scaled" in done.stdout
+    assert "There's no mistake ATT000" in done.stderr
 
 
 def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path):

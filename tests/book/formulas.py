@@ -10,7 +10,8 @@ SPELLED = [
     (r"\\left\(|\(", "("), (r"\\right\)", ")"), (r"\\(exp|tanh)\b", r"\1"),
     (r"_[ij]\b", ""),  # each entry, so the whole tensor
     (r"\\sqrt\{([^{}]*)\}|√(\w+)", r"(\1\2)**0.5"),
-    (r"\\sum (\w+\([^()]*\))", r"(\1).sum()"),
+    (r"\\sum (\w+\([^()]*\))", r"(\1).sum()"), (r"\\sum (\w) (\w)\b", r"(\1 @ \2)"),
+    (r"\\cdot\b", "@"), (r" \\,/\\, ", " / "),
     (r"\^\\top|ᵀ", ".mT"),
     (r"\\frac\{((?:[^{}]|\{[^{}]*\})*)\}\{((?:[^{}]|\{[^{}]*\})*)\}", r"((\1)/(\2))"),
     # Two factors beside each other.
@@ -29,5 +30,6 @@ def python(formula):
 
 def value(formula, names):
     """What a formula gives for the tensors and numbers behind its letters."""
-    functions = {"softmax": lambda x: torch.softmax(x, dim=-1), "exp": torch.exp}
+    functions = {"softmax": lambda x: torch.softmax(x, dim=-1), "exp": torch.exp,
+                 "tanh": torch.tanh}  # fmt: skip
     return eval(python(formula), functions | names)

@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 import attention
+from coding_attention.models import seq2seq
 from tests.book.claims import prose
 from tests.book.formulas import value
 from tests.book.running import ran
@@ -62,6 +63,37 @@ def test_attention_in_one_line(page):
     torch.testing.assert_close(value(right, names), wanted, **CLOSE)
 
 
+def test_the_score_of_bahdanau_is_that_of_the_model():
+    look_back, states, state = seq2seq.LookBack(5), torch.randn(3, 5), torch.randn(5)
+    (formula,) = re.findall(r"\$\$(.+?)\$\$", prose("01_why_attention"))
+    score, shares, mean = (side.split(" = ")[1] for side in formula.split(r", \qquad "))
+    names = {"v": look_back.v.weight[0], "s": state}
+    names |= {name: getattr(look_back, name).weight for name in "WU"}
+    names["e"] = torch.stack([value(score, names | {"h": h}) for h in states])
+    names["α"] = value(shares, names)
+    context, weights = look_back(state[None], states[None], look_back.U(states)[None])
+    torch.testing.assert_close(names["α"], weights[0], **CLOSE)
+    made = value(mean, {"α": names["α"], "h": states})
+    torch.testing.assert_close(made, context[0], **CLOSE)
+
+
+def test_weights_masked_after_softmax_cancel_the_future():
+    i, j, s = 3, 1, torch.randn(5, 5)
+    masked = s[i, : i + 1].softmax(dim=0)[j]
+    for side in displayed("04_questions"):
+        (k,) = re.findall(r"\\sum_\{(\w) \\le i\}", side)
+        plain = re.sub(r"\\sum_\{[^{}]*\}", r"\\sum", side)
+        plain = re.sub(r"s_\{(\w+)\}", r"s\1", plain)
+        names = {"sij": s[i, j], f"si{k}": s[i, : i + 1], "D": s[i].exp().sum()}
+        torch.testing.assert_close(value(plain, names), masked, **CLOSE)
+
+
+def test_the_key_matrix_of_a_latent_moves_to_the_query():
+    names = {"q": torch.randn(3), "U": torch.randn(3, 4), "c": torch.randn(4)}
+    left, right = (value(side, names) for side in displayed("10_attention_in_models"))
+    torch.testing.assert_close(left, right, **CLOSE)
+
+
 def test_the_symbols_are_those_of_a_layer():
     """Shapes and formulas of the table, against a layer with sizes of its own."""
     t, d_in, d_k = 5, 7, 3
@@ -101,6 +133,16 @@ def test_the_letters_of_pytorch_are_those_of_its_own_description():
     (table,) = [t for t in tables("notation") if t[0] == ["ours", "chapter", "PyTorch"]]
     told = {row[0]: row[2] for row in table[2:]}
     assert {name: told[name] for name in wanted} == wanted
+
+
+def test_every_table_of_names_has_each_letter_once():
+    first = [[row[0] for row in t[2:]] for t in tables("notation") if len(t[0][0]) > 1]
+    letters = [column for column in first if "d_in" in column]
+    assert len(letters) == 3
+    for column in letters:
+        assert len(set(column)) == len(column)
+    same = [{name for name in column if "t_" not in name} for column in letters]
+    assert same[0] == same[1] == same[2]
 
 
 def test_letters_and_names_in_one_row_are_in_the_same_order():

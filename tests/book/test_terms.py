@@ -30,7 +30,7 @@ TERMS = {
     "bottleneck": "bottleneck",
     "parameter": "parameters?",
     "loss": "loss(?:es)?",
-    "step of training": r"steps?\*? of training|\d steps",
+    "training step": r"training \*?steps?|\d+ steps",
     "seed": "seeds?",
     "softmax": "softmax",
     "attention weight": "attention weights?",
@@ -43,7 +43,7 @@ TERMS = {
     "value": r"\*value\*|value (?:matrix|vector)s?",
     "dropout": "dropout",
 }
-DEFINED = {"step of training": "step", "value": "value"}  # the word in italics
+DEFINED = {"training step": "step", "value": "value"}  # the word in italics
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 
 

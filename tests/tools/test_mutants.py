@@ -92,6 +92,19 @@ def test_the_stored_half_of_a_page_follows_a_changed_caption(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("log", "killer"),
+    [
+        ("FAILED a.py::test_x - assert a[1] == 2", "a.py::test_x"),
+        ("FAILED a.py::test_x[a: no mask] - E[0]", "a.py::test_x[a: no mask]"),
+        ("FAILED a.py::test_x[1-2]\n1 failed", "a.py::test_x[1-2]"),
+        ("ERROR b.py - ImportError", "b.py"),
+    ],
+)  # fmt: skip
+def test_the_killer_is_read_from_the_summary(log, killer):
+    assert runner.FAILED.search(f"...F\n{log}\n")[1] == killer
+
+
+@pytest.mark.parametrize(
     ("path", "tests"),
     [
         ("attention/convert.py", "tests/attention/test_convert.py"),
@@ -108,16 +121,25 @@ def test_a_file_maps_to_its_tests(path, tests):
     assert tests in [argument for run in runner.runs(path, 0) for argument in run]
 
 
+def test_a_run_is_restricted_to_a_tier():
+    quick, browser = "tests/theme/test_codes.py::test_x", "tests/theme/test_folds.py"
+    restricted = runner._in_tier([quick, browser, "-k", "a"], "test")
+    assert restricted == [quick, "-k", "a", "--tier", "test"]
+    assert runner._in_tier([browser, "-k", "a"], "test") == []  # not: every test
+    assert runner._in_tier([browser], None) == [browser]
+
+
 def test_a_line_that_was_recorded_maps_to_the_tests_that_ran_it(tmp_path, monkeypatch):
     monkeypatch.setattr(cover, "DATA", tmp_path / "recorded")
     cover._lines.cache_clear()
     recorded = CoverageData(basename=str(cover.DATA))
-    for context in ("tests.tools.test_mutants.test_a_line", "", "tests.gone.test_x"):
-        recorded.set_context(context)
+    here = "test_the_stored_half_of_a_page_follows_a_changed_caption"
+    for context in (here, "test_that_is_gone", ""):
+        recorded.set_context(context and f"tests.tools.test_mutants.{context}")
         recorded.add_lines({"/elsewhere/attention/base.py": [46]})
     recorded.write()
     assert cover.tests_on("attention/base.py", 46) == [
-        "tests/tools/test_mutants.py::test_a_line"
+        f"tests/tools/test_mutants.py::{here}"
     ]
     assert cover.tests_on("attention/base.py", 47) == []
     cover._lines.cache_clear()

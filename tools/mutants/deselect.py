@@ -4,7 +4,7 @@
 # meaning. A kill by one of them does not count.
 COPIES = ("stored_picture", "stored_right_picture", "is_stale", "listing_equals",
           "bundle", "up_to_date", "pages_store_the_labs_as_they_are",
-          "those_of_the_module")  # fmt: skip
+          "those_of_the_module", "pages_show_what_the_files_say")  # fmt: skip
 
 
 def pytest_collection_modifyitems(config, items):

@@ -172,7 +172,7 @@ def _page(path, text):
 
 def _letters(kind, path, match):
     for letter in re.finditer(
-        r"(?<![A-Za-z\\])(?:d_(?:in|out|k|head)|[a-zA-Zωα])(?![A-Za-z_])", match[0]
+        r"(?<![A-Za-z\\'])(?:d_(?:in|out|k|head)|[a-zA-Zωα])(?![A-Za-z_])", match[0]
     ):
         if (new := LETTERS.get(letter[0])) is not None:
             start = match.start() + letter.start()

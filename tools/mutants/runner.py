@@ -12,13 +12,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests import tiers
 from tools.mutants import deselect
 from tools.mutants.cover import tests_on
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 900  # a mutant may loop for ever; that counts as noticed
+# A mutant may loop for ever; that counts as noticed. Of the processor's time, since a
+# busy machine notices nothing; a test that only waits has its end, too.
+LIMIT_S, WAITING_S = 900, 7200
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
+# The id of a test may hold spaces, in its brackets.
+FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", re.M)
 PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
          "tests/book/test_formulas.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
@@ -42,13 +47,14 @@ def runs(path, line):
     yield [str(p.relative_to(ROOT)) for p in own]
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
-        lab = "" if stem in ("core", "draw", "ui") else stem.replace("_", "")
-        yield [f"{room}/test_ways.py", f"{room}/test_browser.py", "-k", lab]
+        own = (ROOT / path).with_suffix(".py").exists()  # else all labs share it
+        browsers = [f"{room}/test_{name}.py" for name in ("shell", "ways", "browser")]
+        yield [*browsers, "-k", stem.replace("_", "") if own else ""]
         return
     # Nothing is recorded of threads and of processes of their own, hence the room.
     yield tests_on(path, line)
     if room.name != "coding_attention":  # all its rooms would be every second test
-        yield [str(room), "-m", "not browser"]
+        yield [str(room), "-m", "not browser", "--tier", "test,pages,checker"]
     if path.endswith(".js"):
         yield [f"{room}/test_browser.py", f"{room}/test_fast.py"]
     yield _naming(path, stem)
@@ -83,6 +89,8 @@ def copy_of(root):
         if (root / name).is_file():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, copy / name)
+    for command in ("init -q", "add -A"):  # some tests ask git which files there are
+        subprocess.run(["git", *command.split()], cwd=copy, check=True)
     return copy
 
 
@@ -104,7 +112,7 @@ def passes(copy, arguments):
     if child == 0:
         _run(copy, arguments)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == 4:
+    if status == 4 and not FAILED.search(_log(copy)):  # else a file does not import
         raise ValueError(f"pytest does not take {arguments}:\n{_log(copy)[-2000:]}")
     return status in (0, 5)  # 5: no test was collected
 
@@ -119,7 +127,8 @@ def _run(copy, arguments):
     log = os.open(copy.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    signal.alarm(LIMIT_S)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+    signal.alarm(WAITING_S)
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy)
     ours = ("tools", "theme", "attention", "attncheck", "coding_attention", "tests")
@@ -167,8 +176,14 @@ def _escaped(line):
     return line.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def noticed(copy, place, against=None):
+def noticed(copy, place, against=None, tier=None):
     """Break the copy, run its tests until one fails, mend the copy.
+
+    Args:
+        copy: of the product, unbroken.
+        place: where to break it.
+        against: what pytest is to run; without it, what the place maps to.
+        tier: of these tests, only those of one tier.
 
     Returns:
         The test that failed, which passes on the mended copy; None for a survivor.
@@ -176,21 +191,50 @@ def noticed(copy, place, against=None):
     edits = broken(copy, place)
     text = (copy / place.path).read_text(encoding="utf-8")
     line = text.count("\n", 0, place.start) + 1
+    tests = [against] if against else runs(place.path, line)
+    for run in filter(None, (_in_tier(run, tier) for run in tests)):
+        while killer := _killer(copy, run, edits):
+            # What fails on the unbroken product, too, has noticed nothing.
+            if "::" not in killer or "nbval" in run or _passes_mended(copy, killer):
+                return killer
+            print(f"{killer} fails unbroken:\n{_log(copy)[-2000:]}", flush=True)
+            if killer in run:
+                break
+            run = [*run, "--deselect", killer]
+    return None
+
+
+def _in_tier(run, tier):
+    if not tier:
+        return run
+    known = tiers.places(tiers.read())
+    kept = [
+        part
+        for part in run
+        if not (file := part.partition("::")[0]).endswith((".py", ".ipynb"))
+        or tier in tiers.tiers_in(file, known)
+    ]
+    tests = [part for part in kept if part.startswith(("tests/", "book/"))]
+    return [*kept, "--tier", tier] if set(tests) - {"tests/nbval.cfg"} else []
+
+
+def _passes_mended(copy, test):
+    try:
+        return passes(copy, [test])
+    except ValueError:
+        return True  # it is made from what was broken: mended, there is no such test
+
+
+def _killer(copy, run, edits):
+    """The first test that fails on the broken copy, or none; the copy is mended."""
     before = {path: (copy / path).read_bytes() for path in edits}
-    killer = None
     try:
         for path, text in edits.items():
             (copy / path).write_text(text, encoding="utf-8")
-        for run in filter(None, [against] if against else runs(place.path, line)):
-            if not passes(copy, run):
-                failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", _log(copy), re.M)
-                killer = failed[0] if failed else "the limit of time"
-                break
+        if passes(copy, run):
+            return None
     finally:
         for path, content in before.items():
             (copy / path).write_bytes(content)
-    if killer and "::" in killer and "nbval" not in run and not passes(copy, [killer]):
-        raise ValueError(
-            f"{killer} fails on the unbroken product:\n{_log(copy)[-2000:]}"
-        )
-    return killer
+    failed = FAILED.search(_log(copy))
+    return failed[1] if failed else "the limit of time"

@@ -6,9 +6,11 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from bs4 import BeautifulSoup
+from matplotlib.colors import to_rgb
 
 from coding_attention import figures
 from coding_attention.figures import heads, palette
@@ -248,6 +250,18 @@ def test_style_sheet_sets_the_dark_form_of_every_color():
     (rule,) = re.findall(r'data-theme="dark"\] \.attention-figure \{(.*?)\}', css, re.S)
     found = dict(re.findall(r"--af-(\w+): (#[0-9a-f]{6})", rule))
     assert found == {color.name: color.dark for color in palette.BOOK.values()}
+
+
+def test_a_mixture_is_the_color_that_it_stands_for():
+    one = r"var\(--af-\w+,(#[0-9a-f]{6})\)"
+    mixture = re.compile(rf"color-mix\(in srgb,{one} ([\d.]+)%,{one}\)")
+    found = [(color, mixture.fullmatch(css)) for color, css in palette.FOR_CSS.items()]
+    mixed = [(color, match.groups()) for color, match in found if match]
+    assert len(mixed) > 300
+    for color, (end, percent, start) in mixed:
+        share = float(percent) / 100
+        made = share * np.array(to_rgb(end)) + (1 - share) * np.array(to_rgb(start))
+        assert np.abs(made - to_rgb(color)).max() < 1.01 / 255, color
 
 
 def test_no_color_stands_for_two_things():

@@ -265,3 +265,12 @@ def test_every_mistake_that_can_be_chosen_has_its_words():
     for kind, said in SAYS.items():
         assert set(said) >= {name for name, k in SHOWN if k == kind}
         assert {b.name for b in PLANTED.values() if kind in b.looks} == set(said)
+
+
+def test_what_is_written_is_what_the_site_reads(monkeypatch, tmp_path):
+    monkeypatch.setattr(cases, "everything", lambda: STORED)
+    monkeypatch.setattr(cases, "STORED", tmp_path / "cases.json")
+    cases.write()
+    text = cases.STORED.read_text(encoding="utf-8")
+    assert json.loads(text) == STORED
+    assert text.count('\n{"bug"') >= len(CASES)  # a line for each, for people's diffs

@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise
 from coding_attention.exercises.build import solution
@@ -48,6 +49,16 @@ def test_another_wrong_repair_costs_that_mistake_only():
 
 def test_a_class_that_computes_something_else_has_repaired_nothing():
     assert check_exercise("repair", with_mistakes(("dim=-1", "dim=-2"))).credit == 0
+
+
+def test_a_class_that_cannot_be_built_has_repaired_nothing():
+    class Unfinished(torch.nn.Module):
+        def __init__(self, *sizes, **named_sizes):
+            raise NotImplementedError
+
+    verdict = check_exercise("repair", Unfinished)
+    assert not verdict.right
+    assert verdict.credit == 0
 
 
 @pytest.mark.parametrize("name", ["repair", "causal-class"])

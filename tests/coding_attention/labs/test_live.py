@@ -54,8 +54,8 @@ OWN = {
         ["from coding_attention.labs import LookLab\nlab = LookLab()\nlab",
          "print(lab.exchanged)",
          "lab.exchanged = False"],
-        ({"name": "Exchange “they” for “it”"}, "Enter", "True"),
-        {"name": "Exchange “they” for “it”"},
+        ({"name": "Swap “they” for “it”"}, "Enter", "True"),
+        {"name": "Swap “they” for “it”"},
     ),
     "TinyGptLab": (
         ["from tests.coding_attention.labs.table import tiny_gpt\n"

@@ -103,12 +103,12 @@ def test_one_word_exchanged_and_the_head_looks_elsewhere(lab_on_page, phone):
     root, lab, one = lab_on_page("LookLab", **(PHONE if phone else {}))
     check(root, lab)
     assert not root.locator(".al-done").count()
-    button = root.get_by_role("button", name="Exchange “they” for “it”")
+    button = root.get_by_role("button", name="Swap “they” for “it”")
     where = button.bounding_box()
     button.click()
     check(root, LookLab(exchanged=True))
     assert root.locator(".al-done").count() == 1
-    after = root.get_by_role("button", name="Exchange “it” for “they”").bounding_box()
+    after = root.get_by_role("button", name="Swap “it” for “they”").bounding_box()
     assert after == where, "the button is where it was"
     assert one.errors == []
 
@@ -127,7 +127,7 @@ def test_keys_ask_another_word_and_controls_choose(lab_on_page):
     root.get_by_role("combobox", name="Head").select_option(index=2)
     scene = sum(len(CHOSEN[head]) for head in heads[:2])
     check(root, LookLab(scene=scene))
-    assert root.get_by_role("button", name="No word to exchange").is_disabled()
+    assert root.get_by_role("button", name="No word to swap").is_disabled()
     for step in (1, 2, 0):
         root.get_by_role("button", name="Another sentence").click()
         check(root, LookLab(scene=scene + step))

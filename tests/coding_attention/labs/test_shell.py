@@ -292,7 +292,7 @@ def test_the_machine_shows_what_the_head_computes(lab_on_page):
     rows.nth(2).locator("td").nth(1).hover()
     line = root.locator(".mc-board .al-line").text_content()
     assert line.startswith("they · workers: q · k / √32 = ")
-    root.get_by_role("button", name="Exchange “they” for “it”").click()
+    root.get_by_role("button", name="Swap “they” for “it”").click()
     assert root.locator(".mc-board thead").text_content().count("2 it")
     # Of the other heads, no queries and keys are stored.
     settings(root)

@@ -1,0 +1,588 @@
+"""Judges each step of attention by what went into it, so that no other step disturbs.
+
+The tensors of one forward pass are followed by their numbers: what was projected, cut
+into heads, multiplied, masked, normalized, mixed and joined. A step that turns its own
+input into something else than meant is named, whatever else the layer does.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from attncheck.trace import Watch, tensors
+
+CLOSE = 1e-4  # of the largest number
+MOST = 400  # tensors that are kept
+CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
+# What scores are multiplied with, by the mistake; d is the width of a head.
+SCALES = {
+    "scale_twice": lambda w: 1 / w.d,
+    "scale_by_d_out": lambda w: (w.h * w.d) ** -0.5,
+    "scale_by_d_in": lambda w: w.x.shape[-1] ** -0.5,
+    "scale_by_d_out_no_root": lambda w: 1 / (w.h * w.d),
+    "scale_multiplied": lambda w: w.d**0.5,
+    "scale_by_tokens": lambda w: w.t**-0.5,
+    "scale_by_heads": lambda w: w.h**-0.5,
+    "scale_missing": lambda w: 1.0,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that is not what is meant.
+
+    Attributes:
+        mistake: its name, or "" where it has none.
+        stage: the stage of attention.
+        seen: what was seen there.
+    """
+
+    mistake: str
+    stage: str
+    seen: str
+
+
+class Recorded(Watch):
+    """Keeps a copy of what each call took and gave, since later ones may change it."""
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.calls = []  # (name, tensors given, settings, tensor returned)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        plain = name in ("__get__", "size", "dim", "__len__", "stride")
+        keep = not plain and len(self.calls) < MOST
+        given = [_copy(a) for a in tensors((args, kwargs))] if keep else []
+        result = super().__torch_function__(function, types, args, kwargs)
+        if keep:
+            settings = [a for a in args if not isinstance(a, torch.Tensor)]
+            for one in tensors(result):
+                kept = _copy(one)
+                self.calls.append((name, given, (settings, kwargs or {}), kept))
+        return result
+
+
+def _copy(tensor):
+    return tensor.detach().clone()
+
+
+@dataclass
+class Walk:
+    """The steps of one forward pass, as (n, t, …) with a batch for each head first.
+
+    Attributes:
+        x: the tokens (b, t, d_in).
+        y: the output (b, t, width).
+        scores: products of queries and keys; ``others`` are added to them.
+        taken, weights: what softmax takes and gives.
+        mixing, values, context: what is mixed, with what, and the result.
+        joined: what the first product behind takes, (b, t, width), or None.
+        before, behind: tensors before the scores and behind the context.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    query: torch.Tensor
+    key: torch.Tensor
+    scores: torch.Tensor
+    taken: torch.Tensor
+    weights: torch.Tensor
+    mixing: torch.Tensor
+    values: torch.Tensor
+    context: torch.Tensor
+    h: int
+    settings: tuple = ()
+    others: list = field(default_factory=list)
+    projected: list = field(default_factory=list)
+    before: list = field(default_factory=list)
+    behind: list = field(default_factory=list)
+    extras: dict = field(default_factory=dict)
+
+    @property
+    def t(self):
+        """The number of tokens."""
+        return self.x.shape[1]
+
+    @property
+    def d(self):
+        """The width of a head."""
+        return self.query.shape[-1]
+
+
+def walked(subject, x):
+    """Return the steps of a module that are not what is meant, first ones first."""
+    module = subject.copy()
+    watch = Recorded(module)
+    y = subject(x, module, mode=watch)
+    walk = _followed(watch, x, y)
+    if walk is None:
+        return []
+    found = [
+        *_cut(walk),
+        *_shares(walk),
+        *_scaled(walk, subject.layer, subject.sizes),
+        *_masked(walk, subject.causal, subject.layer),
+        *_normalized(walk, subject.layer),
+        *_mixed(walk),
+        *_joined(walk),
+    ]
+    return [step for step in found if step is not None]
+
+
+def _followed(watch, x, y):
+    """Find the steps by their sizes and order; return None where they are others."""
+    calls, (b, t, _) = watch.calls, x.shape
+    fused = [i for i, c in enumerate(calls) if c[0] == "scaled_dot_product_attention"]
+    soft = [i for i, c in enumerate(calls) if c[0] in ("softmax", "_softmax")]
+    if len(fused) + len(soft) > 1:
+        return None
+    if not fused and not soft:
+        soft = _by_hand(calls)
+    if not fused and not soft:
+        return None
+    at = (fused or soft)[0]
+    if fused:
+        made = _of_fused(calls[at], t)
+        start = end = at
+    else:
+        made, start, end = _of_softmax(calls, at, b, t)
+    if made is None or made["query"].shape[0] % b:
+        return None
+    projected = [_as_tokens(p.output, b, t) for p in watch.seen.products]
+    return Walk(
+        x=x, y=y, h=made["query"].shape[0] // b,
+        projected=[p.detach() for p in projected if p is not None],
+        before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
+        extras=watch.seen.extras, **made,
+    )  # fmt: skip
+
+
+def _by_hand(calls):
+    """Join exp and the division behind it to one call of softmax."""
+    powers = [i for i, c in enumerate(calls) if c[0] in ("exp", "exp_")]
+    if len(powers) != 1:
+        return []
+    start = powers[0]
+    _, given, _, power = calls[start]
+    for i, (name, _, _, result) in enumerate(calls[start + 1 :], start + 1):
+        if "div" in name and result.shape == power.shape:
+            calls[i] = ("softmax", given, ([], {}), result)
+            return [i]
+    return []
+
+
+def _of_fused(call, t):
+    """Compute what the fused function does not show."""
+    _, given, (_, named), result = call
+    if len(given) < 3 or named.get("enable_gqa"):
+        return None
+    q, k, v = (_rows(one, t) for one in given[:3])
+    if q is None or k is None or v is None or len(q) != len(k) or len(k) != len(v):
+        return None
+    scores = q @ k.mT
+    taken = scores * (named.get("scale") or q.shape[-1] ** -0.5)
+    if named.get("is_causal"):
+        taken = taken.masked_fill(
+            taken.new_ones(taken.shape).triu(1).bool(), -torch.inf
+        )
+    elif len(given) > 3 or named.get("attn_mask") is not None:
+        mask = given[3] if len(given) > 3 else named["attn_mask"]
+        try:
+            mask = mask.expand(*given[0].shape[:-1], k.shape[-2]).flatten(0, -3)
+        except RuntimeError:
+            return None
+        taken = (
+            taken.masked_fill(~mask, -torch.inf)
+            if mask.dtype == torch.bool
+            else taken + mask
+        )
+    weights = taken.softmax(dim=-1)
+    context = _rows(result, t)
+    if context is None:
+        return None
+    return dict(query=q, key=k, scores=scores, taken=taken, weights=weights,
+                mixing=weights, values=v, context=context)  # fmt: skip
+
+
+def _of_softmax(calls, at, b, t):
+    """Find the products before and behind a softmax."""
+    nothing = None, 0, 0
+    _, given, settings, weights = calls[at]
+    taken = given[0]
+    if taken.dim() < 3 or taken.shape[-2] != t:
+        return nothing
+    n, keys = taken[..., 0, 0].numel(), taken.shape[-1]
+    made = []
+    for place, (name, factors, _, result) in enumerate(calls[:at]):
+        if name not in CONTRACTIONS or len(factors) < 2:
+            continue
+        product = _square(result, n, t)
+        if product is not None and product.shape[-1] in (keys, keys - 1):
+            made.append((place, factors[-2:], product))
+    both = [
+        (place, q, k, s)
+        for place, (one, other), s in made
+        if (q := _shared(_rows(one, t), n)) is not None
+        and (k := _shared(_rows(other, s.shape[-1], q.shape[-1]), n)) is not None
+    ]
+    if not both:
+        return nothing
+    start, q, k, scores = both[0]
+    if not _close(scores, q @ k.mT):
+        if not _close(scores, k @ q.mT):
+            return nothing
+        q, k = k, q
+    for end, (name, factors, _, result) in enumerate(calls[at + 1 :], at + 1):
+        if name not in CONTRACTIONS or len(factors) < 2:
+            continue
+        for values_first in (False, True):
+            mixing, values = factors[-2:][:: -1 if values_first else 1]
+            mixing = _square(mixing, n, t)
+            values = _shared(_rows(values, scores.shape[-1]), n)
+            context = _rows(result, t)
+            if mixing is None or values is None or context is None:
+                continue
+            if len(context) == n and mixing.shape[-1] == scores.shape[-1]:
+                if values_first and _close(context, mixing.mT @ values):
+                    mixing = mixing.mT  # values in columns, times the transpose
+                return dict(
+                    query=q, key=k, scores=scores, taken=taken.flatten(0, -3),
+                    weights=weights.flatten(0, -3), mixing=mixing, values=values,
+                    context=context, settings=settings,
+                    others=[s for place, _, s in made if place != start],
+                ), start, end  # fmt: skip
+    return nothing
+
+
+def _square(tensor, n, t):
+    """Return scores or weights as (n, t, keys), or None."""
+    if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
+        return None
+    return tensor.flatten(0, -3)
+
+
+def _rows(tensor, t, d=None):
+    """Return heads (…, t, d), (b, t, h, d), (b, t, g, r, d) or turned as (n, t, d)."""
+    if tensor.dim() < 3:
+        return None
+    shape = tensor.shape
+    if shape[-2] == t and (d is None or shape[-1] == d):
+        return tensor.flatten(0, -3)
+    if shape[-1] == t and (d is None or shape[-2] == d):
+        return tensor.mT.flatten(0, -3)
+    if tensor.dim() >= 4 and shape[1] == t and (d is None or shape[-1] == d):
+        return tensor.movedim(1, -2).flatten(0, -3)
+    return None
+
+
+def _shared(rows, n):
+    """Return keys or values once for each query head, or None."""
+    if rows is None or n % len(rows):
+        return None
+    return rows.repeat_interleave(n // len(rows), dim=0)
+
+
+def _as_tokens(tensor, b, t):
+    """Return what was projected as (b, t, width), or None."""
+    if tensor.dim() == 3 and tensor.shape[:2] == (b, t):
+        return tensor
+    if tensor.dim() == 3 and tensor.shape[:2] == (t, b):
+        return tensor.transpose(0, 1)
+    if tensor.dim() == 2 and len(tensor) == b * t:
+        return tensor.view(b, t, -1)
+    return None
+
+
+def _close(one, other):
+    if one.shape != other.shape:
+        return False
+    size = other[other.isfinite()].abs().max() if other.isfinite().any() else 1.0
+    return torch.allclose(one, other.to(one), 1e-4, 1e-5 * float(size), equal_nan=True)
+
+
+def _parts(walk):
+    """Yield what may be queries, keys or values of a projection: (b, t, width)."""
+    d = walk.d
+    for made in walk.projected:
+        width = made.shape[-1]
+        yield made
+        for count in (2, 3):
+            if width % count == 0 and width // count % d == 0:
+                yield from made.chunk(count, dim=-1)
+                pieces = made.unflatten(-1, (-1, count, d))
+                yield from (pieces[..., i, :].flatten(-2) for i in range(count))
+        wide = walk.h * d  # grouped heads in one weight
+        if wide < width < 3 * wide and (width - wide) % (2 * d) == 0:
+            rest = (width - wide) // 2
+            yield from made.split([wide, rest, rest], dim=-1)
+
+
+def _cut(walk):
+    """Look for heads that were cut out across tokens."""
+    b, t, d = len(walk.x), walk.t, walk.d
+    made = [one for one in walk.before if one.dim() in (3, 4) and one.shape[-1] == d]
+    for part in _parts(walk):
+        heads = part.shape[-1] // d
+        if part.shape[-1] % d or heads < 2 or heads == t:
+            continue
+        right = part.unflatten(-1, (heads, d)).transpose(1, 2)
+        held = [
+            one.transpose(1, 2) if one.shape[1] == t else one
+            for one in made
+            if one.shape in ((b, heads, t, d), (b, t, heads, d))
+        ]
+        flat = (b * heads, t, d)
+        held += [one.view(b, heads, t, d) for one in made if one.shape == flat]
+        for wrong, name in (
+            (part.reshape(b, heads, t, d), "heads_viewed"),
+            (part.unflatten(-1, (d, heads)).permute(0, 3, 1, 2), "heads_interleaved"),
+        ):
+            if any(_close(one, wrong) for one in held) and not any(
+                _close(one, right) for one in held
+            ):
+                yield Step(name, "split", "A projection is split so that a head "
+                           "gets numbers of other heads and tokens.")  # fmt: skip
+                return
+
+
+def _shares(walk):
+    """Compare which query heads share a key with which share a value."""
+    b, h, d = len(walk.x), walk.h, walk.d
+    kinds = []
+    for rows in (walk.key, walk.values):
+        sizes = rows.norm(dim=-1).view(b, h, -1)  # turning keeps them
+        if sizes.shape[-1] != walk.t or sizes.std() < 1e-2 * sizes.mean():
+            return
+        for part in _parts(walk):
+            heads = part.shape[-1] // d
+            if part.shape[-1] % d or heads < 2 or h % heads or heads == h:
+                continue
+            each = part.unflatten(-1, (heads, d)).norm(dim=-1).transpose(1, 2)
+            if _close(sizes, each.repeat_interleave(h // heads, dim=1)):
+                kinds.append("blocks")
+            elif _close(sizes, each.repeat(1, h // heads, 1)):
+                kinds.append("tiles")
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
+                   f"and values in {kinds[1]}.")  # fmt: skip
+
+
+def _factor(walk, factor):
+    """Return what queries or keys were multiplied with since they were projected."""
+    b, t = len(walk.x), walk.t
+    size = factor.square().sum(-1).view(b, -1, factor.shape[-2]).sum(1).sqrt()
+    if size.shape[-1] != t or size.std() < 1e-2 * size.mean():
+        return None  # they were normed
+    for part in _parts(walk):
+        if part.shape[-1] % walk.d or walk.h % max(part.shape[-1] // walk.d, 1):
+            continue
+        other = part.norm(dim=-1) * (walk.h * walk.d / part.shape[-1]) ** 0.5
+        ratio = size / other
+        if ratio.std() < 1e-3 * ratio.mean():
+            return ratio.mean().item()
+    return None
+
+
+def _scaled(walk, layer, sizes):
+    """Compare what the scores are multiplied with and added to."""
+    b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
+    taken = walk.taken[..., :keys]
+    if taken.shape[-1] != keys or {"a cap or a gate"} & set(walk.extras):
+        return
+    seen = (taken.isfinite() & (taken > -1e3)).view(b, n // b, walk.t, keys)
+    seen = seen[0] & seen[1]
+    parts = [one.expand(n, walk.t, keys) for one in (walk.scores, *walk.others)
+             if n % len(one) == 0 and one.shape[-1] == keys]  # fmt: skip
+    if seen.sum() < 4 * len(parts):
+        return
+    # What is added may depend on the position, not on the sequence.
+    each = [
+        (one.view(b, -1, walk.t, keys)[0] - one.view(b, -1, walk.t, keys)[1])[seen]
+        for one in (*parts, taken)
+    ]
+    left, right = torch.stack(each[:-1], dim=-1).double(), each[-1].double()
+    factors = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
+    if (left @ factors - right).abs().max() > 1e-3 * right.abs().max():
+        return
+    first, *others = factors.tolist()
+    if any(abs(one / first - 1) > 1e-3 for one in others):
+        told = ", ".join(f"{one:.3g}" for one in (first, *others))
+        yield Step("scores_scaled_apart", "scores", "The products in the scores are "
+                   f"multiplied by {told}.")  # fmt: skip
+        return
+    each = zip(factors.tolist(), parts, strict=True)
+    added = taken - sum(factor * one for factor, one in each)
+    added = added.view(b, -1, walk.t, keys)[0]
+    if keys == walk.t and walk.h > 1:
+        yield from _biased(walk, layer, added)
+    whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
+    if None in whole or layer.scale is not None:
+        return
+    product = first * whole[0] * whole[1]
+    added = added[seen].abs().max()
+    if abs(product * walk.d**0.5 - 1) < 1e-3:
+        return
+    for name, factor in SCALES.items():
+        same = abs(product / factor(walk) - 1) < 1e-3
+        if same and not (name == "scale_missing" and added > 1e-4):
+            yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
+                       f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
+            return
+
+
+def _biased(walk, layer, added):
+    """Look at a bias that grows evenly with the distance."""
+    i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
+    past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    if past.sum() < 6:
+        return
+    slopes = -(added / (i - j))[:, past]  # (h, pairs)
+    even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
+    if layer.alibi or layer.bias is not None or not even.all():
+        return
+    slopes = slopes.mean(dim=1)
+    usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
+    if (slopes < 0).all():
+        yield Step("alibi_sign", "positions", "What is added to the scores grows with "
+                   "the distance.")  # fmt: skip
+    elif walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
+        yield Step("alibi_slopes", "positions", "The slope of the bias by distance is "
+                   f"{slopes[0]:.3g} in each head.")  # fmt: skip
+    elif _close(slopes, usual.to(slopes) * walk.d**-0.5):
+        yield Step("alibi_slopes", "positions", "The bias by distance is divided by "
+                   "the root of d_head, too.")  # fmt: skip
+
+
+def _masked(walk, causal, layer):
+    """Compare which scores are hidden."""
+    keys = walk.scores.shape[-1]
+    taken = walk.taken[..., :keys]
+    hidden = (taken < -1e3) | (walk.mixing == 0)  # what comes later is judged later
+    capped = taken == taken.min()
+    if causal and (capped.sum(dim=(1, 2)) > 1).all() and not hidden.any():
+        told = f"Hidden scores are {taken.min():.3g}, so tanh came after the mask."
+        if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
+            yield Step("softcap_after_mask", "mask", told)
+            return
+    if layer.memory or layer.documents or keys != walk.t:
+        return
+    if not torch.equal(hidden, hidden[:1].expand_as(hidden)):
+        return
+    mask = hidden[0]
+    i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
+    far = {w: (i - j) >= w for w in range(1, walk.t + 1)}
+    count = f"{int(mask.sum())} of {mask.numel()} scores are hidden"
+    if causal:
+        names = {
+            "mask_missing": mask & False, "mask_upside_down": j < i,
+            "mask_inverted": j <= i, "mask_hides_itself": j >= i,
+            "mask_off_by_one": j > i + 1,
+        }  # fmt: skip
+        for name, wrong in names.items():
+            if torch.equal(mask, wrong):
+                yield Step(name, "mask", count + ".")
+                return
+        if (mask | ~(j > i)).all():
+            widths = [w for w, one in far.items() if torch.equal(mask, one | (j > i))]
+            meant = layer.window
+            if not widths and not layer.first:
+                first = next(iter((mask & (j <= i)).nonzero().tolist()))
+                yield Step("", "mask", f"Token {first[0]} doesn't see token "
+                           f"{first[1]}.")  # fmt: skip
+            elif meant and meant < walk.t and widths and widths[0] != meant:
+                told = f"Each token sees {widths[0]} tokens instead of {meant}."
+                yield Step(
+                    "window_size" if widths[0] < walk.t else "window_unused",
+                    "mask",
+                    told,
+                )
+            return
+        yield Step("", "mask", f"{count}, but not the whole future.")
+        return
+    sides = [w for w, one in far.items() if torch.equal(mask, one)]
+    sides += [w for w, one in far.items() if torch.equal(mask, one.T)]
+    if sides and mask.any():
+        yield Step("window_one_sided", "mask", f"{count}, all on one side.")
+
+
+def _ahead(t):
+    return torch.ones(t, t).triu(1).bool()
+
+
+def _normalized(walk, layer):
+    """Compare what softmax gives, and what becomes of it before values are mixed."""
+    keys = walk.mixing.shape[-1]
+    weights, sums = walk.weights, walk.weights.sum(dim=-1)
+    if (sums - 1).abs().max() > 1e-3 and weights.isfinite().all():
+        columns = (weights.sum(dim=-2) - 1).abs().max() < 1e-3
+        name = "softmax_over_queries" if columns else ""
+        settings = walk.settings[0] + list(walk.settings[1].values())
+        if not name and 1 in settings and len(weights) > 1:
+            name = "softmax_over_heads"
+        yield Step(name, "weights", f"A token's weights after softmax sum to "
+                   f"{sums.min():.2f} to {sums.max():.2f}.")  # fmt: skip
+        return
+    held = [weights[..., :keys], weights[..., weights.shape[-1] - keys :]]
+    if any(_close(walk.mixing, one) for one in held):
+        return
+    if any(one.shape[-1] == walk.t and _close(walk.mixing, one.mT) for one in held):
+        yield Step("weights_transposed", "mix", "The values are multiplied by the "
+                   "transposed weights.")  # fmt: skip
+        return
+    again = held[0] / held[0].sum(dim=-1, keepdim=True)
+    if weights.shape[-1] == keys + 1 and _close(walk.mixing, again):
+        yield Step("sink_unused", "weights", "Without the sink's share, the weights "
+                   "are normalized to 1 again.")  # fmt: skip
+        return
+    gone = (walk.mixing == 0) & (held[0] > 0)
+    if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):
+        yield Step("mask_after_softmax", "weights", f"{int(gone.sum())} weights were "
+                   "set to 0 after softmax.")  # fmt: skip
+        return
+    ratio = (walk.mixing / held[0])[held[0] > 1e-6]
+    if ratio.std() < 1e-4 * ratio.mean().abs():
+        yield Step("scale_after_softmax", "weights", "The weights are multiplied by "
+                   f"{ratio.mean():.3g} after softmax.")  # fmt: skip
+
+
+def _mixed(walk):
+    """Compare the sum of values with the weights that make it."""
+    if _close(walk.context, walk.mixing @ walk.values):
+        return
+    if walk.mixing.shape[-2:] == walk.mixing.mT.shape[-2:] and _close(
+        walk.context, walk.mixing.mT @ walk.values
+    ):
+        yield Step("weights_transposed", "mix", "The values are multiplied by the "
+                   "transposed weights.")  # fmt: skip
+
+
+def _joined(walk):
+    """Compare the heads as they are put together."""
+    b, t = len(walk.x), walk.t
+    if walk.h < 2 or walk.h == t:
+        return
+    n, _, d = walk.context.shape
+    heads = walk.context.view(b, n // b, t, d)
+    right = heads.transpose(1, 2).flatten(2)  # (b, t, h * d)
+    turned = walk.context.view(n // b, b, t, d).permute(1, 2, 0, 3).flatten(2)
+    held = [one for _, given, _, result in walk.behind for one in (*given, result)]
+    held = [one for one in held if one.numel() == right.numel() and one.dim() in (2, 3)]
+    if any(
+        _close(one.reshape(right.shape), good)
+        or (one.shape[:1] == (t,) and _close(one.transpose(0, 1), good))
+        for one in held
+        for good in (right, turned)
+        if one.dim() == 2 or one.shape[-1] == right.shape[-1]
+    ):
+        return
+    numbers = right.flatten().sort().values
+    for one in held:
+        wide = one.shape[-1] == right.shape[-1]
+        if wide and _close(one.flatten().sort().values, numbers):
+            moved = heads.permute(0, 2, 3, 1).flatten(2)
+            same = _close(one.reshape(right.shape), moved)
+            name = "join_interleaved" if same else "join_viewed"
+            told = "The joined heads have the right numbers in the wrong order."
+            yield Step(name, "join", told)
+            return

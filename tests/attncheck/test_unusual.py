@@ -1,0 +1,277 @@
+"""Unusual designs are no mistakes, and every command that is proposed can be run."""
+
+import shlex
+
+import pytest
+import torch
+
+import attncheck
+from attncheck.commandline import main
+from attncheck.mistakes import HEADER, compiled
+
+LAYER = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads{more}):
+        super().__init__()
+        self.h, self.d = n_heads, d_model // n_heads
+        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model) for _ in "qkvo")
+        {made}
+
+    def forward(self, x{asked}):
+        b, t, c = x.shape
+        q, k, v = (f(x).view(b, t, self.h, -1).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
+        i = torch.arange(t, device=x.device)
+        hidden = i > i[:, None]
+        {first}
+        scores = q @ k.mT / self.d**0.5
+        {scored}
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+        y = weights @ v
+        {last}
+        return self.out(y.transpose(1, 2).reshape(b, t, c))
+"""
+
+
+def source(**parts):
+    names = ("more", "made", "asked", "first", "scored", "last")
+    return HEADER + LAYER.format(**dict.fromkeys(names, "") | parts)
+
+
+def layer(**parts):
+    return compiled(source(**parts), "unusual.py")
+
+
+NULL = {
+    "made": "self.null_k, self.null_v = "
+    "(nn.Parameter(torch.randn(n_heads, 1, self.d)) for _ in 'kv')",
+    "first": "k, v = (torch.cat([n.expand(b, -1, -1, -1), y], 2) for n, y in "
+    "((self.null_k, k), (self.null_v, v)))\n"
+    "        hidden = torch.cat([hidden[:, :1] & False, hidden], 1)",
+}
+VECTOR = {
+    "made": "self.null_k, self.null_v = "
+    "(nn.Parameter(torch.randn(d_model)) for _ in 'kv')",
+    "first": NULL["first"].replace("n.expand", "n.view(1, self.h, 1, -1).expand"),
+}
+# What no option of the check describes, and what is right.
+DESIGNS = {
+    "a key and a value that every token sees": NULL,
+    "the same, as vectors": VECTOR,
+    "one softmax less another": {
+        "made": "self.l = nn.Parameter(torch.zeros(1))\n        self.e = "
+        "nn.Linear(d_model, d_model)\n        self.norm = nn.LayerNorm(self.d)",
+        "scored": "e = self.e(x).view(b, t, self.h, -1).transpose(1, 2)\n        less"
+        " = (e @ k.mT).masked_fill(hidden, -torch.inf).softmax(-1) * self.l",
+        "last": "y = self.norm(y - less @ v)",
+    },
+    "a layer beside it": {
+        "made": "self.norm, self.up, self.down = nn.LayerNorm(d_model), "
+        "nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)",
+        "first": "x = self.norm(x)\n        q, k, v = (f(x).view(b, t, self.h, -1)"
+        ".transpose(1, 2) for f in (self.q, self.k, self.v))",
+        "last": "more = self.down(F.gelu(self.up(x)))\n        "
+        "return self.out(y.transpose(1, 2).reshape(b, t, c)) + more",
+    },
+    "a window in half of the heads": {
+        "more": ", window_size=3",
+        "made": "self.w = window_size",
+        "scored": "near = (i[:, None] - i < self.w).expand(self.h, t, t).clone()\n"
+        "        near[: self.h // 2] = True\n"
+        "        scores = scores.masked_fill(~near, -torch.inf)",
+    },
+}
+
+
+@pytest.mark.parametrize("parts", DESIGNS.values(), ids=DESIGNS)
+def test_a_design_that_no_option_describes_is_not_judged_and_says_what_is_needed(parts):
+    report = attncheck.check(layer(**parts))
+    assert report.verdict == "not judged", str(report)
+    assert (report.command, report.proposal) == ("", {})
+    assert "a correct class or function" in " ".join(str(report).split())
+
+
+WINDOW = {
+    "more": ", window_size=3",
+    "made": "self.w = window_size",
+    "scored": "scores = scores.masked_fill(i[:, None] - i >= self.w, -torch.inf)",
+}
+T5 = {
+    "asked": ", position_bias=None",
+    "scored": "scores = q @ k.mT + (0 if position_bias is None else position_bias)",
+}
+CAPPED = {
+    "more": ", window=4, softcap=5.0",
+    "made": "self.w, self.cap = window, softcap",
+    "scored": "scores = self.cap * torch.tanh(scores / self.cap)\n        "
+    "hidden = hidden | (i[:, None] - i >= self.w)",
+}
+MEANT = {  # source, the options, the exit status with the proposed command
+    "a window": (source(**WINDOW), {"window": 3}, 0),
+    "a window of one more": (
+        source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")}),
+        {"window": 3}, 1),
+    "no scale, as in T5": (source(**T5), {"scale": "none"}, 0),
+    "a window and a cap": (source(**CAPPED), {"softcap": 5.0, "window": 4}, 0),
+    "a window and a cap of the masked": (
+        source(**CAPPED | {"scored": "scores = scores.masked_fill(hidden | (i[:, None]"
+               " - i >= self.w), -100.0)\n        hidden = hidden & False\n        "
+               "scores = self.cap * torch.tanh(scores / self.cap) * 1.5"}),
+        None, None),
+    "unknown weights": (
+        source(made="self.q, self.k = self.k, self.q\n        self.z = nn.Linear("
+               "d_model, d_model)", last="y = y * torch.sigmoid(self.z(x)).view("
+               "b, t, self.h, -1).transpose(1, 2)"), {}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "status"), MEANT.values(), ids=MEANT)
+def test_a_proposed_command_runs_as_printed_and_has_the_class_judged(
+    tmp_path, capsys, text, options, status
+):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    report = attncheck.check(compiled(text, "mine.py"))
+    if options is not None:
+        assert (report.verdict, report.proposal) == ("not judged", options), str(report)
+    first = main([str(path)])
+    told = " ".join(capsys.readouterr().out.split())
+    if not report.proposal:
+        assert first != 0
+        assert "attention-check" not in told
+        return
+    command = told[told.index("attention-check ") : told.index(" Tests ")]
+    words = shlex.split(command)[1:]
+    assert main(words[: 1 + 2 * len(options)]) == status, capsys.readouterr().out
+
+
+def test_a_scale_that_is_missing_is_a_mistake_where_no_name_speaks_of_positions():
+    report = attncheck.check(layer(scored="scores = q @ k.mT"))
+    assert [f.mistake for f in report.findings] == ["scale_missing"]
+
+
+FIXED = source(first="assert t == 6").replace("self.d**0.5", "{scale}")
+
+
+def test_a_class_of_one_length_is_compared_at_that_length():
+    report = attncheck.check(compiled(FIXED.format(scale="self.d**0.5"), "x.py"))
+    assert report.ok, str(report)
+    assert [(f.mistake, f.severity) for f in report.findings] == [
+        ("some_sizes_raise", "warning")
+    ]
+    report = attncheck.check(compiled(FIXED.format(scale="c**0.5"), "x.py"))
+    assert report.findings[0].mistake == "scale_by_d_out", str(report)
+
+
+HELD = {
+    "biases apart": (
+        "self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)\n        self.q_bias, "
+        "self.v_bias = (nn.Parameter(torch.zeros(d_model)) for _ in 'qv')",
+        "both = torch.cat([self.q_bias, 0 * self.v_bias, self.v_bias])\n        "
+        "q, k, v = F.linear(x, self.qkv.weight, both).chunk(3, -1)"),
+    "blocks of queries, values, keys": (
+        "self.qkv = nn.Linear(d_model, 3 * d_model)",
+        "parts = self.qkv(x).view(b, t, 2, 3, -1)\n        "
+        "q, v, k = (p.flatten(2) for p in parts.unbind(3))"),
+    "a slice and a bias for each head": (
+        "for n in 'QKV':\n            w = torch.empty(n_heads, d_model, d_model // "
+        "n_heads)\n            setattr(self, f'W_{n}', nn.Parameter(w.normal_()))\n"
+        "            setattr(self, f'b_{n}', nn.Parameter(torch.zeros(w.shape[::2])))\n"
+        "        self.h, self.d = n_heads, d_model // n_heads",
+        "q, k, v = ((torch.einsum('btd,hde->bthe', x, w) + e).flatten(2) for w, e in ("
+        "(self.W_Q, self.b_Q), (self.W_K, self.b_K), (self.W_V, self.b_V)))"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", ["", " * 1.3"])
+@pytest.mark.parametrize(("made", "used"), HELD.values(), ids=HELD)
+def test_weights_are_read_however_they_are_held(made, used, factor):
+    text = source(made=made).replace("(self.q, self.k, self.v))\n", "(q, k, v))\n")
+    text = text.replace(
+        "        q, k, v = (f(x).", f"        {used}\n        q, k, v = (f."
+    )
+    text = text.replace("self.q, self.k, self.v, self.out = (nn.Linear(d_model, "
+                        "d_model) for _ in \"qkvo\")", "self.out = nn.Linear(d_model, "
+                        "d_model)")  # fmt: skip
+    text = text.replace("(y.transpose", f"({factor and '1.3 * '}y.transpose")
+    report = attncheck.check(compiled(text, "held.py"))
+    assert report.verdict == ("failed" if factor else "passed"), str(report)
+
+
+CACHED = {
+    "asked": ", past=None",
+    "first": "new = torch.stack([k, v])\n        if past is not None:\n"
+    "            k, v = (torch.cat([o, n], 2) for o, n in zip(past, new))\n"
+    "        hidden = torch.arange(k.shape[2], device=x.device) > "
+    "i[:, None] + k.shape[2] - t",
+    "last": "return self.out(y.transpose(1, 2).reshape(b, t, c)), new",
+}
+HELD_CACHE = {
+    "asked": ", past=None",
+    "first": "if past is not None:\n            k, v = (torch.cat([past[n], e], 2) if "
+    "past else e for n, e in (('k', k), ('v', v)))\n            past.update(k=k, v=v)\n"
+    "        hidden = torch.arange(k.shape[2], device=x.device) > "
+    "i[:, None] + k.shape[2] - t",
+}
+
+
+def test_a_cache_may_hold_the_new_tokens_alone_or_be_filled_in_place():
+    report = attncheck.check(layer(**CACHED))
+    found = [(f.mistake, f.severity) for f in report.findings]
+    assert report.ok, str(report)
+    assert found == [("cache_differs", "warning")]
+    assert attncheck.check(layer(**HELD_CACHE)).ok
+    wrong = HELD_CACHE["first"].replace("[past[n], e]", "[past[n] * 0.5, e]")
+    report = attncheck.check(layer(**HELD_CACHE | {"first": wrong}))
+    assert [f.mistake for f in report.findings] == ["cache_differs"], str(report)
+
+
+def test_a_call_gets_the_memory_that_was_declared():
+    cls = layer(
+        asked=", other", first="k, v = (f(other[:, 0]).view(b, -1, self.h, self.d)"
+        ".transpose(1, 2) for f in (self.k, self.v))\n"
+        "        hidden = hidden[:1, :1] & False",
+    )  # fmt: skip
+    report = attncheck.check(
+        cls, memory=5, call=lambda m, x, other: m(x, other[:, None])
+    )
+    assert report.ok, str(report)
+
+
+def test_a_config_may_have_a_name_before_it():
+    text = source(made="").replace("d_model, n_heads", "model_config")
+    text = text.replace(
+        "        super()", "        d_model, n_heads = model_config."
+        "hidden_size, model_config.num_heads\n        super()"
+    )  # fmt: skip
+    assert attncheck.check(compiled(text, "x.py")).ok
+
+
+SLOPES = """alibi = lambda n: [2 ** (-8 * i / n) for i in range(1, n + 1)]
+        whole = 2 ** (n_heads.bit_length() - 1)
+        slopes = alibi(whole) + alibi(2 * whole)[::2][: n_heads - whole]
+        self.register_buffer("slopes", torch.tensor(slopes).view(-1, 1, 1))"""
+
+
+def test_slopes_for_other_numbers_of_heads_do_not_matter():
+    scored = "scores = scores - self.slopes * (i - i[:, None]).abs()"
+    cls = layer(made=SLOPES, scored=scored)
+    assert attncheck.check(cls, alibi=True).ok
+    assert attncheck.check(cls).ok  # found by its names
+
+
+def test_a_declared_bias_leaves_other_mistakes_to_be_named():
+    bias = "scores = scores + self.table[(i[:, None] - i).abs()].permute(2, 0, 1)"
+    parts = {
+        "made": "self.table = nn.Parameter(torch.randn(9, n_heads))",
+        "scored": bias,
+    }
+
+    def declared(m, t):
+        i = torch.arange(t)
+        return m.table[(i[:, None] - i).abs()].permute(2, 0, 1)
+
+    assert attncheck.check(layer(**parts), bias=declared).ok
+    parts["last"] = "y = y.reshape(b, t, c).view(b, t, self.h, -1).transpose(1, 2)"
+    report = attncheck.check(layer(**parts), bias=declared)
+    assert report.findings[0].mistake == "join_viewed", str(report)

@@ -1,0 +1,264 @@
+"""Each step is judged by its own input, whatever acts beside attention."""
+
+import pytest
+
+import attncheck
+from attncheck.mistakes import compiled
+
+HEADER = "import math\nimport torch\nfrom torch import nn\n\n\n"
+# A gate that no option describes: the output equals no recipe.
+GATED = (
+    HEADER
+    + """\
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.gate = nn.Linear(d_model, d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.value(x)
+        v = self.split(v)
+        scores = q @ k.mT / math.sqrt(self.d_head)
+        scores = scores.masked_fill(x.new_ones(t, t).triu(1).bool(), -torch.inf)
+        weights = scores.softmax(dim=-1)
+        y = (weights @ v).transpose(1, 2).reshape(b, t, d)
+        return self.out(y * torch.sigmoid(self.gate(x)))
+"""
+)
+JOINED = "(weights @ v).transpose(1, 2).reshape(b, t, d)"
+FULL = GATED.replace("triu(1).bool()", "triu(1).bool() & False")
+STEPS = {
+    "heads_viewed": ("v = self.split(v)", "v = v.view(b, self.num_heads, t, -1)"),
+    "join_viewed": (JOINED, "(weights @ v).reshape(b, t, d)"),
+    "join_interleaved": (JOINED, "(weights @ v).permute(0, 2, 3, 1).reshape(b, t, d)"),
+    "weights_transposed": ("(weights @ v)", "(weights.mT @ v)"),
+    "mask_missing": ("triu(1)", "triu(t)"),
+    "mask_off_by_one": ("triu(1)", "triu(2)"),
+    "mask_upside_down": ("triu(1)", "tril(-1)"),
+    "softmax_over_queries": ("dim=-1", "dim=-2"),
+    "mask_after_softmax": (
+        "scores = scores.masked_fill(x.new_ones(t, t).triu(1).bool(), -torch.inf)\n"
+        "        weights = scores.softmax(dim=-1)",
+        "weights = scores.softmax(dim=-1).tril()",
+    ),
+    "scale_after_softmax": ("softmax(dim=-1)", "softmax(dim=-1) / self.d_head"),
+    "projection_mixed_up": ("self.value(x)", "self.key(x)"),
+}
+
+
+FAR = """\
+    def far(self, t, x):
+        i = torch.arange(t, device=x.device)
+        return i[:, None] - i
+"""
+
+
+def named(source, **options):
+    made = attncheck.check(compiled(source, "walked.py"), **options)
+    return [finding.mistake for finding in made.findings if finding.severity == "error"]
+
+
+def test_a_gate_alone_is_not_judged():
+    report = attncheck.check(compiled(GATED, "gated.py"))
+    assert (report.exit_status, report.findings) == (3, [])
+
+
+@pytest.mark.parametrize("mistake", STEPS)
+def test_a_step_is_named_beside_something_undeclared(mistake):
+    right, wrong = STEPS[mistake]
+    assert right in GATED
+    assert named(GATED.replace(right, wrong)) == [mistake]
+
+
+def test_a_step_is_named_where_softmax_is_written_out():
+    power = "(scores - scores.amax(-1, True)).exp()"
+    source = GATED.replace("scores.softmax(dim=-1)", f"{power} / {power}.sum(-1, True)")
+    source = source.replace(f"{power} / {power}", "e / e")
+    source = source.replace(
+        "        weights =", f"        e = {power}\n        weights ="
+    )
+    assert named(source) == []
+    assert named(source.replace(JOINED, STEPS["join_viewed"][1])) == ["join_viewed"]
+
+
+def test_a_window_that_was_given_and_never_acts_is_told():
+    source = GATED.replace("d_model, num_heads)", "d_model, num_heads, window_size=3)")
+    report = attncheck.check(compiled(source, "given.py"), window_size=3)
+    assert [f.mistake for f in report.findings] == ["window_unused"]
+    declared = GATED.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-4).bool()"
+    )
+    assert named(GATED, window=3) == ["window_unused"]
+    assert named(declared, window=3) == ["window_size"]
+    kept = source.replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-3).bool()"
+    )
+    report = attncheck.check(compiled(kept, "kept.py"), window_size=3)
+    assert "window_unused" not in [f.mistake for f in report.findings]
+
+
+def test_heads_that_share_keys_and_values_apart_are_named():
+    source = GATED.replace(
+        "self.key = nn.Linear(d_model, d_model)",
+        "self.key = nn.Linear(d_model, d_model // 2)",
+    ).replace(
+        "self.value = nn.Linear(d_model, d_model)",
+        "self.value = nn.Linear(d_model, d_model // 2)",
+    )
+    source = source.replace(
+        "return x.view(*x.shape[:2], self.num_heads, -1)",
+        "return x.view(*x.shape[:2], -1, self.d_head)",
+    ).replace(
+        "        scores = q",
+        "        k, v = k.repeat_interleave(2, dim=1), v.repeat_interleave(2, dim=1)\n"
+        "        scores = q",
+    )
+    assert named(source, num_heads=4) == []
+    wrong = source.replace("v.repeat_interleave(2, dim=1)", "v.repeat(1, 2, 1, 1)")
+    assert named(wrong, num_heads=4) == ["groups_apart"]
+
+
+def test_biases_by_distance_that_go_wrong_are_named():
+    source = GATED.replace("    def forward", FAR + "\n    def forward").replace(
+        "scores = scores.masked_fill(",
+        "slopes = 2.0 ** (-8 * torch.arange(1, self.num_heads + 1) / self.num_heads)\n"
+        "        bias = slopes.to(x)[:, None, None] * self.far(t, x)\n"
+        "        scores = (scores - bias).masked_fill(",
+    )
+    assert named(source) == []
+    assert named(source.replace("scores - bias", "scores + bias")) == ["alibi_sign"]
+    steep = source.replace("scores - bias", "scores - bias / math.sqrt(self.d_head)")
+    assert named(steep) == ["alibi_slopes"]
+    even = source.replace("* torch.arange(1, self.num_heads + 1)", "* torch.ones(1)")
+    assert named(even.replace("to(x)", "to(x).expand(self.num_heads)")) == [
+        "alibi_slopes"
+    ]
+
+
+def test_a_window_to_one_side_is_named():
+    band = "self.far(t, x) > 2"
+    source = FULL.replace("x.new_ones(t, t).triu(1).bool() & False", band).replace(
+        "    def forward", FAR + "\n    def forward"
+    )
+    assert named(source, causal=False) == ["window_one_sided"]
+    both = source.replace(band, "self.far(t, x).abs() > 2")
+    assert "window_one_sided" not in named(both, causal=False)
+
+
+# Vectors for relative positions, as Shaw et al. (2018) add them.
+SHAW = (
+    GATED.replace("* torch.sigmoid(self.gate(x))", "")
+    .replace(
+        "self.gate = nn.Linear(d_model, d_model)",
+        "self.distances = nn.Parameter(torch.randn(7, self.d_head))",
+    )
+    .replace(
+        "scores.masked_fill(x.new_ones(t, t).triu(1).bool(), -torch.inf)", "scores"
+    )
+    .replace(
+        "scores = q @ k.mT / math.sqrt(self.d_head)",
+        "far = self.far(t, x).clamp(-3, 3) + 3\n"
+        "        table = self.distances[far]\n"
+        "        scores = q @ k.mT + torch.einsum('bhid,ijd->bhij', q, table)\n"
+        "        scores = scores / math.sqrt(self.d_head)",
+    )
+    .replace("    def forward", FAR + "\n    def forward")
+)
+
+
+def test_relative_positions_are_not_judged_and_their_mistakes_named():
+    assert named(SHAW, causal=False) == []
+    apart = SHAW.replace("q @ k.mT +", "q @ k.mT / math.sqrt(self.d_head) +")
+    apart = apart.replace("scores = scores / math.sqrt(self.d_head)", "")
+    assert named(apart, causal=False) == ["scores_scaled_apart"]
+    assert (
+        named(SHAW.replace("clamp(-3", "clamp(0"), causal=False)[0] == "distances_lost"
+    )
+
+
+# What is done with the input and a norm around attention.
+BLOCK = (
+    GATED.replace("self.gate = nn.Linear(d_model, d_model)",
+                  "self.norm = nn.LayerNorm(d_model)")
+    .replace("* torch.sigmoid(self.gate(x))", "")
+)  # fmt: skip
+PRE = BLOCK.replace(
+    "b, t, d = x.shape", "b, t, d = x.shape\n        h, x = x, self.norm(x)"
+)
+PRE = PRE.replace("return self.out(y )", "return h + self.out(y)")
+POST = BLOCK.replace("return self.out(y )", "return self.norm(x + self.out(y))")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "source", "right", "wrong"),
+    [
+        ("residual_moved", PRE, "return h +", "return x +"),
+        ("residual_unused", PRE, "return h +", "return"),
+        ("residual_moved", POST, "(x + self", "(self.query(x) + self"),
+        ("residual_after_norm", POST, "self.norm(x + self.out(y))",
+         "x + self.norm(self.out(y))"),
+    ],
+)  # fmt: skip
+def test_residuals_that_go_astray_are_named(mistake, source, right, wrong):
+    options = {"prenorm": "layer"} if source is PRE else {"postnorm": "layer"}
+    assert right in source
+    assert named(source, residual=True, **options) == []
+    assert named(source.replace(right, wrong), residual=True, **options) == [mistake]
+
+
+def test_a_bias_added_for_each_head_is_named():
+    source = GATED.replace(" * torch.sigmoid(self.gate(x))", "").replace(
+        "        self.gate = nn.Linear(d_model, d_model)\n", ""
+    )
+    more = "self.out(y) + (self.num_heads - 1) * self.out.bias"
+    wrong = source.replace("self.out(y)", more)
+    assert named(source) == []
+    assert named(wrong) == ["output_bias_repeated"]
+
+
+def test_a_path_that_is_detached_is_found():
+    assert named(GATED.replace("self.gate(x)", "self.gate(x.detach())")) == [
+        "gradient_missing"
+    ]
+
+
+def test_dropout_of_the_sum_with_the_input_is_named():
+    source = PRE.replace("num_heads):", "num_heads, dropout=0.0):").replace(
+        "        self.norm =",
+        "        self.drop = nn.Dropout(dropout)\n        self.norm =",
+    )
+    right = source.replace("h + self.out(y)", "h + self.drop(self.out(y))")
+    wrong = source.replace("h + self.out(y)", "self.drop(h + self.out(y))")
+    options = {"prenorm": "layer", "residual": True}
+    assert "dropout_elsewhere" not in named(right, **options)
+    assert named(wrong, **options) == ["dropout_elsewhere"]
+
+
+def test_a_value_that_is_never_used_is_found():
+    source = GATED.replace("forward(self, x)", "forward(self, query, key, value)")
+    source = source.replace("b, t, d = x.shape", "x = query\n        b, t, d = x.shape")
+    source = source.replace("* torch.sigmoid(self.gate(x))", "")
+    source = source.replace("        self.gate = nn.Linear(d_model, d_model)\n", "")
+    source = source.replace("self.key(x)", "self.key(key)")
+    right, wrong = (
+        source.replace("self.value(x)", f"self.value({one})")
+        for one in ("value", "key")
+    )
+    assert named(right) == []
+    assert named(wrong) == ["projection_mixed_up"]
+
+
+def test_what_is_recorded_survives_a_change_in_place():
+    source = GATED.replace("scores = scores.masked_fill(", "scores.masked_fill_(")
+    wrong = source.replace(JOINED, "(weights @ v).reshape(b, t, d)")
+    assert "masked_fill_" in wrong
+    assert named(wrong) == ["join_viewed"]
