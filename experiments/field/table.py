@@ -14,7 +14,7 @@ from experiments.field.blind import HERE, REFUSED, unbuilt
 PAGE = HERE.parents[1] / "book" / "checker.md"
 PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ADDRESS = "https://github.com/"
-COLUMNS = [("first", "4d4f25f"), ("first", "859ea93"), ("third", "fea0811")]
+COLUMNS = [("first", "4d4f25f"), ("third", "fea0811"), ("fourth", "d01ebdd")]
 
 
 def stored(name: str, version: str) -> list[tuple[dict, dict]]:
@@ -53,7 +53,24 @@ def verdict(entry: dict, report: dict) -> str:
     return "stage" if told & set(entry["stage"].split(" or ")) else "other"
 
 
-def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
+def place(entry: dict) -> tuple[str, ...]:
+    """Return a public class's repository, file and name, in any version."""
+    path = (entry.get("seen") or entry["address"]).split("@")[0].lower().split("/")
+    return *path[:2], path[-1], entry["class"].split("(")[0]
+
+
+def earlier(name: str) -> set[tuple[str, ...]]:
+    """Return the public classes of the study and of the sets before a set."""
+    entries = [entry for entry, _ in known()]
+    names = [other for other, _ in COLUMNS]
+    for other in names[: names.index(name)]:
+        entries += blind.entries(other)
+    return {place(e) for e in entries if e.get("address")}
+
+
+def counts(
+    pairs: list[tuple[dict, dict]], before: set[tuple[str, ...]]
+) -> dict[str, str]:
     """Return {row of the table: its text} for a set and a version."""
     right = [(e, r) for e, r in pairs if "wrong" not in e]
     wrong = [(e, r) for e, r in pairs if "wrong" in e and e["id"].startswith("c")]
@@ -62,7 +79,9 @@ def counts(pairs: list[tuple[dict, dict]]) -> dict[str, str]:
     every = [report for _, row in pairs for report in row.values()]
     flagged = Counter(verdict(e, as_used(r)) for e, r in right)
     return {
-        "public classes": f"{len(public)}",
+        "public classes (of these, known before)": (
+            f"{len(public)} ({sum(place(e) in before for e, _ in public)})"
+        ),
         "ran at the first attempt": share(not unbuilt(r["as is"]) for _, r in public),
         "not judged": share(r["as is"]["exit"] == 3 for _, r in public),
         "not judged, even with the proposed command": share(
@@ -104,12 +123,8 @@ def share(held) -> str:
 
 def table() -> str:
     """Return the counts of all sets and versions as a table."""
-    columns = [counts(stored(*column)) for column in COLUMNS]
-    first = dict(reversed(COLUMNS))
-    heads = " | ".join(
-        f"{name} set, {'blind' if version == first[name] else 'again'} (`{version}`)"
-        for name, version in COLUMNS
-    )
+    columns = [counts(stored(*column), earlier(column[0])) for column in COLUMNS]
+    heads = " | ".join(f"{name} set (`{version}`)" for name, version in COLUMNS)
     rows = [f"| classes | {heads} |", "|---|" + "---|" * len(COLUMNS)]
     for label in columns[0]:
         rows.append(f"| {label} | " + " | ".join(c[label] for c in columns) + " |")
@@ -128,7 +143,8 @@ def notes() -> str:
             rows.append(f"- {link(entry)}: flagged as {called}, though correct. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
             warned = ", with a warning that names it" if kind == "warned" else ""
-            rows.append(f"- Planted: {entry['wrong']}. Passed{warned}. ")
+            where = link(entry) if "address" in entry else "Planted"
+            rows.append(f"- {where}: {entry['wrong']}. Passed{warned}. ")
         else:
             continue
         rows[-1] = f"{rows[-1]}{entry.get('note', '')}".rstrip()
@@ -145,7 +161,7 @@ def folded(title: str, *blocks: str) -> str:
 def link(entry: dict) -> str:
     """Return a link to a public class, with its name and its file's."""
     if not entry["address"]:
-        return f"`{entry['class']}`, in code of unknown origin"
+        return f"`{entry['class']}` ({entry['found']})"
     place, commit = entry["address"].rsplit("@", 1)
     owner, name, path = place.split("/", 2)
     url = f"{ADDRESS}{owner}/{name}/blob/{commit}/{path.replace(' ', '%20')}"

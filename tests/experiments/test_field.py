@@ -9,7 +9,7 @@ import pytest
 from attncheck.mistakes import MISTAKES
 from experiments.field import blind, study, table
 
-SETS = ["first", "third"]
+SETS = ["first", "third", "fourth"]
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -61,7 +61,8 @@ def report(status, *found, stage="", compared=True):
 
 def test_what_is_counted():
     bug = {"id": "b1", "wrong": "no scale", "stage": "scores", "names": ["a"]}
-    right, public = {"id": "c1"}, bug | {"id": "c2"}
+    right = {"id": "c1", "class": "A", "address": "who/what/a/b.py@1"}
+    public = bug | right | {"id": "c2", "class": "B"}
     pairs = [
         (right, {"as is": report(3), "proposed": report(1, "b")}),
         (right, {"as is": report(2), "retry": report(0)}),
@@ -73,8 +74,8 @@ def test_what_is_counted():
         (bug, {"as is": report(1, "b", "a", stage="mask")}),
         (bug, {"as is": report(0, compared=False) | {"warned": ["a"]}}),
     ]
-    assert table.counts(pairs) == {
-        "public classes": "5",
+    assert table.counts(pairs, {("who", "what", "b.py", "A")}) == {
+        "public classes (of these, known before)": "5 (4)",
         "ran at the first attempt": "3 of 5",
         "not judged": "1 of 5",
         "not judged, even with the proposed command": "0 of 5",
