@@ -184,8 +184,9 @@ def summary() -> str:
     compared = sum(r["compared"] for r in ran)
     return (
         f"Of {len(pairs)} classes, {len(ran)} ran here; the others need a GPU or "
-        f"modules that aren't installed. {compared} were compared with attention, "
-        f"number by number, and {sum(bool(r['found']) for r in ran)} flagged:"
+        f"modules that aren't installed. We could compare {compared} of them with "
+        f"attention, number by number, and flagged {sum(bool(r['found']) for r in ran)}"
+        ":"
     )
 
 
