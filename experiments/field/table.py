@@ -142,7 +142,7 @@ def notes() -> str:
             called = ", ".join(f"`{mistake}`" for mistake in report["found"])
             rows.append(f"- {link(entry)}: flagged as {called}, though correct. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
-            warned = ", with a warning that names it" if kind == "warned" else ""
+            warned = ", but with a warning" if kind == "warned" else ""
             where = link(entry) if "address" in entry else "Planted"
             rows.append(f"- {where}: {entry['wrong']}. Passed{warned}. ")
         else:
