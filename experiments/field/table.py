@@ -142,7 +142,7 @@ def notes() -> str:
             called = ", ".join(f"`{mistake}`" for mistake in report["found"])
             rows.append(f"- {link(entry)}: flagged as {called}, though correct. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
-            warned = ", but with a warning" if kind == "warned" else ""
+            warned = ", but only with a warning" if kind == "warned" else ""
             where = link(entry) if "address" in entry else "Planted"
             rows.append(f"- {where}: {entry['wrong']}. Passed{warned}. ")
         else:
@@ -182,11 +182,11 @@ def summary() -> str:
     pairs = known()
     ran = [r for _, r in pairs if "missing" not in r]
     compared = sum(r["compared"] for r in ran)
+    flagged = sum(bool(r["found"]) for r in ran)
     return (
         f"Of {len(pairs)} classes, {len(ran)} ran here; the others need a GPU or "
-        f"modules that aren't installed. We could compare {compared} of them with "
-        f"attention, number by number, and flagged {sum(bool(r['found']) for r in ran)}"
-        ":"
+        f"modules that aren't installed. The checker could compare {compared} of them "
+        f"with correct attention, number by number, and flagged {flagged}:"
     )
 
 
