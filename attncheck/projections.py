@@ -8,14 +8,14 @@ from torch import nn
 
 # Names in use, without underscores and in lower case.
 _WORDS = {
-    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform "
+    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform qw "
     "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
-    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform "
+    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform kw "
     "wkey key keys kproj keyproj wk k tok klinear lineark",
-    "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform "
+    "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform vw "
     "wvalue value values vproj valueproj wv v tov vlinear linearv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
-    "dense projection outlinear linearout fc wproj",
+    "dense projection outlinear linearout fc wproj ow",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
     "kv": "kv kvproj tokv wkv",
     # Keys and values from one short vector, and the parts with rotary positions.

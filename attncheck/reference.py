@@ -329,6 +329,7 @@ def _factor(scale, projections, t):
         "1/d_head": 1 / d_head,
         "1/d_out": 1 / d_out,
         "√d_head": d_head**0.5,
+        "√d_out": d_out**0.5,
         "1/√t": t**-0.5,
         "1/√h": projections.num_heads**-0.5,
     }[scale]

@@ -15,16 +15,17 @@ CLOSE = 1e-4  # of the largest number
 MOST = 400  # tensors that are kept
 CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
 # What scores are multiplied with, by the mistake; d is the width of a head.
-SCALES = {
-    "scale_twice": lambda w: 1 / w.d,
-    "scale_by_d_out": lambda w: (w.h * w.d) ** -0.5,
-    "scale_by_d_in": lambda w: w.x.shape[-1] ** -0.5,
-    "scale_by_d_out_no_root": lambda w: 1 / (w.h * w.d),
-    "scale_multiplied": lambda w: w.d**0.5,
-    "scale_by_tokens": lambda w: w.t**-0.5,
-    "scale_by_heads": lambda w: w.h**-0.5,
-    "scale_missing": lambda w: 1.0,
-}
+SCALES = (
+    ("scale_twice", lambda w: 1 / w.d),
+    ("scale_by_d_out", lambda w: (w.h * w.d) ** -0.5),
+    ("scale_by_d_in", lambda w: w.x.shape[-1] ** -0.5),
+    ("scale_by_d_out_no_root", lambda w: 1 / (w.h * w.d)),
+    ("scale_multiplied", lambda w: w.d**0.5),
+    ("scale_multiplied", lambda w: (w.h * w.d) ** 0.5),
+    ("scale_by_tokens", lambda w: w.t**-0.5),
+    ("scale_by_heads", lambda w: w.h**-0.5),
+    ("scale_missing", lambda w: 1.0),
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,11 @@ def walked(subject, x):
         *_mixed(walk),
         *_joined(walk),
     ]
-    return [step for step in found if step is not None]
+    found = [step for step in found if step is not None]
+    if "scale_after_softmax" in {step.mistake for step in found}:
+        # It stands in for the scale of the scores.
+        found = [step for step in found if step.mistake != "scale_missing"]
+    return found
 
 
 def _followed(watch, x, y):
@@ -423,7 +428,7 @@ def _scaled(walk, layer, sizes):
     added = added[seen].abs().max()
     if abs(product * walk.d**0.5 - 1) < 1e-3:
         return
-    for name, factor in SCALES.items():
+    for name, factor in SCALES:
         same = abs(product / factor(walk) - 1) < 1e-3
         if same and not (name == "scale_missing" and added > 1e-4):
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "

@@ -1,6 +1,7 @@
 """The comparison with attention that is computed from the module's own weights."""
 
 import contextlib
+import copy
 import inspect
 import re
 from dataclasses import replace
@@ -11,8 +12,8 @@ from torch import nn
 
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
-from attncheck.collector import NotCompared
-from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope
+from attncheck.collector import Collector, NotCompared
+from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
 from attncheck.projections import Projections
@@ -60,8 +61,8 @@ def compare(subject, found):
     if not comparison.readings:
         if comparison.tell_steps(found):
             return
-        raise NotCompared(UNKNOWN, **_adapter(subject))
-    comparison.tell_undeclared(opened=True)
+        raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
+    comparison.tell_undeclared(found, opened=True)
     match = comparison.match()
     done = (
         "Computed attention step by step with the module's weights, and compared "
@@ -71,7 +72,7 @@ def compare(subject, found):
         if comparison.tell_steps(found):
             return
         found.stage = comparison.first_step or comparison.stage()
-        comparison.tell_undeclared(opened=False)
+        comparison.tell_undeclared(found, opened=False)
         comparison.tell_evident(found, done)
         comparison.tell_excuses(found)
         found.compared = True
@@ -93,8 +94,47 @@ def compare(subject, found):
     if match.others:
         same = "; ".join(MISTAKES[name].title.lower() for name in match.others)
         seen += f" With these sizes, the same numbers come from: {same}."
+    # An output projection as narrow as a head takes no others beside it: so is meant.
+    out, severity = match.projections.out, None
+    narrow = out is not None and out[0].shape[1] == match.projections.d_head
+    if match.recipe.merge == "mean" and narrow and match.names == ("heads_added",):
+        severity = "warning"
+        seen += " The output projection takes the width of one head, so that's meant."
     for cause in match.names:
-        found.add(cause, done, seen)
+        found.add(cause, done, seen, severity)
+
+
+def agreeing(subject, proposal):
+    """Return options of the check if the comparison with them has a clear outcome.
+
+    That is: the output equals attention so described, or attention with mistakes that
+    have names. If it equals attention that does even more, that is added.
+
+    Args:
+        subject: what is compared.
+        proposal: options, as :func:`attncheck.check` takes them.
+    """
+    if not proposal:
+        return {}
+    weights = proposal.get("weights")
+    given = {n: v for n, v in proposal.items() if n != "weights"}
+    both = [copy.copy(one) for one in (subject, subject.uneven) if one is not None]
+    for one in both:
+        if given:
+            one.layer = described(**declaration(subject.layer) | given)
+        if weights:
+            one.how = replace(one.how, weights=eval(weights))
+    trial = both[0]
+    # Its widths are others, and the function may name a number of heads.
+    trial.uneven = both[1] if len(both) > 1 and not weights else None
+    found = Collector()
+    try:
+        compare(trial, found)
+    except NotCompared as more:
+        return proposal | more.proposal if more.proposal else {}
+    except (Failure, UnusableError):
+        return {}
+    return {} if "differs" in found.found else proposal
 
 
 def _own_arguments(subject, found):
@@ -290,12 +330,13 @@ class Comparison:
                 )
         return self._stage
 
-    def tell_undeclared(self, opened):
+    def tell_undeclared(self, found, opened):
         """Stop where the output equals attention that does more than was described.
 
         Nothing says whether that is meant: so the options are proposed that do.
 
         Args:
+            found: gets what is to be declared, if there are two ways to see it.
             opened: try what the description left open, such as the base of rotary
                 positions, where else what it does not speak of.
 
@@ -307,7 +348,8 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if layer is not None:
-            declared = self._declaration(layer)
+            found.needed = self._words_on_window(layer)
+            declared = {} if found.needed else self._declaration(layer)
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which wasn't "
@@ -323,10 +365,28 @@ class Comparison:
             for n, v in declaration(layer).items()
             if n != "bias" and known.get(n) != v
         }
-        meant = self.owner.given_window
-        if meant and layer.window in (meant - 1, meant + 1):
-            declared["window"] = meant
+        if self._off_by_one(layer):
+            declared["window"] = self.owner.given_window
         return declared
+
+    def _off_by_one(self, layer):
+        """Whether its window is one token wider or narrower than was given."""
+        meant = self.owner.given_window
+        return bool(meant and layer.window in (meant - 1, meant + 1))
+
+    def _words_on_window(self, layer):
+        """Return what to declare where a window may not count the token itself."""
+        name = type(self.owner.pristine).__name__.lower()
+        if not self._off_by_one(layer) or "window" not in name:
+            return ""
+        meant, acts = self.owner.given_window, layer.window
+        told = {n: v for n, v in self._declaration(layer).items() if n != "window"}
+        told = f" beside {', '.join(told)}" if told else ""
+        return (
+            f"declare window={acts} (--window {acts}){told} if the window of {meant} "
+            f"doesn't count the token itself, or window={meant} (--window {meant}) if "
+            f"it does"
+        )
 
     def tell_unscaled(self, match):
         """Stop where scores are not scaled, in a layer of a kind that does without.
@@ -495,7 +555,7 @@ class Comparison:
                 f"attention proves nothing. Declare it (rope=, window=, alibi=, "
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
                 f"pass reference=",
-                **self._proposal(told),
+                **agreeing(self.owner, self._proposal(told)),
             )
 
     def _proposal(self, told):

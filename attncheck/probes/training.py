@@ -92,6 +92,7 @@ def gradients(subject, found):
     """Send a gradient back and see where it arrives."""
     module = subject.copy()
     x = subject.tokens().requires_grad_()
+    idle = _fed_zeros(module)
     # Times 1, since PyTorch itself refuses to change a leaf of the graph in place.
     y = subject(x * 1.0, module, train=True, grad=True)
     if not y.isfinite().all():
@@ -109,7 +110,14 @@ def gradients(subject, found):
     _lost_distances(subject, module, found)
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
     owners = {name.rpartition(".")[0] or name for name in cut}
-    if len(owners) == 1 and _never_acts(subject, cut, x.detach(), y.detach()):
+    held = dict(module.named_parameters())
+    # Zeros that the call passes leave all that they meet without a gradient.
+    called = bool(idle and all(held[name].grad is not None for name in cut))
+    if (
+        len(owners) == 1
+        and not called
+        and _never_acts(subject, cut, x.detach(), y.detach())
+    ):
         unused, stage = _by_name(cut[0])
         done = "Changed the values of each parameter."
         seen = f"{', '.join(cut)} has no effect: it's never used."
@@ -131,12 +139,29 @@ def gradients(subject, found):
         found.add("gradient_missing", done, seen)
         return
     if cut:
-        held = dict(module.named_parameters())
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
-        severity = "warning" if vectors else None
+        called = called and all(name in held for name in cut)
+        severity = "warning" if vectors or called else None
         seen = f"No gradient for {', '.join(cut)}."
+        if called:
+            seen += f" Only zeros go into {', '.join(sorted(idle))}: if they come from "
+            seen += "the call, pass random numbers instead."
         found.add("gradient_missing", done, seen, severity)
+
+
+def _fed_zeros(module):
+    """Return a set that will hold the names of linear layers that get only zeros."""
+    names = set()
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.Linear):
+
+            def look(_, args, name=name):
+                if args and not args[0].any():
+                    names.add(name)
+
+            part.register_forward_pre_hook(look)
+    return names
 
 
 def _not_derived(subject):

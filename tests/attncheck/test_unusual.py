@@ -73,6 +73,11 @@ DESIGNS = {
         "last": "more = self.down(F.gelu(self.up(x)))\n        "
         "return self.out(y.transpose(1, 2).reshape(b, t, c)) + more",
     },
+    "positions by row and column": {
+        "first": "turn = torch.polar(x.new_ones(t, 2), torch.stack([i // 2, i % 2], "
+        "-1).to(x))\n        q, k = (torch.view_as_real(torch.view_as_complex("
+        "y.reshape(b, self.h, t, 2, 2)) * turn).flatten(3) for y in (q, k))",
+    },
     "a window in half of the heads": {
         "more": ", window_size=3",
         "made": "self.w = window_size",
@@ -89,6 +94,16 @@ def test_a_design_that_no_option_describes_is_not_judged_and_says_what_is_needed
     assert report.verdict == "not judged", str(report)
     assert (report.command, report.proposal) == ("", {})
     assert "a correct class or function" in " ".join(str(report).split())
+
+
+def test_a_norm_is_not_proposed_where_more_than_that_acts():
+    cls = layer(
+        made="self.norm = nn.LayerNorm(d_model)",
+        first="q, k, v = (f(self.norm(x)).view(b, t, self.h, -1).transpose(1, 2) "
+        "for f in (self.q, self.k, self.v))\n        hidden = i == i[:, None]",
+    )  # fmt: skip
+    report = attncheck.check(cls, causal=False)
+    assert (report.verdict, report.proposal) == ("not judged", {}), str(report)
 
 
 WINDOW = {
@@ -275,3 +290,56 @@ def test_a_declared_bias_leaves_other_mistakes_to_be_named():
     parts["last"] = "y = y.reshape(b, t, c).view(b, t, self.h, -1).transpose(1, 2)"
     report = attncheck.check(layer(**parts), bias=declared)
     assert report.findings[0].mistake == "join_viewed", str(report)
+
+
+@pytest.mark.parametrize("factor", ["", " * 9.0"])
+def test_weights_are_proposed_only_if_the_layer_can_be_judged_with_them(factor):
+    text = source(more=", d_out").replace("(self.q, self.k, self.v)", "self.parts()")
+    text = text.replace("d_model // n_heads", "d_out // n_heads").replace("c))", "-1))")
+    text = text.replace("self.q, self.k, self.v, self.out = (nn.Linear(d_model, "
+                        "d_model)", "self.q_m, self.k_m, self.v_m, self.o_m = ("
+                        "nn.Linear(d_model if n != 'o' else d_out, d_out)")  # fmt: skip
+    text = text.replace('for _ in "qkvo"', 'for n in "qkvo"')
+    text = text.replace("self.out(", "self.o_m(").replace("0.5\n", f"0.5{factor}\n")
+    text += """
+    def parts(self):  # as no product that is watched
+        return [lambda x, f=f: torch.einsum("btc,dc->btd", x, f.weight) + f.bias
+                for f in (self.q_m, self.k_m, self.v_m)]
+"""
+    report = attncheck.check(compiled(text, "x.py"))
+    assert report.verdict == "not judged"
+    weights = report.proposal.get("weights", "")
+    assert ("num_heads=4" in weights) == (not factor), str(report)
+
+
+def test_a_window_that_may_not_count_the_token_itself_is_left_to_the_reader():
+    text = source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")})
+    text = text.replace("class A", "class WindowA") + "Attention = WindowAttention\n"
+    cls = compiled(text, "x.py")
+    report = attncheck.check(cls)
+    assert (report.verdict, report.proposal) == ("not judged", {}), str(report)
+    assert "window=4" in report.needed and "window=3" in report.needed
+    assert attncheck.check(cls, window=4).ok
+    found = attncheck.check(cls, window=3).findings
+    assert [f.mistake for f in found] == ["window_size"]
+
+
+@pytest.mark.parametrize(("join", "severity"), [("mean", "warning"), ("sum", "error")])
+def test_a_mean_of_heads_is_meant_where_the_output_projection_takes_one(join, severity):
+    text = source(made="self.out = nn.Linear(self.d, d_model)")
+    joined = "y.transpose(1, 2).reshape(b, t, c)"
+    report = attncheck.check(compiled(text.replace(joined, f"y.{join}(1)"), "x.py"))
+    found = [(f.mistake, f.severity) for f in report.findings]
+    assert found == [("heads_added", severity)], str(report)
+
+
+def test_zeros_that_a_call_passes_do_not_accuse_what_they_go_into():
+    cls = layer(
+        asked=", p", made="self.pos = nn.Linear(d_model, d_model, bias=False)",
+        scored="scores = scores + q @ self.pos(p).view(b, t, self.h, -1)"
+        ".transpose(1, 2).mT",
+    )  # fmt: skip
+    report = attncheck.check(cls, call=lambda m, x: m(x, torch.zeros_like(x)))
+    found = [(f.mistake, f.severity) for f in report.findings]
+    assert found == [("gradient_missing", "warning")], str(report)
+    assert "Only zeros go into pos" in report.findings[0].seen

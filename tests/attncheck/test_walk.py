@@ -52,6 +52,7 @@ STEPS = {
     ),
     "scale_after_softmax": ("softmax(dim=-1)", "softmax(dim=-1) / self.d_head"),
     "projection_mixed_up": ("self.value(x)", "self.key(x)"),
+    "scale_multiplied": ("/ math.sqrt(self.d_head)", "* math.sqrt(d)"),
 }
 
 
