@@ -156,6 +156,8 @@ class Collector:
             if cause in found:
                 for name in symptoms:
                     found.pop(name, None)
+        if "tokens_not_mixed" in found and "projection_mixed_up" not in self.causes:
+            found.pop("projection_mixed_up", None)  # unused, since nothing is weighted
         ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)

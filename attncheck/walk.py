@@ -118,7 +118,7 @@ def walked(subject, x):
     y = subject(x, module, mode=watch)
     walk = _followed(watch, x, y)
     if walk is None:
-        return []
+        return _summed(watch.calls)
     found = [
         *_cut(walk),
         *_shares(walk),
@@ -133,6 +133,32 @@ def walked(subject, x):
         # It stands in for the scale of the scores.
         found = [step for step in found if step.mistake != "scale_missing"]
     return found
+
+
+def _summed(calls):
+    """Compare the axis of softmax with the one that einsum sums the values over."""
+    for place, (name, _, settings, weights) in enumerate(calls):
+        axis = [*settings[0], *settings[1].values()][:1]
+        known = name in ("softmax", "_softmax") and weights.dim() > 2
+        if not known or type(*axis or [None]) is not int:
+            continue
+        for other, given, (equation, *_), _ in calls[place + 1 :]:
+            if other != "einsum" or len(given) != 2 or not isinstance(equation[0], str):
+                continue
+            terms, _, out = equation[0].replace(" ", "").partition("->")
+            pairs = list(zip(terms.split(","), given, strict=True))
+            for (labels, one), (values, _) in (pairs, pairs[::-1]):
+                if len(labels) != weights.dim() or not _close(one, weights):
+                    continue
+                label = labels[axis[0]]
+                if label in values and label not in out:
+                    return []
+                told = "Softmax normalizes another axis than the one that is summed."
+                if label in out and label not in values:
+                    return [Step("softmax_over_queries", "weights", told)]
+                heads = label in out and axis[0] % len(labels)
+                return [Step("softmax_over_heads" if heads else "", "weights", told)]
+    return []
 
 
 def _followed(watch, x, y):

@@ -263,7 +263,14 @@ class Comparison:
 
     def tell_unused_positions(self, found):
         """Tell of a table of rotary positions that changes nothing."""
-        if not self.owner.layer.plain or not self.readings:
+        layer, module = self.owner.layer, self.owner.pristine
+        if layer.rope or layer.alibi or layer.bias is not None or not self.readings:
+            return
+        names = [type(module).__name__, *(name for name, _ in module.named_buffers())]
+        if layer.plain and any(re.search("alibi|slope", n.lower()) for n in names):
+            done = "Compared the output with attention without a bias by distance."
+            seen = "They're equal, although the class has one by its names."
+            found.add("alibi_unused", done, seen)
             return
         watch = Watch(module := self.subject.copy())
         self.subject(self.x.to(self.subject.device), module, mode=watch)

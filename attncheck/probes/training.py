@@ -30,6 +30,11 @@ def dropout(subject, found):
     if _too_early(subject, x, y, found):
         return
     if not changed(expected, y):
+        if changed(expected, subject(x, subject.copy(), train=True, seed=1)):
+            done = f"Passed tokens in eval(), then in train(), with dropout {P}."
+            seen = "After the call in eval(), dropout no longer acts in training."
+            found.add("keeps_state", done, seen, stage="training")
+            return
         done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         found.add("dropout_unused", done, "The outputs are equal.")
         return
@@ -119,6 +124,10 @@ def gradients(subject, found):
         and _never_acts(subject, cut, x.detach(), y.detach())
     ):
         unused, stage = _by_name(cut[0])
+        owner = module.get_submodule(cut[0].rpartition(".")[0])
+        linear = isinstance(owner, torch.nn.Linear)
+        if linear and stage in ("mix", "scores"):  # as txt_k beside img_k
+            unused, stage = "projection_mixed_up", ""
         done = "Changed the values of each parameter."
         seen = f"{', '.join(cut)} has no effect: it's never used."
         found.add(unused, done, seen, stage=stage)
