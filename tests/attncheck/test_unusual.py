@@ -318,7 +318,8 @@ def test_a_window_that_may_not_count_the_token_itself_is_left_to_the_reader():
     cls = compiled(text, "x.py")
     report = attncheck.check(cls)
     assert (report.verdict, report.proposal) == ("not judged", {}), str(report)
-    assert "window=4" in report.needed and "window=3" in report.needed
+    assert "window=4" in report.needed
+    assert "window=3" in report.needed
     assert attncheck.check(cls, window=4).ok
     found = attncheck.check(cls, window=3).findings
     assert [f.mistake for f in found] == ["window_size"]
@@ -343,3 +344,69 @@ def test_zeros_that_a_call_passes_do_not_accuse_what_they_go_into():
     found = [(f.mistake, f.severity) for f in report.findings]
     assert found == [("gradient_missing", "warning")], str(report)
     assert "Only zeros go into pos" in report.findings[0].seen
+
+
+AXES = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.projection = nn.Linear(d_model, 3 * d_model)
+        self.last = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.projection(x).view(b, t, self.h, -1).chunk(3, dim=-1)
+        weights = (torch.einsum("bihd,bjhd->bijh", q, k) * 0.5).softmax(dim={axis})
+        return self.last(torch.einsum("bijh,bjhd->bihd", weights, v).flatten(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("axis", "found"),
+    [(1, ["softmax_over_queries"]), (2, []), (-1, ["softmax_over_heads"])],
+)
+def test_softmax_runs_over_the_axis_that_einsum_sums(axis, found):
+    cls = compiled(HEADER + AXES.format(axis=axis), "x.py")
+    report = attncheck.check(cls, causal=False)
+    assert [f.mistake for f in report.findings[:1]] == found, str(report)
+
+
+NAMED = {
+    "dropout that a call in eval() ends": ("keeps_state", {
+        "more": ", dropout=0.1", "made": "self.p = dropout",
+        "first": "self.p = self.p if self.training else 0.0",
+        "last": "y = F.dropout(weights, self.p, self.training) @ v"}),
+    "dropout on scores and outputs": ("dropout_on_scores", {
+        "more": ", dropout=0.1", "made": "self.p = dropout",
+        "scored": "scores = F.dropout(scores, self.p, self.training)",
+        "last": "y = F.dropout(y, 0.1, self.training)"}),
+    "keys of one stream by another's projection": ("projection_mixed_up", {
+        "made": "self.text_k = nn.Linear(d_model, d_model)"}),
+    "values of the query": ("tokens_not_mixed", {
+        "made": "self.q = self.k = self.v = nn.Identity()\n        self.qkv, "
+        "self.norm = nn.Linear(d_model, 3 * d_model), nn.LayerNorm(d_model)",
+        "first": "q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2) "
+        "for y in self.qkv(self.norm(x)).chunk(3, -1))",
+        "last": "y = torch.einsum('bhij,bhid->bhid', weights, v)"}),
+    "slopes times a distance that is 0": ("alibi_unused", {
+        "made": "self.register_buffer('slopes', torch.rand(n_heads, 1, 1))",
+        "scored": "scores = scores - self.slopes * (i - i[:, None]).clamp(min=0)"}),
+    "a table of distances to the wrong side": ("distances_lost", {
+        "made": "self.relative = nn.Embedding(16, n_heads)",
+        "scored": "scores = scores + self.relative((i - i[:, None]).clamp(min=0))"
+        ".permute(2, 0, 1)"}),
+    "rotation by head, behind which there is a norm": ("rope_unused", {
+        "made": "self.norm = nn.LayerNorm(d_model)",
+        "first": "angles = torch.arange(self.h).to(x).view(-1, 1, 1)\n        "
+        "q, k = (torch.cat([y[..., :1] * angles.cos() - y[..., 1:2] * angles.sin(), "
+        "y[..., :1] * angles.sin() + y[..., 1:2] * angles.cos(), y[..., 2:]], -1) "
+        "for y in (q, k))",
+        "last": "return self.norm(x + self.out(y.transpose(1, 2).reshape(b, t, c)))"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "parts"), NAMED.values(), ids=NAMED)
+def test_what_is_without_effect_is_named(mistake, parts):
+    report = attncheck.check(layer(**parts))
+    assert report.findings[0].mistake == mistake, str(report)
