@@ -97,12 +97,13 @@ def test_a_design_that_no_option_describes_is_not_judged_and_says_what_is_needed
 
 
 def test_a_norm_is_not_proposed_where_more_than_that_acts():
-    cls = layer(
-        made="self.norm = nn.LayerNorm(d_model)",
-        first="q, k, v = (f(self.norm(x)).view(b, t, self.h, -1).transpose(1, 2) "
-        "for f in (self.q, self.k, self.v))\n        hidden = i == i[:, None]",
-    )  # fmt: skip
-    report = attncheck.check(cls, causal=False)
+    text = source(
+        made="self.norm = nn.LayerNorm(d_model)", scored="hidden = i == i[:, None]"
+    )
+    text = text.replace(
+        "        q, k, v =", "        x = self.norm(x)\n        q, k, v ="
+    )
+    report = attncheck.check(compiled(text, "x.py"), causal=False)
     assert (report.verdict, report.proposal) == ("not judged", {}), str(report)
 
 
@@ -388,6 +389,7 @@ NAMED = {
         "self.norm = nn.Linear(d_model, 3 * d_model), nn.LayerNorm(d_model)",
         "first": "q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2) "
         "for y in self.qkv(self.norm(x)).chunk(3, -1))",
+        "scored": "hidden = hidden & False",
         "last": "y = torch.einsum('bhij,bhid->bhid', weights, v)"}),
     "slopes times a distance that is 0": ("alibi_unused", {
         "made": "self.register_buffer('slopes', torch.rand(n_heads, 1, 1))",
@@ -408,5 +410,6 @@ NAMED = {
 
 @pytest.mark.parametrize(("mistake", "parts"), NAMED.values(), ids=NAMED)
 def test_what_is_without_effect_is_named(mistake, parts):
-    report = attncheck.check(layer(**parts))
+    causal = "hidden & False" not in parts.get("scored", "")
+    report = attncheck.check(layer(**parts), causal=causal)
     assert report.findings[0].mistake == mistake, str(report)
