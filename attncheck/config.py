@@ -9,7 +9,9 @@ import inspect
 import re
 import sys
 import typing
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
@@ -19,7 +21,7 @@ NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?arg
                    r"hps|params|settings")  # fmt: skip
 TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
-GUESSES = [
+GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
     (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
      r"heads?$|^nhead|^heads$", "num_heads"),
@@ -49,28 +51,28 @@ GUESSES = [
 class Config(SimpleNamespace):
     """Settings that can be read as attributes and as entries."""
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         try:
             return getattr(self, name)
         except AttributeError:
             raise KeyError(name) from None
 
-    def __contains__(self, name):
+    def __contains__(self, name: str) -> bool:
         return name in vars(self)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(vars(self))
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """Return the names of all settings."""
         return vars(self).keys()
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """Return a setting, or the default."""
         return getattr(self, name, default)
 
 
-def guess(name, sizes):
+def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
     """Return (whether the name says what the argument is, its value)."""
     for pattern, value in GUESSES:
         if re.search(pattern, name.lower()):
@@ -81,7 +83,9 @@ def guess(name, sizes):
     return False, None
 
 
-def parameter_of(cls, parameters):
+def parameter_of(
+    cls: type[Any], parameters: Mapping[str, inspect.Parameter]
+) -> tuple[str | None, type | None]:
     """Return (name of the argument that takes all settings, its class), or Nones."""
     with_hints = {}
     try:
@@ -91,7 +95,7 @@ def parameter_of(cls, parameters):
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        kind = with_hints.get(name, parameter.annotation)
+        kind: type[Any] | None = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
         plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
         if (
@@ -104,7 +108,7 @@ def parameter_of(cls, parameters):
     return None, None
 
 
-def _kind_of(cls):
+def _kind_of(cls: type) -> type | None:
     """Return the one dataclass beside the class whose name says that it is a config."""
     module = sys.modules.get(cls.__module__)
     held = [
@@ -117,7 +121,7 @@ def _kind_of(cls):
     return held[0] if len(held) == 1 else None
 
 
-def fields_of(kind):
+def fields_of(kind: type) -> dict[str, Any] | None:
     """Return {name: default or None} of a config's class, or None if none are told."""
     if dataclasses.is_dataclass(kind):
         found = {}
@@ -141,7 +145,12 @@ def fields_of(kind):
     return {name: p.default for name, p in parameters.items()}
 
 
-def asked_for(build, settings, known, sizes):
+def asked_for(
+    build: Callable[[dict[str, Any]], object],
+    settings: Mapping[str, Any],
+    known: Callable[[str], tuple[bool, Any]],
+    sizes: dict[str, Any],
+) -> tuple[dict[str, Any], list[str]]:
     """Build with an object that gets what is asked of it; return (settings, unknown).
 
     Args:
@@ -170,7 +179,7 @@ def asked_for(build, settings, known, sizes):
     return settings, unknown
 
 
-def _missing(error):
+def _missing(error: Exception) -> str | None:
     """Return the name of the setting that an error says is missing, or None."""
     text = message(error)
     match = re.search(r"'Config' object has no attribute '(\w+)'", text)
