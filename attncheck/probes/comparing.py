@@ -83,6 +83,8 @@ def compare(subject, found):
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
+    if match.names == ("rope_unused",) and comparison.tell_steps(found):
+        return
     comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
@@ -277,7 +279,8 @@ class Comparison:
         if "a table of positions" in watch.seen.extras:
             done = "Compared the output with attention without positions."
             seen = "They're equal, although forward uses a table of positions."
-            found.add("rope_unused", done, seen)
+            if not self.tell_steps(found):
+                found.add("rope_unused", done, seen)
 
     def match(self):
         """Return the mistakes that give the same output, or None."""

@@ -66,6 +66,15 @@ class Masked:
         finally:
             subject.how, subject.replaced_memory = kept, None
 
+    def hides_rows(self, y):
+        """Return whether it changes what padded tokens get, and nothing else."""
+        if self.subject.layer.memory:
+            return False
+        rows = [
+            changed(y[0, r], self.plain[0, r], 1e-4) for r in (~self.real, self.real)
+        ]
+        return rows == [True, False] and not changed(y[1], self.plain[1], 1e-4)
+
     def judged(self, y, z):
         """Return whether real tokens know nothing of padding, and what else changed."""
         known = not changed(y[0, self.real], z[0, self.real], 1e-4)
@@ -97,6 +106,9 @@ def _try(masked, found):
     done += "other numbers in the padded positions."
     if acting and all(acting):
         found.add("padding_batch", done, "The output of the other sequence changed.")
+    elif any(masked.hides_rows(y) for y in given):
+        text = "It changed the outputs of padded tokens only: others still see them."
+        found.add("padding_rows", done, text)
     elif acting:
         text = "The mask has an effect, but real tokens still change with padded ones, "
         text += "whether True hides or keeps."

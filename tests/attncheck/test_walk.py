@@ -53,6 +53,7 @@ STEPS = {
     "scale_after_softmax": ("softmax(dim=-1)", "softmax(dim=-1) / self.d_head"),
     "projection_mixed_up": ("self.value(x)", "self.key(x)"),
     "scale_multiplied": ("/ math.sqrt(self.d_head)", "* math.sqrt(d)"),
+    "mask_fill_zero": ("-torch.inf", "0.0"),
 }
 
 
@@ -263,3 +264,91 @@ def test_what_is_recorded_survives_a_change_in_place():
     wrong = source.replace(JOINED, "(weights @ v).reshape(b, t, d)")
     assert "masked_fill_" in wrong
     assert named(wrong) == ["join_viewed"]
+
+
+# Rotary positions of a part of each head.
+TURNED = GATED.replace(
+    "        scores = q @",
+    "        q, k = self.turned(q), self.turned(k)\n        scores = q @",
+).replace(
+    "    def forward",
+    """\
+    def turned(self, x, share=2):
+        d, t = x.shape[-1] // share, x.shape[2]
+        angles = torch.arange(t).to(x)[:, None] * 1000.0 ** (
+            -torch.arange(0, d, 2).to(x) / d
+        )
+        one, two, rest = *x[..., :d].chunk(2, dim=-1), x[..., d:]
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([one * cos - two * sin, two * cos + one * sin, rest], -1)
+
+    def forward""",
+)
+
+
+def test_what_becomes_of_heads_before_the_scores_is_named():
+    assert named(TURNED) == []
+    lost = TURNED.replace("x[..., d:]\n", "x[..., :d]\n")
+    assert named(lost)[:1] == ["rope_rest_lost"]
+    whole = TURNED.replace("share=2", "share=1")
+    assert named(whole) == []
+    heads = "self.turned({0}.mT.mT.transpose(1, 2)).transpose(1, 2)"
+    over = whole.replace("self.turned(q)", heads.format("q"))
+    over = over.replace("self.turned(k)", heads.format("k"))
+    assert named(over) == ["rope_over_heads"]
+    norm = "8 * nn.functional.normalize({0}, dim=-1)"
+    normed = GATED.replace(
+        "scores = q @",
+        f"q, k = {norm.format('q')}, {norm.format('k')}\n        scores = q @",
+    )
+    assert named(normed) == []
+    across = normed.replace("normalize(q, dim=-1)", "normalize(q, dim=-2)")
+    assert named(across)[:1] == ["qk_norm_axis"]
+
+
+SINK = GATED.replace(
+    "        self.gate =",
+    "        self.sinks = nn.Parameter(torch.randn(num_heads))\n        self.gate =",
+).replace(
+    "weights = scores.softmax(dim=-1)",
+    "sink = self.sinks.view(1, -1, 1, 1).expand(b, -1, t, 1)\n"
+    "        weights = torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]",
+)
+
+
+def test_a_token_that_gets_the_sinks_weight_is_named_beside_something_undeclared():
+    assert named(SINK) == []
+    assert named(SINK.replace("[..., :-1]", "[..., 1:]")) == ["sink_given_to_tokens"]
+    front = SINK.replace("[scores, sink]", "[sink, scores]")
+    assert named(front) == ["sink_given_to_tokens"]
+    assert named(front.replace("[..., :-1]", "[..., 1:]")) == []
+
+
+PADDED = FULL.replace("forward(self, x)", "forward(self, x, padding=None)").replace(
+    "        weights =",
+    """\
+        if padding is not None:
+            scores = scores.masked_fill(padding[:, None, None], -1e9)
+        weights =""",
+)
+
+
+def test_a_padding_mask_on_rows_is_named():
+    assert named(PADDED, causal=False) == []
+    rows = PADDED.replace("padding[:, None, None]", "padding[:, None, :, None]")
+    assert named(rows, causal=False) == ["padding_rows"]
+
+
+def test_two_norms_of_which_one_is_used_twice_are_named():
+    source = GATED.replace(
+        "        self.gate =",
+        "        self.q_norm = nn.LayerNorm(self.d_head)\n"
+        "        self.k_norm = nn.LayerNorm(self.d_head)\n        self.gate =",
+    ).replace(
+        "scores = q @", "q, k = self.q_norm(q), self.k_norm(k)\n        scores = q @"
+    )
+    assert named(source) == []
+    assert named(source.replace("self.k_norm(k)", "self.q_norm(k)")) == [
+        "qk_norm_shared"
+    ]
+    assert named(source.replace("self.k_norm(k)", "k")) == ["qk_norm_one_side"]
