@@ -366,8 +366,14 @@ def _cut(walk):
         ]
         flat = (b * heads, t, d)
         held += [one.view(b, heads, t, d) for one in made if one.shape == flat]
+        viewed = right.reshape(b, heads, d, t).mT.flatten(0, 1)
+        if d != t and any(_close(one, viewed) for one in (walk.query, walk.key)):
+            yield Step("keys_viewed", "scores", "What is multiplied with the queries "
+                       "has the keys' numbers in another order.")  # fmt: skip
+            return
         for wrong, name in (
             (part.reshape(b, heads, t, d), "heads_viewed"),
+            (part.transpose(0, 1).reshape(b, heads, t, d), "heads_viewed"),
             (part.unflatten(-1, (d, heads)).permute(0, 3, 1, 2), "heads_interleaved"),
         ):
             if any(_close(one, wrong) for one in held) and not any(
@@ -527,18 +533,23 @@ def _scaled(walk, layer, sizes):
 def _biased(walk, layer, added):
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
-    past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    seen = added[0].isfinite() & (added[0].abs() < 1e3)
+    past = (i > j) & seen
     if past.sum() < 6:
         return
+    ahead = added[:, (i < j) & seen]
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
-    if layer.alibi or layer.bias is not None or not even.all():
+    if layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
     if (slopes < 0).all():
         yield Step("alibi_sign", "positions", "What is added to the scores grows with "
                    "the distance.")  # fmt: skip
+    elif ahead.numel() and (ahead.abs() < 1e-4 * slopes.min()).all():
+        yield Step("alibi_one_sided", "positions", "What is added to the scores of "
+                   "later tokens doesn't depend on the distance.")  # fmt: skip
     elif walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
         yield Step("alibi_slopes", "positions", "The slope of the bias by distance is "
                    f"{slopes[0]:.3g} in each head.")  # fmt: skip
@@ -618,6 +629,8 @@ def _normalized(walk, layer):
         settings = walk.settings[0] + list(walk.settings[1].values())
         if not name and 1 in settings and len(weights) > 1:
             name = "softmax_over_heads"
+        elif not name and sums.max() > 1 + 1e-3:  # less may go to nothing on purpose
+            name = "rows_do_not_sum_to_one"
         yield Step(name, "weights", f"A token's weights after softmax sum to "
                    f"{sums.min():.2f} to {sums.max():.2f}.")  # fmt: skip
         return

@@ -549,6 +549,7 @@ class Comparison:
         if not replace(subject.layer, memory=None).plain:
             return
         told = list(seen.extras) if seen else []
+        self._tell_window(found)
         if self.owner.given_window and not subject.layer.memory:
             told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
@@ -566,6 +567,30 @@ class Comparison:
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
                 f"pass reference=",
                 **agreeing(self.owner, self._proposal(told)),
+            )
+
+    def _tell_window(self, found):
+        """Stop where a window was given and the mask is another by one token.
+
+        Raises:
+            NotCompared: it is.
+        """
+        meant, trial = self.owner.given_window, copy.copy(self.subject)
+        if not meant or trial.layer.memory:
+            return
+        trial.layer = replace(trial.layer, window=meant)
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = list(walked(trial, self.x.to(trial.device)))
+        for step in steps:
+            if step.mistake != "window_size":
+                continue
+            size = int(step.seen.split()[3])
+            found.needed = self._words_on_window(replace(self.layer, window=size))
+            raise NotCompared(
+                f"each token sees {size} tokens, and the constructor was given "
+                f"{meant}; if those count the token itself, declare it",
+                **({} if found.needed else {"window": meant}),
             )
 
     def _proposal(self, told):

@@ -1,13 +1,15 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
+import re
 from dataclasses import replace
 
 import torch
 
-from attncheck.calling import as_mask, mask_names, plain_way
+from attncheck.calling import LINKS, as_mask, mask_names, plain_way
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed
+from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
@@ -50,10 +52,8 @@ class Masked:
 
     def outputs(self, how, shape):
         """Return the outputs with padding, and with other numbers in its places."""
-        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
-        mask = as_mask(how, hidden, self.x)
         subject, kept = self.subject, self.subject.how
-        subject.how = replace(kept, way=self.way.with_values({self.name: mask}))
+        subject.how = replace(kept, way=self._way(how, shape))
         try:
             y = subject(self.x)
             other = self.x.clone()
@@ -65,6 +65,21 @@ class Masked:
             return y, subject(other)
         finally:
             subject.how, subject.replaced_memory = kept, None
+
+    def steps(self, how, shape):
+        """Return the names of steps that are wrong by themselves, with the mask."""
+        subject, kept = self.subject, self.subject.how
+        subject.how = replace(kept, way=self._way(how, shape))
+        try:
+            return [step.mistake for step in walked(subject, self.x)]
+        except Exception:  # what is captured may have any form
+            return []
+        finally:
+            subject.how = kept
+
+    def _way(self, how, shape):
+        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
+        return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
 
     def hides_rows(self, y):
         """Return whether it changes what padded tokens get, and nothing else."""
@@ -94,10 +109,17 @@ def _try(masked, found):
             if right:
                 _tell_inverted(masked, how, found)
                 return
+            if acts and "mask_after_softmax" in masked.steps(how, shape):
+                done = f"Passed a mask as {masked.name}, and looked at each step."
+                told = "Weights were set to 0 after softmax."
+                found.add("mask_after_softmax", done, told)
+                return
             seen.append((acts, mixed))
             given.append(y)
         if seen:
             break
+    if re.search(LINKS, masked.name.lower()):
+        return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
     acting = [mixed for acts, mixed in seen if acts]
