@@ -349,7 +349,8 @@ def test_a_mask_of_a_graph_behind_softmax_is_named():
     source = FULL.replace("forward(self, x)", "forward(self, x, adj=None)")
     before = "        weights = scores.softmax(dim=-1)\n"
     assert before in source
-    hide = "        if adj is not None:\n            {0} = {0}.masked_fill(~adj[:, None], {1})\n"
+    hide = "        if adj is not None:\n"
+    hide += "            {0} = {0}.masked_fill(~adj[:, None], {1})\n"
     right = source.replace(before, hide.format("scores", -1e9) + before)
     wrong = source.replace(before, before + hide.format("weights", 0.0))
     assert named(right, causal=False) == []
