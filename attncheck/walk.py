@@ -569,6 +569,12 @@ def _masked(walk, causal, layer):
         if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
             yield Step("softcap_after_mask", "mask", told)
             return
+    zeros = (taken == 0) & (walk.scores != 0) & (walk.mixing > 0)
+    heads = zeros.view(len(walk.x), walk.h, *zeros.shape[1:])
+    if zeros.any() and walk.h > 1 and torch.equal(heads, heads[:, :1].expand_as(heads)):
+        yield Step("mask_fill_zero", "mask", f"{int(heads[0, 0].sum())} scores of the "
+                   "first sequence were set to 0, in each head.")  # fmt: skip
+        return
     if layer.memory or layer.documents or keys != walk.t:
         return
     if not torch.equal(hidden, hidden[:1].expand_as(hidden)):
@@ -583,11 +589,6 @@ def _masked(walk, causal, layer):
             "mask_inverted": j <= i, "mask_hides_itself": j >= i,
             "mask_off_by_one": j > i + 1,
         }  # fmt: skip
-        ahead = _ahead(walk.t).to(taken.device)
-        zeros = (taken[:, ahead] == 0).all() and (walk.mixing[:, ahead] > 0).all()
-        if zeros and not (taken[:, ~ahead] == 0).any():
-            yield Step("mask_fill_zero", "mask", "All later scores are 0.")
-            return
         for name, wrong in names.items():
             if torch.equal(mask, wrong):
                 yield Step(name, "mask", count + ".")

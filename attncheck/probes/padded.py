@@ -13,6 +13,10 @@ from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
+BY_MASK = {
+    "mask_after_softmax": "Weights were set to 0 after softmax.",
+    "mask_fill_zero": "Scores were set to 0 before softmax.",
+}
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
@@ -109,10 +113,10 @@ def _try(masked, found):
             if right:
                 _tell_inverted(masked, how, found)
                 return
-            if acts and "mask_after_softmax" in masked.steps(how, shape):
+            named = [step for step in masked.steps(how, shape) if step in BY_MASK]
+            if acts and named:
                 done = f"Passed a mask as {masked.name}, and looked at each step."
-                told = "Weights were set to 0 after softmax."
-                found.add("mask_after_softmax", done, told)
+                found.add(named[0], done, BY_MASK[named[0]])
                 return
             seen.append((acts, mixed))
             given.append(y)
