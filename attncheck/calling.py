@@ -18,6 +18,7 @@ DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument 
 TRIES = 400
 NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
 STARTS = re.compile(r"start|offset|past_len|pos")
+LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
@@ -136,7 +137,8 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, way.memory}
     names = [name for name in _named(module) if name not in taken]
-    return [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
 
 
 def _is(kind: Any, what: str) -> bool:

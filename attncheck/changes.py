@@ -35,7 +35,7 @@ KINDS = [
     ("softmax",),
     ("split", "join", "attend", "one_head", "merge"),
     ("source", "turned"),
-    ("use_bias", "use_out", "add_input", "groups"),
+    ("use_bias", "biases", "use_out", "add_input", "groups"),
 ]
 
 

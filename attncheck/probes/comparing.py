@@ -83,6 +83,8 @@ def compare(subject, found):
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
+    if match.names == ("rope_unused",) and comparison.tell_steps(found):
+        return
     comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
@@ -277,7 +279,8 @@ class Comparison:
         if "a table of positions" in watch.seen.extras:
             done = "Compared the output with attention without positions."
             seen = "They're equal, although forward uses a table of positions."
-            found.add("rope_unused", done, seen)
+            if not self.tell_steps(found):
+                found.add("rope_unused", done, seen)
 
     def match(self):
         """Return the mistakes that give the same output, or None."""
@@ -546,6 +549,7 @@ class Comparison:
         if not replace(subject.layer, memory=None).plain:
             return
         told = list(seen.extras) if seen else []
+        self._tell_window(found)
         if self.owner.given_window and not subject.layer.memory:
             told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
@@ -563,6 +567,30 @@ class Comparison:
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
                 f"pass reference=",
                 **agreeing(self.owner, self._proposal(told)),
+            )
+
+    def _tell_window(self, found):
+        """Stop where a window was given and the mask is another by one token.
+
+        Raises:
+            NotCompared: it is.
+        """
+        meant, trial = self.owner.given_window, copy.copy(self.subject)
+        if not meant or trial.layer.memory:
+            return
+        trial.layer = replace(trial.layer, window=meant)
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = list(walked(trial, self.x.to(trial.device)))
+        for step in steps:
+            if step.mistake != "window_size":
+                continue
+            size = int(step.seen.split()[3])
+            found.needed = self._words_on_window(replace(self.layer, window=size))
+            raise NotCompared(
+                f"each token sees {size} tokens, and the constructor was given "
+                f"{meant}; if those count the token itself, declare it",
+                **({} if found.needed else {"window": meant}),
             )
 
     def _proposal(self, told):

@@ -21,7 +21,8 @@ def shared(subject, found):
             layers = [e for e in part if any(True for _ in e.parameters())]
             if len({id(layer) for layer in layers}) < len(layers):
                 seen = f"{name or 'The list'} contains the same layer several times."
-                found.add("heads_shared", done, seen)
+                linear = isinstance(layers[0], torch.nn.Linear)
+                found.add("projections_tied" if linear else "heads_shared", done, seen)
                 return
     owners = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
