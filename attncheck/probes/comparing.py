@@ -13,6 +13,7 @@ from torch import nn
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import Collector, NotCompared
+from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
@@ -58,6 +59,8 @@ def compare(subject, found):
         _own_arguments(owner, found)
         return
     found.beside = ", ".join(comparison.beside())
+    if comparison.inferred(found):
+        return
     if not comparison.readings:
         if comparison.tell_steps(found):
             return
@@ -247,6 +250,22 @@ class Comparison:
         self.owner.note(
             f"Equal to attention with {layer.words()}. This was found, not declared."
         )
+        return True
+
+    def inferred(self, found):
+        """Whether each step follows from its input in a layer nobody described."""
+        if not replace(self.subject.layer, memory=None).plain:
+            return False
+        read = inferred(self.subject, self.x.to(self.subject.device))
+        if read is None:
+            return False
+        done = "Checked each step of attention by what went into it."
+        for step in read.steps:
+            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+        self.owner.layer = replace(self.owner.layer, **read.options)
+        told = f": {', '.join(read.words)}" if read.words else ""
+        self.owner.note(f"Each step follows from what went into it{told}.")
+        found.compared = True
         return True
 
     def beside(self):
