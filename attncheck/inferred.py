@@ -7,7 +7,7 @@ step stays unexplained is not judged by this.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import torch
@@ -27,6 +27,10 @@ class UnexplainedError(Exception):
     """A step of the layer follows from nothing that is known."""
 
 
+class TooFewError(UnexplainedError):
+    """More sequences are needed to tell."""
+
+
 @dataclass
 class Map:
     """A linear map: its parameter's name, what it took and gave as (b, t, width)."""
@@ -44,17 +48,23 @@ class Read:
         words: what the layer does besides attention.
         options: fields of a layer that other tests look at.
         steps: those that are wrong.
+        asks: options that have to be declared, since two ways are usual.
     """
 
     words: list
     options: dict
     steps: list
+    asks: dict
 
 
 def inferred(subject, x):
     """Return what the layer is, or None where a step stays unexplained."""
     try:
-        return Reading(subject, x).read()
+        try:
+            return Reading(subject, x).read()
+        except TooFewError:
+            many = subject.tokens(b=80, t=x.shape[1], seed=6)
+            return Reading(subject, many).read()
     except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
         return None
 
@@ -101,6 +111,9 @@ class Reading:
         self.parameters = dict(self.module.named_parameters())
         self.maps = [one for call in self.calls for one in self._maps(call)]
         self.normed = None  # what the norm of the input gave
+        self.extra = None  # the place of a key that is no token's, 0 or -1
+        self.asks = {}  # what has to be declared
+        self.sources = []  # what queries, keys and values are projected from
 
     def read(self):
         """Return what was read off.
@@ -112,7 +125,7 @@ class Reading:
         self._scores(*factors)
         self._weights()
         self._around()
-        return Read(self.words, self.options, self.steps)
+        return Read(self.words, self.options, self.steps, self.asks)
 
     # What goes into the scores.
 
@@ -146,20 +159,21 @@ class Reading:
 
     def _sides(self):
         """Explain queries, keys and values; return the factors of the first two."""
-        walk, found = self.walk, []
-        rows = [walk.query, walk.key, walk.values]
-        kinds = []
-        for slot, one in enumerate(rows):
+        walk, kinds = self.walk, []
+        for slot, one in enumerate((walk.query, walk.key, walk.values)):
             heads = one.view(self.b, self.h, *one.shape[1:]).double()
-            kinds.append(self._side(slot, heads))
+            kinds.append(self._side(slot, self._without_extra(slot, heads)))
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if one != two or three != ((None, None), None):
             raise UnexplainedError
-        if len({part_q, part_k, part_v}) != 3 or sorted((part_q, part_k, part_v)) != [
-            part_q, part_k, part_v
-        ] and len({p[0] for p in (part_q, part_k, part_v)}) < 3:  # fmt: skip
-            raise UnexplainedError
-        (norm, over), rope = one
+        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
+            # In a joined weight, queries come first, then keys.
+            if first[0] == second[0] and first[1] >= second[1]:
+                raise UnexplainedError
+        own, *others = self.sources if not self.subject.layer.memory else self.sources[1:]
+        if any(not _close(own, other) for other in others):
+            raise UnexplainedError  # as where a norm is left out for one of them
+        (norm, _), rope = one
         if norm:
             self.words.append(f"a norm of queries and keys ({norm})")
             self.options |= {"qk_norm": norm}
@@ -168,8 +182,23 @@ class Reading:
             self.words.append(f"rotary positions ({turned.words()}{axial})")
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
-        del found, over
         return q, k
+
+    def _without_extra(self, slot, heads):
+        """Leave out a key or value that every token sees, and that is a parameter."""
+        if slot == 0 or self.subject.layer.memory or heads.shape[2] != self.t + 1:
+            return heads
+        for place, rest in ((0, heads[:, :, 1:]), (-1, heads[:, :, :-1])):
+            own = heads[:, :, place]
+            held = [p.double().flatten() for p in self.parameters.values()]
+            alike = _close(own, own[:1].expand_as(own))
+            if alike and any(_holds(p, own[0].flatten()) or _holds(p, own[0, 0])
+                             for p in held):  # fmt: skip
+                if self.extra is None:
+                    self.words.append("a learned key and value beside the tokens'")
+                self.extra = place
+                return rest
+        raise UnexplainedError
 
     def _side(self, slot, heads):
         """Return ((norm, rope), factors, part) that explain (b, h, t, d)."""
@@ -186,13 +215,24 @@ class Reading:
                     size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
                     factor = (heads * turned).sum(dim=(0, 2, 3)) / size
                     if not _close(heads, turned * factor[:, None, None]):
-                        continue
+                        if slot or not self._shifted(heads - turned):
+                            continue
+                        factor = torch.ones_like(factor)
                     if slot == 2 and (factor - 1).abs().max() > 1e-4:
                         continue
                     self._named(map_, role, place)
                     self._source(map_, slot)
                     return how, factor, (map_.name, *place)
         raise UnexplainedError
+
+    def _shifted(self, left):
+        """Whether a parameter was added to the queries of every token."""
+        own = left[:1, :, :1]
+        return _close(left, own.expand_as(left)) and any(
+            _holds(p.double().flatten(), own.flatten())
+            for p in self.parameters.values()
+            if p.numel() == own.numel()
+        )
 
     def _parts(self, made, d):
         """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
@@ -278,6 +318,7 @@ class Reading:
     def _source(self, map_, slot):
         """Explain what a projection takes: the tokens, or their norm."""
         x, memory = self.x, self.subject.layer.memory
+        self.sources.append(map_.took)
         if slot and memory:
             x = memory_tokens(memory, x, map_.took.shape[-1])
         if _close(map_.took, x):
@@ -320,6 +361,12 @@ class Reading:
         elif taken.shape[-1] != keys:
             raise UnexplainedError
         scores = walk.scores.double().view(b, h, self.t, keys)
+        if self.extra is not None:
+            cut = slice(1, None) if self.extra == 0 else slice(-1)
+            other = taken[..., self.extra]
+            if (other < -1e3).any():
+                raise UnexplainedError
+            taken, scores, keys = taken[..., cut], scores[..., cut], keys - 1
         hidden = (taken < -1e3) | ~taken.isfinite()
         self._mask(hidden)
         seen = ~hidden[0]
@@ -327,12 +374,32 @@ class Reading:
         change = torch.where(seen, (taken[0] - taken[1]), zero)
         by = torch.where(seen, scores[0] - scores[1], zero)
         factor = (change * by).sum(dim=(1, 2)) / by.square().sum(dim=(1, 2))
-        if (change - factor[:, None, None] * by).abs().max() > 1e-4 * change.abs().max():
-            raise UnexplainedError
+        left = (change - factor[:, None, None] * by).abs().max()
+        if left > 1e-4 * change.abs().max():
+            self._content(taken, scores, self.walk.d**-0.5 / (q * k), seen)
+            return
         self._factor(factor * q * k)
         bias = torch.where(seen, taken[0] - factor[:, None, None] * scores[0], zero)
         if bias.abs().max() > 1e-4 * taken[0][seen].abs().max():
             self._bias(bias, seen)
+
+    def _content(self, taken, scores, factor, seen):
+        """Explain what is added by products of the queries with one row by distance."""
+        d = self.walk.d
+        if self.b < 3 * d:
+            raise TooFewError
+        if self.l2 or self.keys != self.t:
+            raise UnexplainedError
+        queries = self.walk.query.double().view(self.b, self.h, self.t, d)
+        given = torch.cat([queries, torch.ones_like(queries[..., :1])], dim=-1)
+        given = given.permute(1, 2, 0, 3)  # (h, t, b, d + 1)
+        added = taken - factor[:, None, None] * scores
+        added = torch.where(seen, added, torch.zeros_like(added)).permute(1, 2, 0, 3)
+        rows = torch.linalg.lstsq(given, added).solution  # (h, t, d + 1, keys)
+        if (given @ rows - added).abs().max() > 1e-4 * added.abs().max():
+            raise UnexplainedError
+        self._bias(rows.transpose(1, 2).flatten(0, 1), seen[:1].expand(
+            self.h * (d + 1), -1, -1), of="products of the queries")  # fmt: skip
 
     def _sink(self, taken):
         """Explain a column of scores without values: a parameter, or zeros."""
@@ -355,20 +422,30 @@ class Reading:
             raise UnexplainedError
         t, keys = hidden.shape[2:]
         i, j = torch.arange(t)[:, None], torch.arange(keys)[None, :]
-        mask, window = hidden[0, 0].cpu(), self.subject.given_window
-        window = window or self.subject.layer.window
+        mask, declared = hidden[0, 0].cpu(), self.subject.layer.window
+        meant = declared or self.subject.given_window
+        ahead = j > i
         if not self.subject.causal or self.subject.layer.memory:
-            far = (i - j).abs() >= (window or t + keys)
-            if mask.any() and not (window and torch.equal(mask, far)):
-                raise UnexplainedError
-        elif not torch.equal(mask, j > i):
-            if not window or not torch.equal(mask, (j > i) | (i - j >= window)):
-                raise UnexplainedError
-        elif window and window < t:
-            raise UnexplainedError  # a window that does nothing
-        if window and mask.any() and not torch.equal(mask, j > i):
-            self.words.append(f"a window of {window}")
-            self.options |= {"window": window}
+            ahead = ahead & False
+        bands = {w: ahead | (self._apart(i, j, ahead) >= w) for w in range(1, t + 1)}
+        widths = [w for w, band in bands.items() if torch.equal(mask, band)]
+        if not widths or (widths[0] >= t and meant and meant < t):
+            raise UnexplainedError
+        if widths[0] >= t:
+            return
+        self.words.append(f"a window of {widths[0]}")
+        self.options |= {"window": widths[0]}
+        if declared and widths[0] != declared:
+            told = f"Each token sees {widths[0]} tokens instead of {declared}."
+            self.steps.append(Step("window_size", "mask", told))
+        elif not declared and meant in (widths[0] - 1, widths[0] + 1):
+            self.asks |= {"window": meant}
+        elif widths[0] != meant:
+            raise UnexplainedError
+
+    def _apart(self, i, j, ahead):
+        """Return how far apart tokens are, to one side where the future is hidden."""
+        return i - j if ahead.any() else (i - j).abs()
 
     def _factor(self, whole):
         """Explain what the scores are multiplied with, for each head."""
@@ -400,11 +477,12 @@ class Reading:
             return
         raise UnexplainedError
 
-    def _bias(self, bias, seen):
+    def _bias(self, bias, seen, of=""):
         """Explain what is added to the scores: one number for each distance.
 
         That of a distance is what no other distance has, or that of its bucket.
         """
+        told = "a bias by distance" + (f", from {of}" if of else "")
         for p in self.parameters.values():
             if p.dim() >= 2 and p.shape[-1] >= self.keys and p.numel() >= bias.numel():
                 table = p.double().reshape(-1, *p.shape[-2:])[..., : self.t, : self.keys]
@@ -419,25 +497,32 @@ class Reading:
             y, z = i // wide, i % wide
             offset = torch.stack([y[:, None] - y, z[:, None] - z], dim=-1)
             places = offset[..., 0] * 2 * self.t + offset[..., 1]
-            if rows == 1 and self._by_bucket(bias, seen, i[None, :] - i[:, None]):
+            if rows == 1 and not of and self._by_bucket(bias, seen, i[None, :] - i[:, None]):
                 return
             if self._by_distance(bias, seen, places):
                 grid = f" in {rows} rows" if rows > 1 else ""
-                self.words.append(f"a bias by distance{grid}")
-                self.options |= {"bias": bias}
+                self.words.append(told + grid)
+                self.options |= {} if of else {"bias": bias}
                 return
         raise UnexplainedError
 
     def _by_distance(self, bias, seen, places):
-        numbers, seen = [], seen[0]
+        numbers, seen, most = [], seen[0], bias.abs().max()
         for place in places[seen].unique():
             each = bias[:, seen & (places == place)]  # (h, pairs)
-            if (each - each[:, :1]).abs().max() > 1e-4 * bias.abs().max():
+            if (each - each[:, :1]).abs().max() > 1e-3 * most:
                 return False
             numbers.append(each[:, 0])
         table = torch.stack(numbers)  # (distances, h)
-        apart = torch.cdist(table, table) + torch.eye(len(table), dtype=table.dtype)
-        return bool(apart.min() > 1e-4 * bias.abs().max())
+        same = torch.cdist(table, table) < 1e-3 * most
+        near = same.diagonal(offset=1).tolist()  # of neighbors, in one dimension
+        while near and near[0]:  # far ones on either side may share a number
+            near.pop(0)
+        while near and near[-1]:
+            near.pop()
+        ends = same[:, [0, -1]].any(dim=1)
+        inner = same[~ends][:, ~ends]
+        return not any(near) and int(inner.sum()) == len(inner)
 
     def _by_bucket(self, bias, seen, distance):
         """Whether the bias is that of T5's buckets, of a table that is held."""
@@ -446,8 +531,9 @@ class Reading:
             if p.dim() != 2 or self.h not in p.shape:
                 continue
             table = p.double() if p.shape[1] == self.h else p.double().T
-            for most in {*self.subject.given.values(), 128}:
-                if type(most) is not int or most <= len(table) // (4 if both else 2):
+            given = [v for v in self.subject.given.values() if type(v) is int]
+            for most in {*given, 128}:
+                if most <= len(table) // (4 if both else 2):
                     continue
                 rows = _bucket(distance, both, len(table), most)
                 made = table[rows].permute(2, 0, 1) * seen
@@ -531,6 +617,9 @@ def _bucket(distance, both, count, most):
     return start + torch.where(far < exact, far, large.clamp(max=count - 1))
 
 
-def layer_of(layer, options):
-    """Return the layer with what was read off, for other tests."""
-    return replace(layer, **options)
+def _holds(parameter, numbers):
+    """Whether a parameter has these numbers, one after another."""
+    size = len(numbers)
+    return len(parameter) % size == 0 and any(
+        _close(one, numbers) for one in parameter.view(-1, size)
+    )

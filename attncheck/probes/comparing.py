@@ -254,7 +254,7 @@ class Comparison:
 
     def inferred(self, found):
         """Whether each step follows from its input in a layer nobody described."""
-        if not replace(self.subject.layer, memory=None).plain:
+        if not replace(self.subject.layer, memory=None, window=None).plain:
             return False
         read = inferred(self.subject, self.x.to(self.subject.device))
         if read is None:
@@ -263,6 +263,17 @@ class Comparison:
         for step in read.steps:
             found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
         self.owner.layer = replace(self.owner.layer, **read.options)
+        if read.asks:
+            found.beside = ", ".join(read.words)
+            meant, acts = read.asks["window"], read.options["window"]
+            seen = f"Each token sees {acts} tokens instead of {meant}."
+            found.likely = {"window_size": (done, seen)}
+            raise NotCompared(
+                f"each step follows from its input, with a window of {acts} tokens, "
+                f"where {meant} were asked for. Declare {acts} if the token itself "
+                f"isn't counted in that, or {meant}",
+                **read.asks,
+            )
         told = f": {', '.join(read.words)}" if read.words else ""
         self.owner.note(f"Each step follows from what went into it{told}.")
         found.compared = True
