@@ -96,9 +96,9 @@ class Reading:
         x: tokens (b, t, d_in).
     """
 
-    def __init__(self, subject, x):
+    def __init__(self, subject, x, module=None):
         self.subject, self.x = subject, x
-        self.module = subject.copy()
+        self.module = module or subject.copy()
         watch = Recorded(self.module)
         self.y = subject(x, self.module, mode=watch)
         self.calls, self.b, self.t = watch.calls, len(x), x.shape[1]
@@ -294,18 +294,25 @@ class Reading:
             for n, v in numbers.items()
             if re.search("rot|rope", n) and type(v) is int and v <= self.walk.d
         ]
+        # What was given counts alone: another is a mistake.
         for base, share in product(
-            dict.fromkeys([*bases, 1e4, 5e5, 1e6]), dict.fromkeys([1.0, *shares, 0.5])
+            dict.fromkeys(bases or [1e4, 5e5, 1e6]), dict.fromkeys(shares or [1.0, 0.5])
         ):
             if not 0 < share <= 1 or int(self.walk.d * share) % 2:
                 continue
             for pairing in ("halves", "neighbors"):
                 yield Rope(pairing, base, share), ""
         for rows in range(2, t // 2 + 1):
-            if t % rows == 0 and t // rows > 1 and self.walk.d % 4 == 0:
-                for base in dict.fromkeys([*bases, 1e4, 1e2]):
+            if rows in self._rows(t) and t // rows > 1 and self.walk.d % 4 == 0:
+                for base in dict.fromkeys(bases or [1e4, 1e2]):
                     for pairing in ("halves", "neighbors"):
                         yield Rope(pairing, base), f", by row and column of {rows}"
+
+    def _rows(self, t):
+        """Return how many rows a grid of tokens may have."""
+        sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
+        given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
+        return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
 
     def _named(self, map_, role, place):
         """Refuse a parameter whose name says that it makes something else."""
@@ -370,18 +377,43 @@ class Reading:
         hidden = (taken < -1e3) | ~taken.isfinite()
         self._mask(hidden)
         seen = ~hidden[0]
-        zero = torch.zeros((), dtype=torch.float64)
-        change = torch.where(seen, (taken[0] - taken[1]), zero)
-        by = torch.where(seen, scores[0] - scores[1], zero)
-        factor = (change * by).sum(dim=(1, 2)) / by.square().sum(dim=(1, 2))
-        left = (change - factor[:, None, None] * by).abs().max()
-        if left > 1e-4 * change.abs().max():
+        factor, bias, left = _fitted(taken, scores, seen)
+        if left > 1e-4:
             self._content(taken, scores, self.walk.d**-0.5 / (q * k), seen)
             return
         self._factor(factor * q * k)
-        bias = torch.where(seen, taken[0] - factor[:, None, None] * scores[0], zero)
         if bias.abs().max() > 1e-4 * taken[0][seen].abs().max():
-            self._bias(bias, seen)
+            if self._is_fixed(bias, seen):
+                self._slopes(bias, seen)
+            else:
+                self._bias(bias, seen)
+
+    def _is_fixed(self, bias, seen):
+        """Whether no parameter beside the projections changes the bias."""
+        module, made = self.subject.copy(), {one.name for one in self.maps}
+        with torch.no_grad():
+            for name, p in module.named_parameters():
+                if name not in made and not SCALES.search(name):
+                    p.mul_(-1.7).add_(0.3)
+        walk = Reading(self.subject, self.x, module).walk
+        keys = self.keys
+        size = self.b, self.h, self.t
+        taken = walk.taken.double().view(*size, -1)[..., self.front :][..., :keys]
+        scores = walk.scores.double().view(*size, keys)
+        if self.extra is not None:
+            cut = slice(1, None) if self.extra == 0 else slice(-1)
+            taken, scores = taken[..., cut], scores[..., cut]
+        return _close(_fitted(taken, scores, seen)[1], bias)
+
+    def _slopes(self, bias, seen):
+        """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
+        i = torch.arange(self.t)
+        far = (i[:, None] - i).abs()
+        slopes = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
+        if self.keys != self.t or not _close(bias, -slopes[:, None, None] * far * seen):
+            raise UnexplainedError
+        self.words.append("a distance bias")
+        self.options |= {"alibi": True}
 
     def _content(self, taken, scores, factor, seen):
         """Explain what is added by products of the queries with one row by distance."""
@@ -490,9 +522,7 @@ class Reading:
                     self.words.append("a learned bias for each pair of positions")
                     return
         i = torch.arange(self.t)
-        for rows in range(1, self.t + 1):
-            if self.t % rows or self.keys != self.t or rows == self.t > 1:
-                continue
+        for rows in self._rows(self.t) if bias.shape[-1] == self.t else ():
             wide = self.t // rows
             y, z = i // wide, i % wide
             offset = torch.stack([y[:, None] - y, z[:, None] - z], dim=-1)
@@ -586,6 +616,17 @@ class Reading:
     def _is_out(self, name):
         parts = [p for p in name.split(".") if p not in ("weight", "bias")]
         return bool(parts) and parts[-1].replace("_", "").lower() in NAMES["out"]
+
+
+def _fitted(taken, scores, seen):
+    """Return (factor for each head, what is added, how much is left by sequence)."""
+    zero = torch.zeros((), dtype=torch.float64)
+    change = torch.where(seen, taken[0] - taken[1], zero)
+    by = torch.where(seen, scores[0] - scores[1], zero)
+    factor = (change * by).sum(dim=(1, 2)) / by.square().sum(dim=(1, 2))
+    each = factor[:, None, None]
+    left = (change - each * by).abs().max() / change.abs().max().clamp_min(1e-12)
+    return factor, torch.where(seen, taken[0] - each * scores[0], zero), left
 
 
 def _rotated(heads, rope):
