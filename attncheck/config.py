@@ -99,23 +99,57 @@ def parameter_of(cls, parameters):
             NAMES.fullmatch(name.strip("_").lower())
             and parameter.default is parameter.empty
         ):
-            return name, _kind_of(cls) if plain else kind
+            return name, _settable(_kind_of(cls) if plain else kind)
         if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
             return name, kind
     return None, None
 
 
 def _kind_of(cls):
-    """Return the one dataclass beside the class whose name says that it is a config."""
+    """Return the one class beside the given one whose name says that it is a config."""
     module = sys.modules.get(cls.__module__)
-    held = [
+    named = [
         value
-        for name, value in vars(module).items()
-        if dataclasses.is_dataclass(value)
-        and inspect.isclass(value)
+        for name, value in (vars(module).items() if module else ())
+        if inspect.isclass(value)
         and re.search(r"config|args|params|cfg", name, re.IGNORECASE)
-    ] if module else []  # fmt: skip
+    ]
+    held = [one for one in named if dataclasses.is_dataclass(one)]
+    held = held or [one for one in named if _attributes(one)]
     return held[0] if len(held) == 1 else None
+
+
+def _attributes(kind):
+    """Return {name: value} of a plain class that holds settings as its attributes."""
+    if not inspect.isclass(kind) or kind.__init__ is not object.__init__:
+        return {}
+    held = {}
+    for part in reversed(kind.__mro__):
+        held |= vars(part) if part is not object else {}
+    return {
+        name: value
+        for name, value in held.items()
+        if not name.startswith("_")
+        and not callable(value)
+        and not isinstance(value, property | staticmethod | classmethod)
+    }
+
+
+def _settable(kind):
+    """Return the class of a config so that its settings can be passed to it."""
+    if kind is None or dataclasses.is_dataclass(kind) or not _attributes(kind):
+        return kind
+
+    class Settable(kind):
+        """The same, with settings that were given."""
+
+        attributes = _attributes(kind)
+
+        def __init__(self, **given):
+            vars(self).update(given)
+
+    Settable.__name__ = kind.__name__
+    return Settable
 
 
 def fields_of(kind):
@@ -132,6 +166,8 @@ def fields_of(kind):
                 continue  # made by itself
             found[field.name] = default
         return found
+    if isinstance(getattr(kind, "attributes", None), dict):
+        return dict(kind.attributes)
     try:
         parameters = inspect.signature(kind).parameters
     except (TypeError, ValueError):
@@ -156,7 +192,7 @@ def asked_for(build, settings, known, sizes):
         try:
             build(settings)
         except Exception as error:
-            missing = _missing(error)
+            missing = missing_in(f"{type(error).__name__}: {message(error)}")
             if missing is None or missing in settings:
                 break
             found, value = known(missing)
@@ -171,9 +207,8 @@ def asked_for(build, settings, known, sizes):
     return settings, unknown
 
 
-def _missing(error):
-    """Return the name of the setting that an error says is missing, or None."""
-    text = message(error)
+def missing_in(text):
+    """Return the name of the setting that a text says is missing, or None."""
     match = re.search(r"'Config' object has no attribute '(\w+)'", text)
-    match = match or re.search(r"KeyError: '(\w+)'", f"{type(error).__name__}: {text}")
+    match = match or re.search(r"KeyError: '(\w+)'", text)
     return match.group(1) if match else None

@@ -141,7 +141,10 @@ class Subject:
     @property
     def given_window(self):
         """How many tokens one sees, where its constructor was told, or None."""
-        sizes = [v for n, v in self.given.items() if WINDOW.fullmatch(n)]
+        named = self.given | {
+            n: v for n, v in vars(self.pristine).items() if n not in self.given
+        }
+        sizes = [v for n, v in named.items() if WINDOW.fullmatch(n)]
         return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
 
     def copy(self):
