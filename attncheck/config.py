@@ -7,7 +7,6 @@ missing gets a value by its name, until the class is built.
 import dataclasses
 import inspect
 import re
-import sys
 import typing
 from types import SimpleNamespace
 
@@ -107,10 +106,9 @@ def parameter_of(cls, parameters):
 
 def _kind_of(cls):
     """Return the one class beside the given one whose name says that it is a config."""
-    module = sys.modules.get(cls.__module__)
     named = [
         value
-        for name, value in (vars(module).items() if module else ())
+        for name, value in getattr(cls.__init__, "__globals__", {}).items()
         if inspect.isclass(value)
         and re.search(r"config|args|params|cfg", name, re.IGNORECASE)
     ]

@@ -170,7 +170,9 @@ class Reading:
             # In a joined weight, queries come first, then keys.
             if first[0] == second[0] and first[1] >= second[1]:
                 raise UnexplainedError
-        own, *others = self.sources if not self.subject.layer.memory else self.sources[1:]
+        own, *others = (
+            self.sources if not self.subject.layer.memory else self.sources[1:]
+        )
         if any(not _close(own, other) for other in others):
             raise UnexplainedError  # as where a norm is left out for one of them
         (norm, _), rope = one
@@ -269,8 +271,9 @@ class Reading:
             for rope in ropes:
                 yield (how, rope), _rotated(one, rope)
                 again = _rotated(part, rope)
-                yield ((how[0], "behind"), rope), normalize(
-                    again, norm[0], norm[1] or (None, None)
+                yield (
+                    ((how[0], "behind"), rope),
+                    normalize(again, norm[0], norm[1] or (None, None)),
                 )
 
     def _norms(self, letter, width):
@@ -288,7 +291,9 @@ class Reading:
         given = self.subject.given
         numbers = {n: v for n, v in given.items() if type(v) in (int, float) and v > 0}
         bases = [float(v) for n, v in numbers.items() if BASE.search(n) and v > 1]
-        shares = [v for n, v in numbers.items() if re.search("pct|share|frac|partial", n)]
+        shares = [
+            v for n, v in numbers.items() if re.search("pct|share|frac|partial", n)
+        ]
         shares += [
             v / self.walk.d
             for n, v in numbers.items()
@@ -496,7 +501,9 @@ class Reading:
                 if _close(whole, made.expand_as(whole)):
                     self.words.append(f"the scores multiplied by {name}")
                     return
-        given = [v for v in self.subject.given.values() if type(v) in (int, float) and v]
+        given = [
+            v for v in self.subject.given.values() if type(v) in (int, float) and v
+        ]
         if ((whole - whole[0]).abs() < 1e-3 * whole[0].abs()).all() and any(
             abs(whole[0] / v - 1) < 1e-3 for v in given if self.l2
         ):
@@ -517,7 +524,9 @@ class Reading:
         told = "a bias by distance" + (f", from {of}" if of else "")
         for p in self.parameters.values():
             if p.dim() >= 2 and p.shape[-1] >= self.keys and p.numel() >= bias.numel():
-                table = p.double().reshape(-1, *p.shape[-2:])[..., : self.t, : self.keys]
+                table = p.double().reshape(-1, *p.shape[-2:])[
+                    ..., : self.t, : self.keys
+                ]
                 if table.shape == bias.shape and _close(bias, table * seen):
                     self.words.append("a learned bias for each pair of positions")
                     return
@@ -527,7 +536,11 @@ class Reading:
             y, z = i // wide, i % wide
             offset = torch.stack([y[:, None] - y, z[:, None] - z], dim=-1)
             places = offset[..., 0] * 2 * self.t + offset[..., 1]
-            if rows == 1 and not of and self._by_bucket(bias, seen, i[None, :] - i[:, None]):
+            if (
+                rows == 1
+                and not of
+                and self._by_bucket(bias, seen, i[None, :] - i[:, None])
+            ):
                 return
             if self._by_distance(bias, seen, places):
                 grid = f" in {rows} rows" if rows > 1 else ""

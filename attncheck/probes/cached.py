@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import sys
 from dataclasses import replace
 
 import torch
@@ -78,9 +77,7 @@ def cached(subject, found):
 
 def _of_its_file(subject):
     """Return functions that make a cache of each class beside it that is one."""
-    beside = getattr(
-        sys.modules.get(type(subject.pristine).__module__), "__dict__", {}
-    )
+    beside = getattr(type(subject.pristine).forward, "__globals__", {})
     made = []
     for name, kind in list(beside.items()):
         if not inspect.isclass(kind) or "cache" not in name.lower():
