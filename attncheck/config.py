@@ -23,7 +23,8 @@ GUESSES = [
     (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
      r"heads?$|^nhead|^heads$", "num_heads"),
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
-    (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$", "d_in"),
+    (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$",
+     "d_in"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$",
      "d_head"),
     (r"drop", 0.0),

@@ -2,8 +2,8 @@
 
 Every step of one pass has to follow from what went into it: tokens, or their norm, are
 projected, cut into heads, normed or rotated, multiplied, given a bias that depends on
-the distance alone, masked, normalized, mixed, joined and projected. A layer of which one
-step stays unexplained is not judged by this.
+the distance alone, masked, normalized, mixed, joined and projected. A layer of which
+one step stays unexplained is not judged by this.
 """
 
 import re

@@ -119,7 +119,8 @@ def test_a_plain_class_is_a_config():
     source = SOURCE.replace("class Attention", head + "class Attention")
     source = source.replace(
         "self, d_model, num_heads, window_size=None):",
-        "self, config):\n        d_model, num_heads = config.d_model, config.num_heads\n"
+        "self, config):\n        d_model = config.d_model\n"
+        "        num_heads = config.num_heads\n"
         "        window_size = config.window_size",
     )
     report = checked(LAYERS["a bias by distance"], source)
