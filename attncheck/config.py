@@ -25,8 +25,8 @@ GUESSES = [
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
     (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$",
      "d_in"),
-    (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$",
-     "d_head"),
+    (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
+     r"per_head", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
@@ -42,7 +42,7 @@ GUESSES = [
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
     (r"len|ctx|position|seq|block", "context_length"),
-    (r"hid|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
+    (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
 

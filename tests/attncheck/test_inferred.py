@@ -199,3 +199,23 @@ def test_a_cache_of_a_class_in_the_same_file_is_used():
     wrong = CACHED.replace("self.held = k, v", "self.held = k, v + 1")
     found = errors(attncheck.check(compiled(wrong, "cached.py"), d_in=16))
     assert found == ["cache_differs"]
+
+
+def test_a_cache_that_keeps_the_oldest_is_no_matter_of_positions():
+    window = CACHED.replace(
+        "triu(keys - t + 1).bool()", "bool()\n        hidden = self.far(hidden)"
+    ).replace(
+        "    def forward",
+        "    def far(self, one):\n"
+        "        t, keys = one.shape\n"
+        "        return one.triu(keys - t + 1) | one.tril(keys - t - 4)\n\n"
+        "    def forward",
+    )
+    right = window.replace("= k, v\n", "= k[:, -3:], v[:, -3:]\n")
+    wrong = window.replace("= k, v\n", "= k[:, :3], v[:, :3]\n")
+    made = [compiled(source, "cached.py") for source in (right, wrong)]
+    options = {"d_in": 16, "window": 4}
+    assert [errors(attncheck.check(one, **options)) for one in made] == [
+        [],
+        ["cache_differs"],
+    ]
