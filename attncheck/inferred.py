@@ -170,6 +170,13 @@ class Reading:
             # In a joined weight, queries come first, then keys.
             if first[0] == second[0] and first[1] >= second[1]:
                 raise UnexplainedError
+        parts = (part_q, part_k, part_v)
+        for name, _, count in parts:
+            if sum(one[0] == name for one in parts) != count:
+                raise UnexplainedError  # a part of its rows is left out
+        asked = self.subject.sizes.get("num_heads")
+        if asked and asked != self.h:
+            raise UnexplainedError
         own, *others = (
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
@@ -559,10 +566,15 @@ class Reading:
         table = torch.stack(numbers)  # (distances, h)
         same = torch.cdist(table, table) < 1e-3 * most
         near = same.diagonal(offset=1).tolist()  # of neighbors, in one dimension
+        ends = [0, 0]
         while near and near[0]:  # far ones on either side may share a number
+            ends[0] += 1
             near.pop(0)
         while near and near[-1]:
+            ends[1] += 1
             near.pop()
+        if not self.subject.causal and ends[0] != ends[1]:
+            return False
         ends = same[:, [0, -1]].any(dim=1)
         inner = same[~ends][:, ~ends]
         return not any(near) and int(inner.sum()) == len(inner)

@@ -59,21 +59,22 @@ def compare(subject, found):
         _own_arguments(owner, found)
         return
     found.beside = ", ".join(comparison.beside())
-    if comparison.inferred(found):
-        return
     if not comparison.readings:
-        if comparison.tell_steps(found):
+        if comparison.tell_steps(found) or comparison.inferred(found):
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
     match = comparison.match()
+    if match is None and not comparison.tell_steps(found):
+        if comparison.inferred(found):
+            return
+    elif match is None:
+        return
     done = (
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
     if match is None:
-        if comparison.tell_steps(found):
-            return
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
         comparison.tell_evident(found, done)
@@ -264,6 +265,7 @@ class Comparison:
             found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
         self.owner.layer = replace(self.owner.layer, **read.options)
         if read.asks:
+            self.tell_undeclared(found, opened=False)
             found.beside = ", ".join(read.words)
             meant, acts = read.asks["window"], read.options["window"]
             seen = f"Each token sees {acts} tokens instead of {meant}."
