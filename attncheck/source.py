@@ -19,6 +19,7 @@ from attncheck.build import (
     is_lazy,
     whole_sizes,
 )
+from attncheck.config import fields_of, guess, missing_in
 from attncheck.limits import Worker
 from attncheck.projections import find
 from attncheck.subject import Failure, guarded, seed_everything
@@ -113,7 +114,22 @@ class Source:
         if not self.is_class:
             return {}
         parameters = inspect.signature(self.given).parameters.items()
-        return {n: p.default for n, p in parameters if p.default is not p.empty}
+        taken = {n: p.default for n, p in parameters if p.default is not p.empty}
+        held = fields_of(self.plan.config[1]) if self.plan.config else {}
+        plain = {n: v for n, v in (held or {}).items() if isinstance(v, int | float)}
+        return taken | plain
+
+    def ask(self, text: str) -> bool:
+        """Give the setting that a text says forward lacks; return whether it was."""
+        if not self.is_class or not self.plan.config:
+            return False
+        missing, (name, kind, names) = missing_in(text), self.plan.config
+        found, value = guess(missing or "", DEFAULTS | self.sizes)
+        if not missing or not found or missing in names:
+            return False
+        self.plan.config = name, kind, names | {missing}
+        self.arguments[missing] = value
+        return True
 
     def own_defaults(self) -> bool:
         """Leave to the constructor what has a default; return whether that is news."""

@@ -13,6 +13,7 @@ from torch import nn
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import Collector, NotCompared
+from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
@@ -59,18 +60,21 @@ def compare(subject, found):
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
-        if comparison.tell_steps(found):
+        if comparison.tell_steps(found) or comparison.inferred(found):
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
     match = comparison.match()
+    if match is None and not comparison.tell_steps(found):
+        if comparison.inferred(found):
+            return
+    elif match is None:
+        return
     done = (
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
     if match is None:
-        if comparison.tell_steps(found):
-            return
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
         comparison.tell_evident(found, done)
@@ -249,6 +253,34 @@ class Comparison:
         self.owner.note(
             f"Equal to attention with {layer.words()}. This was found, not declared."
         )
+        return True
+
+    def inferred(self, found):
+        """Whether each step follows from its input in a layer nobody described."""
+        if not replace(self.subject.layer, memory=None, window=None).plain:
+            return False
+        read = inferred(self.subject, self.x.to(self.subject.device))
+        if read is None:
+            return False
+        done = "Checked each step of attention by what went into it."
+        for step in read.steps:
+            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+        self.owner.layer = replace(self.owner.layer, **read.options)
+        if read.asks:
+            self.tell_undeclared(found, opened=False)
+            found.beside = ", ".join(read.words)
+            meant, acts = read.asks["window"], read.options["window"]
+            seen = f"Each token sees {acts} tokens instead of {meant}."
+            found.likely = {"window_size": (done, seen)}
+            raise NotCompared(
+                f"each step follows from its input, with a window of {acts} tokens, "
+                f"where {meant} were asked for. Declare {acts} if the token itself "
+                f"isn't counted in that, or {meant}",
+                **read.asks,
+            )
+        told = f": {', '.join(read.words)}" if read.words else ""
+        self.owner.note(f"Each step follows from what went into it{told}.")
+        found.compared = True
         return True
 
     def beside(self):

@@ -129,7 +129,10 @@ def _learns(subject, found):
             seen = f"Never changed: {', '.join(still)}. All visible pairs of tokens "
             found.add("distances_lost", done, seen + "seem to take the same row.")
             return
-        found.add("init_dead", done, f"Never changed: {', '.join(still)}.")
+        # A gain that starts at 0 is meant to be loaded: it holds the rest back.
+        gains = [n for n, p in before.items() if "bias" not in n and p.dim() == 1]
+        severity = "warning" if any(not before[n].any() for n in gains) else None
+        found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
 
 
 def _saturated(reading, subject, found):

@@ -152,6 +152,8 @@ def gradients(subject, found):
     if cut:
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
+        # One that acts, and never learns, is cut off.
+        vectors = vectors and _never_acts(subject, cut, x.detach(), y.detach())
         called = called and all(name in held for name in cut)
         severity = "warning" if vectors or called else None
         seen = f"No gradient for {', '.join(cut)}."

@@ -123,7 +123,7 @@ CAPPED = {
     "hidden = hidden | (i[:, None] - i >= self.w)",
 }
 MEANT = {  # source, the options, the exit status with the proposed command
-    "a window": (source(**WINDOW), {"window": 3}, 0),
+    "a window": (source(**WINDOW).replace("window_size", "reach"), {"window": 3}, 0),
     "a window of one more": (
         source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")}),
         {"window": 3}, 1),
