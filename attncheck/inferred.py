@@ -20,6 +20,7 @@ from attncheck.walk import Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
+BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 BASE = re.compile(r"theta|base|freq")
 
 
@@ -216,7 +217,12 @@ class Reading:
         for map_ in self.maps:
             if map_.made.shape[1] != t:
                 continue
-            for place, part in self._parts(map_.made.double(), heads.shape[-1]):
+            made, added = map_.made.double(), self._added(map_)
+            each = zip(
+                *(self._parts(one, heads.shape[-1]) for one in (made, added)),
+                strict=True,
+            )
+            for (place, part), (_, bias) in each:
                 if self.h % part.shape[1]:
                     continue
                 for how, turned in self._turned(part, slot):
@@ -230,6 +236,7 @@ class Reading:
                     if slot == 2 and (factor - 1).abs().max() > 1e-4:
                         continue
                     self._named(map_, role, place)
+                    self._biased(bias.flatten(), role)
                     self._source(map_, slot)
                     return how, factor, (map_.name, *place)
         raise UnexplainedError
@@ -333,6 +340,29 @@ class Reading:
         others = [r for r in ("query", "key", "value", "out") if r != role]
         if place[1] == 1 and any(plain in NAMES[other] for other in others):
             raise UnexplainedError
+
+    def _added(self, map_):
+        """Return what a linear map adds to each token, as (1, 1, width)."""
+        took, made = map_.took.double(), map_.made.double()
+        weight = self.parameters[map_.name].double()
+        weight = weight.reshape(made.shape[-1], -1) if weight.dim() > 2 else weight
+        for one in (weight, weight.mT):
+            if one.shape == (made.shape[-1], took.shape[-1]):
+                left = made - took @ one.mT
+                if _close(left, left[:1, :1].expand_as(left)):
+                    return left[:1, :1]
+        return torch.zeros_like(made[:1, :1])
+
+    def _biased(self, bias, role):
+        """Tell of a bias that another projection has by its name."""
+        for name, parameter in self.parameters.items():
+            whose = BIAS_OF.fullmatch(name.rpartition(".")[2].lower())
+            if not whose or (whose[1] or whose[2])[0] == role[0]:
+                continue
+            held = parameter.double().flatten()
+            if held.shape == bias.shape and held.any() and _close(held, bias):
+                told = f"{name} is added to the {role} of each token."
+                self.steps.append(Step("projection_mixed_up", "projection", told))
 
     def _source(self, map_, slot):
         """Explain what a projection takes: the tokens, or their norm."""

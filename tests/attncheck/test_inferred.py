@@ -101,6 +101,24 @@ def test_the_normed_input_added_is_named():
     assert errors(checked(LAYERS["a bias by distance"], source)) == ["residual_moved"]
 
 
+@pytest.mark.parametrize(
+    ("order", "found"), [("q0v", []), ("qv0", ["projection_mixed_up"])]
+)
+def test_a_bias_is_added_to_what_its_name_says(order, found):
+    names = {"q": "self.q_bias", "v": "self.v_bias", "0": "0 * self.v_bias"}
+    bias = f"torch.cat([{', '.join(names[one] for one in order)}])"
+    own = "".join(
+        f"        self.{one}_bias = nn.Parameter(torch.randn(d_model))\n"
+        for one in "qv"
+    )
+    source = SOURCE.replace("3 * d_model)", "3 * d_model, bias=False)")
+    source = source.replace(
+        "self.qkv(normed)", "F.linear(normed, self.qkv.weight, " + bias + ")"
+    )
+    source = source.replace("    def forward", f"{own}\n    def forward")
+    assert errors(checked(LAYERS["a bias by distance"], source)) == found
+
+
 def test_a_window_of_one_more_is_asked_for_and_named_where_it_is_declared():
     wide = SOURCE.replace("far >= self.window", "far > self.window")
     given = {"window_size": 3}
