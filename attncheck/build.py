@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
@@ -21,6 +22,7 @@ DEFAULTS = {
     "dropout": 0.0,
     "num_heads": 4,
 }
+ROTATED = re.compile("rot|rope|partial")
 # What other authors call the chapter's arguments.
 _WORDS = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
@@ -31,7 +33,7 @@ _WORDS = {
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
-    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop",
+    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
     "head_num num_head heads_count number_of_heads",
     "qkv_bias": "qkv_bias bias use_bias",
@@ -118,7 +120,8 @@ def constructor_arguments(
     names = [n for n, p in parameters.items() if p.kind in _NAMED]
     mapped = _mapped(names)
     arguments: dict[str, Any] = {}
-    for ours, value in (DEFAULTS | {"causal": causal}).items():
+    wide = _widened({n: parameters[n].default for n in names} | dict(given))
+    for ours, value in (DEFAULTS | wide | {"causal": causal}).items():
         if ours in mapped:
             arguments[mapped[ours]] = value
     if "num_heads" in mapped and mapped.get("d_out") == "head_size":
@@ -141,7 +144,9 @@ def constructor_arguments(
         for name in names
         if parameters[name].default is inspect.Parameter.empty and name not in arguments
     ]
-    sizes = DEFAULTS | {o: arguments[t] for o, t in mapped.items() if t in arguments}
+    sizes = (
+        DEFAULTS | wide | {o: arguments[t] for o, t in mapped.items() if t in arguments}
+    )
     tried = {name: config.guess(name, sizes) for name in needed}
     missing = [name for name, (found, _) in tried.items() if not found]
     if missing:
@@ -155,9 +160,22 @@ def constructor_arguments(
     )
 
 
+def _widened(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return widths of which the part that is rotated still holds two angles."""
+    shares = [
+        value
+        for name, value in values.items()
+        if ROTATED.search(name) and type(value) is float and 0 < value < 1
+    ]
+    times = min(round(1 / min(shares)), 8) if shares else 1
+    return {name: times * DEFAULTS[name] for name in ("d_in", "d_out")}
+
+
 def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of those that are rates of dropout."""
-    return tuple(n for n, v in values.items() if "drop" in n and type(v) is float)
+    return tuple(
+        n for n, v in values.items() if ("drop" in n or n == "p") and type(v) is float
+    )
 
 
 def _mapped(names: Collection[str]) -> dict[str, str]:

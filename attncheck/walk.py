@@ -50,6 +50,12 @@ class Recorded(Watch):
         super().__init__(module)
         self.calls = []  # (name, tensors given, settings, tensor returned)
 
+    def _product(self, *call):
+        product = super()._product(*call)
+        if product is not None:
+            product.output = _copy(product.output)
+        return product
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
         plain = name in ("__get__", "size", "dim", "__len__", "stride")

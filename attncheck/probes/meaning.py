@@ -71,7 +71,10 @@ def dependence(subject, found):
     if subject.layer.memory:
         _tell_memory(subject, matrix, known, found)
     elif subject.causal:
-        _tell_causal(ahead, behind, itself, known, found, subject.given_window)
+        speaks = subject.given_window or subject.speaks_of("window")
+        _tell_causal(ahead, behind, itself, known, found, speaks)
+    elif found.not_compared and subject.speaks_of("window"):
+        return  # as long as nobody says what is meant
     else:
         _tell_full(matrix, known, found)
 

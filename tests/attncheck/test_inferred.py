@@ -237,3 +237,71 @@ def test_a_cache_that_keeps_the_oldest_is_no_matter_of_positions():
         [],
         ["cache_differs"],
     ]
+
+
+# ---- what a fifth set by others showed ----
+
+HEADS = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, width, num_heads, p=0.1, rotary_pct=0.5):
+        super().__init__()
+        self.h, self.d, self.p = num_heads, width // num_heads, p
+        self.turned = int(self.d * rotary_pct)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def rotate(self, x):
+        n = torch.arange(0, self.turned, 2, device=x.device)
+        angles = torch.arange(x.shape[2], device=x.device)[:, None] / 10000 ** (
+            n / self.turned
+        )
+        angles = ANGLES
+        r, rest = x.split([self.turned, self.d - self.turned], dim=-1)
+        pairs = torch.stack([-r[..., 1::2], r[..., ::2]], dim=-1).flatten(-2)
+        return torch.cat([r * angles.cos() + pairs * angles.sin(), rest], dim=-1)
+
+    def forward(self, x):
+        b, t, width = x.shape
+        qkv = self.qkv(x).view(b, t, 3, self.h, self.d).permute(2, 0, 3, 1, 4)
+        q, k, v = (qkv[i] for i in range(3))
+        TURN
+        q /= self.d**0.5
+        scores = q @ k.mT
+        weights = scores.softmax(dim=-1)
+        keep = torch.rand_like(weights) >= self.p
+        if self.training:
+            weights = weights * keep
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, width))
+"""
+ROPE = {"pairing": "neighbors", "share": 0.5}
+TURN = "q, k = self.rotate(q), self.rotate(k)"
+
+
+def of_heads(turn="", angles="0", kept="keep / (1 - self.p)", gate="", **options):
+    source = HEADS.replace("TURN", turn or "pass").replace("ANGLES", angles)
+    source = source.replace("return self.out", f"return {gate}self.out")
+    source = source.replace("weights * keep", f"weights * {kept}")
+    cls = compiled(source, "heads.py")
+    return attncheck.check(cls, causal=False, **options)
+
+
+def test_queries_divided_in_place_are_scaled():
+    assert errors(of_heads(gate="torch.sigmoid(self.out(x)) * ")) == []
+
+
+def test_a_rate_named_p_is_one_of_dropout():
+    assert errors(of_heads(kept="keep")) == ["dropout_not_rescaled"]
+
+
+def test_a_part_that_is_rotated_has_two_angles_by_default():
+    """With one angle, a table for halves and one for neighbors are the same."""
+    right = of_heads(TURN, "angles.repeat_interleave(2, dim=-1)", rope=ROPE)
+    assert (right.exit_status, errors(right)) == (0, [])
+    halves = "torch.cat([angles, angles], dim=-1)"
+    report = of_heads(TURN, halves, rope=ROPE)
+    assert errors(report) == ["rope_pairing"]
+    assert of_heads(TURN, halves).exit_status != 0
