@@ -3,7 +3,9 @@
 import copy
 import inspect
 import textwrap
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -45,11 +47,11 @@ class UnusableError(Exception):
 class FunctionModule(nn.Module):
     """A plain function from tokens to context vectors, as a module."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> Any:
         """Apply the function."""
         return self.function(x)
 
@@ -67,13 +69,13 @@ class Plan:
         rates: names of all rates of dropout, those left to their defaults too.
     """
 
-    arguments: dict
-    mapped: dict
-    config: tuple | None = None
-    guessed: dict = field(default_factory=dict)
-    rates: tuple = ()
+    arguments: dict[str, Any]
+    mapped: dict[str, str]
+    config: tuple[str, type, frozenset[str]] | None = None
+    guessed: dict[str, Any] = field(default_factory=dict)
+    rates: tuple[str, ...] = ()
 
-    def make(self, cls, arguments):
+    def make(self, cls: type, arguments: dict[str, Any]) -> Any:
         """Return the instance."""
         if self.config is None:
             return cls(**arguments)
@@ -83,7 +85,12 @@ class Plan:
         return cls(**{name: kind(**inside)}, **rest)
 
 
-def constructor_arguments(cls, given, causal, settings=None):
+def constructor_arguments(
+    cls: type,
+    given: Mapping[str, Any],
+    causal: bool,
+    settings: Mapping[str, Any] | None = None,
+) -> Plan:
     """Match the sizes to the constructor's own names, or to those of its config.
 
     Args:
@@ -110,7 +117,7 @@ def constructor_arguments(cls, given, causal, settings=None):
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     names = [n for n, p in parameters.items() if p.kind in _NAMED]
     mapped = _mapped(names)
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for ours, value in (DEFAULTS | {"causal": causal}).items():
         if ours in mapped:
             arguments[mapped[ours]] = value
@@ -148,14 +155,14 @@ def constructor_arguments(cls, given, causal, settings=None):
     )
 
 
-def _rates(values):
+def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of those that are rates of dropout."""
     return tuple(n for n, v in values.items() if "drop" in n and type(v) is float)
 
 
-def _mapped(names):
+def _mapped(names: Collection[str]) -> dict[str, str]:
     """Return {the chapter's name: the first of these names that means the same}."""
-    mapped = {}
+    mapped: dict[str, str] = {}
     for ours, theirs in ALIASES.items():
         free = [n for n in theirs if n in names and n not in mapped.values()]
         if free:
@@ -163,7 +170,14 @@ def _mapped(names):
     return mapped
 
 
-def _with_config(cls, parameters, taken, given, causal, settings):
+def _with_config(
+    cls: type,
+    parameters: Mapping[str, inspect.Parameter],
+    taken: tuple[str, type | None],
+    given: Mapping[str, Any],
+    causal: bool,
+    settings: Mapping[str, Any] | None,
+) -> Plan:
     """Return the plan of a class that takes one object with all settings."""
     name, kind = taken
     held = config.fields_of(kind) if kind else None
@@ -182,12 +196,12 @@ def _with_config(cls, parameters, taken, given, causal, settings):
     sizes = DEFAULTS | {n: v for n, v in inside.items() if n in DEFAULTS}
     ours_of = {other: ours for ours, others in ALIASES.items() for other in others}
 
-    def known(setting):
+    def known(setting: str) -> tuple[bool, Any]:
         ours = ours_of.get(setting)
         value = (sizes | {"causal": causal, "qkv_bias": False}).get(ours)
         return ours is not None and value is not None, value
 
-    if held is not None:
+    if kind and held is not None:
         made, unknown = {}, []
         mapped = _mapped(list(held))
         for setting, default in held.items():
@@ -238,7 +252,7 @@ _NAMED = (
 )
 
 
-def _parameters(cls):
+def _parameters(cls: type) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(cls).parameters)
     except (TypeError, ValueError):
@@ -248,7 +262,9 @@ def _parameters(cls):
         ) from None
 
 
-def _names_differ(cls, names, reason, missing=()):
+def _names_differ(
+    cls: type, names: list[str], reason: str, missing: Iterable[str] = ()
+) -> str:
     missing = list(missing) or [(names or ["d_in"])[-1]]
     takes = ", ".join(names) if names else "no arguments"
     return (
@@ -261,7 +277,7 @@ def _names_differ(cls, names, reason, missing=()):
     )
 
 
-def duplicate(module):
+def duplicate(module: nn.Module) -> nn.Module:
     """Copy a module, with the tensors of an earlier call that it may have kept.
 
     Raises:
@@ -283,12 +299,12 @@ def duplicate(module):
         ) from None
 
 
-def is_lazy(module):
+def is_lazy(module: nn.Module) -> bool:
     """Whether some of its sizes wait for the first call."""
     return any(is_lazy_parameter(p) for p in module.parameters())
 
 
-def randomise(module):
+def randomise(module: nn.Module) -> None:
     """Give weights and biases new random values, of a size that spreads softmax out.
 
     A fresh layer may hold zeros (biases) or weights so small or large that mistakes
@@ -318,7 +334,7 @@ def randomise(module):
             parameter.copy_(values)
 
 
-def whole_sizes(given):
+def whole_sizes(given: Mapping[str, Any]) -> None:
     """Refuse sizes that no tensor can have.
 
     Raises:
@@ -334,7 +350,7 @@ def whole_sizes(given):
             )
 
 
-def _is_mask(parameter):
+def _is_mask(parameter: torch.Tensor) -> bool:
     if not parameter.isfinite().all():
         return True
     flat = parameter.detach().flatten()
@@ -342,7 +358,7 @@ def _is_mask(parameter):
     return bool(low != high and ((flat == low) | (flat == high)).all())
 
 
-def first_line(error):
+def first_line(error: BaseException) -> str:
     """Return an exception's message on one line, shortened."""
     text = " ".join(message(error).split()).rstrip(".") or "no message"
     return textwrap.shorten(text, 200, placeholder=" …")

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
@@ -18,6 +18,7 @@ DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument 
 TRIES = 400
 NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
 STARTS = re.compile(r"start|offset|past_len|pos")
+LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
@@ -83,12 +84,21 @@ class Way:
         """Whether it is given a mask that hides the future."""
         return any(_is(kind, "mask") for _, kind in self.others)
 
-    def call(self, module, x, b, t, d_head, memory=None, start=0):
+    def call(
+        self,
+        module: nn.Module,
+        x: torch.Tensor,
+        b: int,
+        t: int,
+        d_head: int,
+        memory: torch.Tensor | None = None,
+        start: int = 0,
+    ) -> Any:
         """Return what forward returns for x, (b, t, d) or as the layout has it.
 
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
-        given = dict.fromkeys(self.tokens, _as_image(x, self.image))
+        given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
         if self.memory:
             given[self.memory] = memory
         for name, kind in self.others:
@@ -104,7 +114,7 @@ class Way:
         y = module(*front, **given)
         return _from_image(y, self.image)
 
-    def with_values(self, more) -> "Way":
+    def with_values(self, more: Mapping[str, Any]) -> "Way":
         """Return the way with other arguments given, too."""
         more = {name: Given(value) for name, value in more.items()}
         return replace(self, others=tuple((dict(self.others) | more).items()))
@@ -123,18 +133,19 @@ class Given:
     value: Any
 
 
-def mask_names(module, way):
+def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, way.memory}
     names = [name for name in _named(module) if name not in taken]
-    return [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
 
 
-def _is(kind, what):
+def _is(kind: Any, what: str) -> bool:
     return isinstance(kind, tuple) and kind[0] == what
 
 
-def _told(kind):
+def _told(kind: Any) -> str:
     if _is(kind, "mask"):
         return f"a causal mask ({WORDS[kind[1]]})"
     if _is(kind, "open"):
@@ -144,7 +155,15 @@ def _told(kind):
     return "the positions" if _is(kind, "positions") else str(kind)
 
 
-def _made(kind, x, b, t, d_head, form, start):
+def _made(
+    kind: Any,
+    x: torch.Tensor,
+    b: int,
+    t: int,
+    d_head: int,
+    form: tuple[str, float] | None,
+    start: int,
+) -> Any:
     """Return the value of an argument."""
     if isinstance(kind, Given):
         return kind.value
@@ -154,6 +173,7 @@ def _made(kind, x, b, t, d_head, form, start):
     if _is(kind, "positions"):
         return places if kind[1] == 1 else places.expand(b, t)
     if kind in ("cos", "sin"):
+        assert form is not None, "a table has a form"
         return _table(kind, form, x, places, d_head)
     if _is(kind, "turn"):
         return _turn(kind, x, places, d_head)
@@ -162,12 +182,14 @@ def _made(kind, x, b, t, d_head, form, start):
     return {"height": _side(t), "width": t // _side(t)}.get(kind, kind)
 
 
-def _side(t):
+def _side(t: int) -> int:
     side = round(t**0.5)
     return side if side**2 == t else 1
 
 
-def _mask(kind, x, b, places):
+def _mask(
+    kind: tuple[str, str, int], x: torch.Tensor, b: int, places: torch.Tensor
+) -> torch.Tensor:
     what, how, axes = kind
     keys = torch.arange(int(places[-1]) + 1, device=x.device)
     hidden = (keys > places[:, None]) & (what == "mask")
@@ -178,7 +200,7 @@ def _mask(kind, x, b, places):
     return as_mask(how, hidden, x)
 
 
-def as_mask(how, hidden, x):
+def as_mask(how: str, hidden: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return the mask, for x, that hides what ``hidden`` says, in one of four ways."""
     if how == "hides":
         return hidden
@@ -187,12 +209,18 @@ def as_mask(how, hidden, x):
     return ~hidden if how == "keeps" else (~hidden).to(x.dtype)
 
 
-def _angles(x, places, d):
+def _angles(x: torch.Tensor, places: torch.Tensor, d: int) -> torch.Tensor:
     steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
     return places.to(x.dtype)[:, None] * 10000.0 ** (-steps / d)
 
 
-def _table(which, form, x, places, d_head):
+def _table(
+    which: str,
+    form: tuple[str, float],
+    x: torch.Tensor,
+    places: torch.Tensor,
+    d_head: int,
+) -> torch.Tensor:
     """Return cosines or sines of rotary positions in one of several forms."""
     how, share = form
     angles = _angles(x, places, int(d_head * share))
@@ -204,7 +232,9 @@ def _table(which, form, x, places, d_head):
     return table[(None,) * how.count("1")]
 
 
-def _turn(kind, x, places, d_head):
+def _turn(
+    kind: tuple[str, str, float], x: torch.Tensor, places: torch.Tensor, d_head: int
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     _, how, share = kind
     angles = _angles(x, places, int(d_head * share))
     if how == "complex":  # which bfloat16 does not have
@@ -223,14 +253,14 @@ def _turn(kind, x, places, d_head):
     return angles.cos(), angles.sin()
 
 
-def _as_image(x, image):
+def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
     if image == "btd":
         return x
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
     return x if image == "bhwc" else x.permute(0, 3, 1, 2)
 
 
-def _from_image(y, image):
+def _from_image(y: Any, image: str) -> Any:
     if image == "btd":
         return y
     y = y[0] if isinstance(y, tuple | list) else y
@@ -241,7 +271,11 @@ def _from_image(y, image):
 
 
 def ways(
-    module, causal, memory_widths=(None,), memory=False, optional=False
+    module: nn.Module,
+    causal: bool,
+    memory_widths: Sequence[int | None] = (None,),
+    memory: bool = False,
+    optional: bool = False,
 ) -> Iterator[Way]:
     """Yield the ways in which forward may want to be called, likely ones first.
 
@@ -287,7 +321,7 @@ def ways(
                     yield Way(tuple(tokens), others, one, width, form)
 
 
-def masked_ways(module, way) -> Iterator[Way]:
+def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
     """Yield ways that also give a causal mask where forward takes one."""
     given = {*way.tokens, way.memory}
     for name in _named(module):
@@ -298,7 +332,7 @@ def masked_ways(module, way) -> Iterator[Way]:
             yield Way(way.tokens, tuple(others.items()), form=way.form)
 
 
-def plain_way(module) -> Way | None:
+def plain_way(module: nn.Module) -> Way | None:
     """Return the way that :func:`inputs` tells, or None."""
     try:
         places, names = inputs(module)
@@ -307,7 +341,7 @@ def plain_way(module) -> Way | None:
     return Way((*list(_named(module))[:places], *names))
 
 
-def cached_way(module, way):
+def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     """Return (way, name of the argument that takes a cache or None), or Nones.
 
     The way gives flags that ask for a cache, and where the tokens start.
@@ -333,7 +367,7 @@ def cached_way(module, way):
     return Way(way.tokens, tuple(others.items()), form=way.form), cache
 
 
-def _named(module):
+def _named(module: nn.Module) -> dict[str, inspect.Parameter]:
     if isinstance(module, FunctionModule):
         return {}
     return {
@@ -343,15 +377,15 @@ def _named(module):
     }
 
 
-def _kind(name):
+def _kind(name: str) -> str | None:
     """Return what an argument is by its name, or None."""
     plain = name.strip("_").lower()
     return next((kind for kind, form in KINDS.items() if re.search(form, plain)), None)
 
 
-def _options(kind, causal):
+def _options(kind: str | None, causal: bool) -> list[Any]:
     """Return what an argument of this kind may be given, likely ones first."""
-    return {
+    values: dict[str | None, list[Any]] = {
         "flag": [False],
         "padding": [None],
         "mask": [*MASKS, None] if causal else [None, *OPEN],
@@ -363,10 +397,11 @@ def _options(kind, causal):
         "number": [0],
         "height": ["height"],
         "width": ["width"],
-    }.get(kind, [None, 0])
+    }
+    return values.get(kind, [None, 0])
 
 
-def inputs(module):
+def inputs(module: nn.Module) -> tuple[int, list[str]]:
     """Return how often forward wants x, and by which names.
 
     Once, or for query, key and value; keyword-only arguments by their names.
@@ -382,7 +417,9 @@ def inputs(module):
         for name, p in parameters.items()
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
-    by_name = [n for n in required if parameters[n].kind is inspect._KEYWORD_ONLY]
+    by_name = [
+        n for n in required if parameters[n].kind is inspect.Parameter.KEYWORD_ONLY
+    ]
     takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
     if _initials(required) == ["q", "k", "v"] or len(required) == 1:
         return len(required) - len(by_name), by_name
@@ -397,14 +434,16 @@ def inputs(module):
     )
 
 
-def example_call(module) -> str:
+def example_call(module: nn.Module) -> str:
     """Return the text of a function that calls forward, to be completed."""
     parameters = _named(module)
     needed = [n for n, p in parameters.items() if p.default is p.empty][1:]
     return f"lambda module, x: module({', '.join(['x', *(f'{n}=…' for n in needed)])})"
 
 
-def with_memory(module):
+def with_memory(
+    module: nn.Module,
+) -> Callable[[nn.Module, torch.Tensor, torch.Tensor], Any]:
     """Return a function (module, x, memory) that calls forward with a memory.
 
     Raises:
@@ -417,7 +456,7 @@ def with_memory(module):
         return lambda module, x, memory: module(x, memory, memory)
     for name in MEMORIES:
         if name in names[1:]:
-            return lambda module, x, memory, n=name: module(x, **{n: memory})
+            return lambda module, x, memory: module(x, **{name: memory})
     if len(names) >= 2:
         return lambda module, x, memory: module(x, memory)
     raise UnusableError(
@@ -426,14 +465,16 @@ def with_memory(module):
     )
 
 
-def with_documents(module, x, document):
+def with_documents(module: nn.Module, x: torch.Tensor, document: torch.Tensor) -> Any:
     """Call forward with the number of each token's document (b, t)."""
     names = list(inspect.signature(module.forward).parameters)
     known = [name for name in names[1:] if name.strip("_").startswith(DOCUMENTS)]
     return module(x, **{known[0]: document}) if known else module(x, document)
 
 
-def mask_of_pytorch(module, x, causal):
+def mask_of_pytorch(
+    module: nn.MultiheadAttention, x: torch.Tensor, causal: bool
+) -> dict[str, Any]:
     """Return the keyword arguments with which PyTorch's own layer is causal."""
     if not causal:
         return {"need_weights": False}
@@ -442,5 +483,5 @@ def mask_of_pytorch(module, x, causal):
     return {"need_weights": False, "attn_mask": hidden}
 
 
-def _initials(names):
+def _initials(names: Iterable[str]) -> list[str]:
     return [name.strip("_")[:1].lower() for name in names]

@@ -1,17 +1,21 @@
 """The mistakes as changes of one recipe, and the lists of them to try."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
-from attncheck.layer import OPTIONS
+from attncheck.layer import OPTIONS, Layer
 from attncheck.mistakes import MISTAKES
-from attncheck.reference import PLAIN, RIGHT
+from attncheck.reference import PLAIN, RIGHT, Recipe
 
+Row = tuple[str, Mapping[str, Any], str]  # mistake, change, what the output equals
+Named = tuple[tuple[str, ...], Recipe, str]  # mistakes, recipe, words
 FILLS = [-1.0, -2.0, -3.0, -5.0, -8.0, -10.0, -20.0]
 MASKING = {"mask", "fill", "mask_by"}
 
 
-def _rows(option):
+def _rows(option: str) -> list[Row]:
     """Return (mistake, change of the recipe, what the output then equals)."""
     return [
         (mistake.name, recipe.change, recipe.equals)
@@ -31,17 +35,18 @@ KINDS = [
     ("softmax",),
     ("split", "join", "attend", "one_head", "merge"),
     ("source", "turned"),
-    ("use_bias", "use_out", "add_input", "groups"),
+    ("use_bias", "biases", "use_out", "add_input", "groups"),
 ]
 
 
-def base_recipe(causal, layer=PLAIN):
+def base_recipe(causal: bool, layer: Layer = PLAIN) -> Recipe:
     """Return what is right."""
-    right = RIGHT if layer.scale is None else replace(RIGHT, scale=layer.scale)
+    scale: Any = layer.scale
+    right = RIGHT if scale is None else replace(RIGHT, scale=scale)
     return right if causal else replace(right, mask="none")
 
 
-def table(causal, layer):
+def table(causal: bool, layer: Layer) -> list[Row]:
     """Return the changes that make sense for this layer."""
     rows = [row for row in CHANGES if causal or not MASKING & set(row[1])]
     if layer.residual:
@@ -54,7 +59,7 @@ def table(causal, layer):
     return rows
 
 
-def _is_meant(row, layer):
+def _is_meant(row: Row, layer: Layer) -> bool:
     """Whether a change only repeats what was declared."""
     how = row[1].get("rotated", "")
     meant = (layer.rope.pairing, f"base {layer.rope.base:g}") if layer.rope else ()
@@ -62,10 +67,10 @@ def _is_meant(row, layer):
     return how in meant or norm
 
 
-def recipes(causal, d_head, layer):
+def recipes(causal: bool, d_head: int, layer: Layer) -> list[Named]:
     """Return (mistake names, recipe, words) for all single mistakes."""
     base = base_recipe(causal, layer)
-    singles = [
+    singles: list[Named] = [
         ((name,), replace(base, **change), words)
         for name, change, words in table(causal, layer)
     ]
@@ -84,7 +89,7 @@ def recipes(causal, d_head, layer):
     return singles
 
 
-def pairs(causal, layer):
+def pairs(causal: bool, layer: Layer) -> Iterator[Named]:
     """Yield (mistake names, recipe, words) for two mistakes at once."""
     base = base_recipe(causal, layer)
     rows = table(causal, layer)
@@ -94,7 +99,7 @@ def pairs(causal, layer):
             yield (name, other), recipe, f"{words} and {more}"
 
 
-def triples(causal, layer):
+def triples(causal: bool, layer: Layer) -> Iterator[Named]:
     """Yield three mistakes at once, of three kinds."""
     base = base_recipe(causal, layer)
     rows = table(causal, layer)
@@ -106,7 +111,7 @@ def triples(causal, layer):
         for kind in [*KINDS, tuple(layered)]
     ]
     for three in combinations([kind for kind in kinds if kind], 3):
-        for chosen in product(*three):
-            names, changes, words = zip(*chosen, strict=True)
-            change = changes[0] | changes[1] | changes[2]
-            yield names, replace(base, **change), " and ".join(words)
+        for one, two, last in product(*three):
+            change = {**one[1], **two[1], **last[1]}
+            words = f"{one[2]} and {two[2]} and {last[2]}"
+            yield (one[0], two[0], last[0]), replace(base, **change), words

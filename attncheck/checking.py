@@ -2,7 +2,9 @@
 
 import ast
 import re
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,7 +20,7 @@ NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "residu
            "norm_over", "scale", "sink")  # fmt: skip
 
 
-def classes_of(target):
+def classes_of(target: str) -> list[str]:
     """Return the targets that a file or folder stands for: each class of attention.
 
     A file is read, not run. One without such a class stands for itself, so that its
@@ -37,7 +39,7 @@ def classes_of(target):
     return [f"{place}:{name}" for name in found] or [target]
 
 
-def report_on(options, spare):
+def report_on(options: Namespace, spare: float) -> Report:
     """Return the report on one class, made in a process of its own."""
     seconds = 6 * options.time_limit + spare
     try:
@@ -46,8 +48,8 @@ def report_on(options, spare):
         return _unusable(options.target, str(error))
 
 
-def _checked(options):
-    notes = []
+def _checked(options: Namespace) -> Report:
+    notes: list[str] = []
     try:
         own = dict(_setting(text, "--set") for text in options.set)
         config = dict(_setting(text, "--config") for text in options.config)
@@ -75,7 +77,7 @@ def _checked(options):
     return report
 
 
-def _layer(options):
+def _layer(options: Namespace) -> dict[str, Any]:
     """Return the options that say what the layer does."""
     given = {}
     for name in ("qk_norm", "prenorm", "postnorm"):
@@ -83,7 +85,7 @@ def _layer(options):
         if value:
             given[name] = True if value == "on" else value
     if options.rope or options.rope_base or options.rope_share:
-        rope = {}
+        rope: dict[str, Any] = {}
         words = (options.rope or "on").split(",")
         pairing = [word for word in words if word in ("halves", "neighbors")]
         rope |= {"pairing": pairing[0]} if pairing else {}
@@ -97,7 +99,7 @@ def _layer(options):
     return given
 
 
-def _functions(options):
+def _functions(options: Namespace) -> dict[str, Any]:
     """Return what --call, --weights, --reference and --bias name."""
     given = {}
     for name in CODES:
@@ -113,7 +115,7 @@ def _functions(options):
     return given
 
 
-def _setting(text, option):
+def _setting(text: str, option: str) -> tuple[str, Any]:
     """Return (name, value) of NAME=VALUE.
 
     Raises:
@@ -128,6 +130,6 @@ def _setting(text, option):
         return name, value
 
 
-def _unusable(target, problem):
+def _unusable(target: str, problem: str) -> Report:
     """Return the report that says why nothing could be tested."""
     return Report(target, usable=False, problem=problem)

@@ -1,9 +1,15 @@
 """Gathers what the tests find and how each of them ended."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
 from attncheck.build import UnusableError, first_line
 from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
-from attncheck.report import Finding, Result, chosen
-from attncheck.subject import Failure
+from attncheck.report import Finding, Report, Result, chosen
+from attncheck.subject import Failure, Subject
+from attncheck.trace import Line
 
 COMPARES = "same output as attention with these weights"
 
@@ -19,7 +25,7 @@ class NotCompared(SkipTest):
         proposal: options of the check that would have it compared.
     """
 
-    def __init__(self, why, **proposal):
+    def __init__(self, why: str, **proposal: Any) -> None:
         super().__init__(why)
         self.proposal = proposal
 
@@ -46,30 +52,32 @@ class Collector:
         beside: what acts in forward that nobody described, or "".
     """
 
-    def __init__(self):
-        self.found = {}
-        self.severities = {}
-        self.stages = {}
-        self.results = []
-        self.causes = ()
-        self.example = None
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[str, str, str]] = {}
+        self.severities: dict[str, str] = {}
+        self.stages: dict[str, str] = {}
+        self.results: list[Result] = []
+        self.causes: tuple[str, ...] = ()
+        self.example: tuple[torch.Tensor, torch.Tensor] | None = None
         self.compared = False
         self.not_compared = ""
-        self.proposal = {}
+        self.proposal: dict[str, Any] = {}
         self.needed = ""
-        self.blame = lambda name: None
+        self.blame: Callable[[str], Line | None] = lambda name: None
         self.stage = ""
-        self.likely = {}
+        self.likely: dict[str, tuple[str, str]] = {}
         self.beside = ""
         self._test = ""
-        self._told = []
+        self._told: list[str] = []
 
-    def start(self, test):
+    def start(self, test: str) -> None:
         """Let what is added from now on belong to this test."""
         self._test = test
         self._told = []
 
-    def run(self, test, probe, subject):
+    def run(
+        self, test: str, probe: Callable[[Subject, "Collector"], None], subject: Subject
+    ) -> None:
         """Run one probe and keep how it ended."""
         self.start(test)
         try:
@@ -99,13 +107,20 @@ class Collector:
             return
         self._end(test, "passed")
 
-    def _end(self, test, outcome, why=""):
+    def _end(self, test: str, outcome: str, why: str = "") -> None:
         """Keep how a test ended: with anything told, it failed."""
         if self._told and outcome != "broken":
             outcome, why = "failed", ""
         self.results.append(Result(test, outcome, why, tuple(self._told)))
 
-    def add(self, mistake, done, seen, severity=None, stage=""):
+    def add(
+        self,
+        mistake: str,
+        done: str,
+        seen: str,
+        severity: str | None = None,
+        stage: str = "",
+    ) -> None:
         """Add a finding, once for each mistake; the test has failed either way."""
         if stage:
             self.stages.setdefault(mistake, stage)
@@ -115,23 +130,25 @@ class Collector:
             self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
 
-    def cannot_run(self, test, failure, done):
+    def cannot_run(self, test: str, failure: Failure, done: str) -> None:
         """Add that the module failed where nothing else can be tested."""
         self.start(test)
         self.add(failure.mistake, done, str(failure), failure.severity)
         self._end(test, "failed")
 
-    def not_run(self, tests, why):
+    def not_run(self, tests: Iterable[str], why: str) -> None:
         """Note the tests that were left out."""
         self.results += [Result(test, "not run", why) for test in tests]
 
-    def hand_over(self, report, select=(), ignore=()):
+    def hand_over(
+        self, report: Report, select: Sequence[str] = (), ignore: Sequence[str] = ()
+    ) -> None:
         """Put what was gathered into a report, as far as it is asked for."""
         report.findings = [f for f in self.findings() if chosen(f, select, ignore)]
         report.results = self.results
         report.not_compared = self.not_compared
 
-    def findings(self):
+    def findings(self) -> list[Finding]:
         """Return the findings, root causes first.
 
         Where the output equals attention with a known mistake, what follows from that
@@ -147,7 +164,7 @@ class Collector:
         if self.causes:
             followed = [n for n in found if n in SYMPTOMS and n not in self.causes]
             told = " ".join(found.pop(name)[2] for name in followed)
-            first = min(self.causes, key=ORDER.get)
+            first = min(self.causes, key=ORDER.__getitem__)
             test, done, seen = found[first]
             found[first] = (test, done, f"{seen} {told}".strip())
         elif any(name in EXPLAINS for name in found):
@@ -166,10 +183,10 @@ class Collector:
             ordered.sort(key=lambda name: name == "some_sizes_raise")
         return [self._finding(name, *found[name]) for name in ordered]
 
-    def _severity(self, name):
+    def _severity(self, name: str) -> str:
         return self.severities.get(name, MISTAKES[name].severity)
 
-    def _finding(self, name, test, done, seen):
+    def _finding(self, name: str, test: str, done: str, seen: str) -> Finding:
         mistake = MISTAKES[name]
         told = self.stage if name in {*SYMPTOMS, "differs"} else ""
         return Finding(

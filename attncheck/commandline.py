@@ -14,10 +14,11 @@ import textwrap
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TextIO
 
-from attncheck.formats import FORMATS, address, rendered
+from attncheck.formats import FORMATS, Reports, address, rendered
 from attncheck.mistakes import MISTAKES
-from attncheck.report import WIDTH, worst
+from attncheck.report import WIDTH, Report, worst
 
 __all__ = ["main"]
 
@@ -53,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0 if arguments is None else 1
 
 
-def _main(arguments):
+def _main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.explain:
@@ -80,7 +81,7 @@ def _main(arguments):
     return _tell(reports, options)
 
 
-def _tell(reports, options):
+def _tell(reports: Reports, options: argparse.Namespace) -> int:
     """Print the reports, or write them to a file and print a line for each."""
     text = rendered(reports, options.format)
     status = worst([report for report, _ in reports])
@@ -96,7 +97,9 @@ def _tell(reports, options):
     return status
 
 
-def _command(arguments, targets, target, report):
+def _command(
+    arguments: list[str], targets: list[str], target: str, report: Report
+) -> str:
     """Return the command line that would have the class judged, complete."""
     if not report.not_compared or not report.proposal:
         return ""
@@ -107,7 +110,7 @@ def _command(arguments, targets, target, report):
     return shlex.join(words)
 
 
-def _flags(name, value):
+def _flags(name: str, value: Any) -> list[str]:
     """Return an option of the check as words of the command line."""
     option = f"--{name.replace('_', '-')}"
     if name == "rope":
@@ -123,7 +126,7 @@ def _flags(name, value):
     return [option] if value is True else [option, str(value)]
 
 
-def _explain(code):
+def _explain(code: str) -> int:
     """Print what a mistake is, with a wrong line and the right one."""
     wanted = code.strip()
     found = [
@@ -151,18 +154,18 @@ def _explain(code):
     return 0
 
 
-def _version():
+def _version() -> str:
     try:
         return metadata.version("coding-attention")
     except metadata.PackageNotFoundError:
         return "(not installed)"
 
 
-def _colored(stream):
+def _colored(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ
 
 
-def _painted(text, reports):
+def _painted(text: str, reports: Reports) -> str:
     """Color headlines by verdict, and the titles of findings."""
     lines = text.split("\n")
     starts = {" ".join(r.headline().split())[:40]: COLORS[r.verdict]
@@ -178,7 +181,9 @@ def _painted(text, reports):
     return "\n".join(lines)
 
 
-def _with_settings(parser, options, arguments):
+def _with_settings(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, arguments: list[str]
+) -> tuple[argparse.Namespace, dict[str, argparse.Namespace]]:
     """Return the options with those of pyproject.toml, and {class: its options}.
 
     Raises:
@@ -203,7 +208,9 @@ def _with_settings(parser, options, arguments):
     return parser.parse_args(arguments, general), each
 
 
-def _namespace(parser, table, file):
+def _namespace(
+    parser: argparse.ArgumentParser, table: dict[str, Any], file: Path
+) -> argparse.Namespace:
     """Return a table of settings as options that the command line can change."""
     made = argparse.Namespace()
     known = vars(parser.parse_args([]))
@@ -222,7 +229,7 @@ def _namespace(parser, table, file):
     return made
 
 
-def _parser():
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="attention-check",
         description="Test what an attention class computes, and name its mistake.",
@@ -243,7 +250,7 @@ def _parser():
     return parser
 
 
-def _add_building(group):
+def _add_building(group: argparse._ArgumentGroup) -> None:
     for name in SIZES[:-1]:
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
     group.add_argument("--dropout", type=float, metavar="P")
@@ -274,7 +281,7 @@ def _add_building(group):
     )
 
 
-def _add_layer(group):
+def _add_layer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--no-causal",
         dest="causal",
@@ -322,7 +329,7 @@ def _add_layer(group):
     group.add_argument("--documents", action="store_true", help="packed into one row")
 
 
-def _rope_words(text):
+def _rope_words(text: str) -> str:
     words = text.split(",")
     if not set(words) <= {"on", "halves", "neighbors", "other-way"}:
         raise argparse.ArgumentTypeError(
@@ -331,7 +338,7 @@ def _rope_words(text):
     return text
 
 
-def _add_report(group):
+def _add_report(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--select", default="", metavar="CODES", help="only these")
     group.add_argument("--ignore", default="", metavar="CODES", help="all but these")
     group.add_argument("--strict", action="store_true", help="warnings fail too")

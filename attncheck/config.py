@@ -7,9 +7,10 @@ missing gets a value by its name, until the class is built.
 import dataclasses
 import inspect
 import re
-import sys
 import typing
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
@@ -19,13 +20,15 @@ NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?arg
                    r"hps|params|settings")  # fmt: skip
 TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
-GUESSES = [
+GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
     (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
      r"heads?$|^nhead|^heads$", "num_heads"),
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
-    (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$",
-     "d_head"),
+    (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$",
+     "d_in"),
+    (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
+     r"per_head", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
@@ -41,36 +44,36 @@ GUESSES = [
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
     (r"len|ctx|position|seq|block", "context_length"),
-    (r"hid|embed|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
-     r"n_state|d_token|query_dim", "d_in"),
+    (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
+     r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
 
 
 class Config(SimpleNamespace):
     """Settings that can be read as attributes and as entries."""
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         try:
             return getattr(self, name)
         except AttributeError:
             raise KeyError(name) from None
 
-    def __contains__(self, name):
+    def __contains__(self, name: str) -> bool:
         return name in vars(self)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(vars(self))
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """Return the names of all settings."""
         return vars(self).keys()
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """Return a setting, or the default."""
         return getattr(self, name, default)
 
 
-def guess(name, sizes):
+def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
     """Return (whether the name says what the argument is, its value)."""
     for pattern, value in GUESSES:
         if re.search(pattern, name.lower()):
@@ -81,7 +84,9 @@ def guess(name, sizes):
     return False, None
 
 
-def parameter_of(cls, parameters):
+def parameter_of(
+    cls: type[Any], parameters: Mapping[str, inspect.Parameter]
+) -> tuple[str | None, type | None]:
     """Return (name of the argument that takes all settings, its class), or Nones."""
     with_hints = {}
     try:
@@ -91,33 +96,68 @@ def parameter_of(cls, parameters):
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        kind = with_hints.get(name, parameter.annotation)
+        kind: type[Any] | None = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
         plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
         if (
             NAMES.fullmatch(name.strip("_").lower())
             and parameter.default is parameter.empty
         ):
-            return name, _kind_of(cls) if plain else kind
+            return name, _settable(_kind_of(cls) if plain else kind)
         if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
             return name, kind
     return None, None
 
 
-def _kind_of(cls):
-    """Return the one dataclass beside the class whose name says that it is a config."""
-    module = sys.modules.get(cls.__module__)
-    held = [
+def _kind_of(cls: type) -> type | None:
+    """Return the one class beside the given one whose name says that it is a config."""
+    construct: Any = inspect.getattr_static(cls, "__init__")
+    named: list[Any] = [
         value
-        for name, value in vars(module).items()
-        if dataclasses.is_dataclass(value)
-        and inspect.isclass(value)
+        for name, value in getattr(construct, "__globals__", {}).items()
+        if inspect.isclass(value)
         and re.search(r"config|args|params|cfg", name, re.IGNORECASE)
-    ] if module else []  # fmt: skip
+    ]
+    held: list[Any] = [one for one in named if dataclasses.is_dataclass(one)]
+    held = held or [one for one in named if _attributes(one)]
     return held[0] if len(held) == 1 else None
 
 
-def fields_of(kind):
+def _attributes(kind: Any) -> dict[str, Any]:
+    """Return {name: value} of a plain class that holds settings as its attributes."""
+    if not inspect.isclass(kind) or kind.__init__ is not object.__init__:
+        return {}
+    held: dict[str, Any] = {}
+    for part in reversed(kind.__mro__):
+        held |= vars(part) if part is not object else {}
+    return {
+        name: value
+        for name, value in held.items()
+        if not name.startswith("_")
+        and not callable(value)
+        and not isinstance(value, property | staticmethod | classmethod)
+    }
+
+
+def _settable(kind: Any) -> Any:
+    """Return the class of a config so that its settings can be passed to it."""
+    if kind is None or dataclasses.is_dataclass(kind) or not _attributes(kind):
+        return kind
+
+    class Settable(kind):
+        """The same, with settings that were given."""
+
+        attributes = _attributes(kind)
+
+        def __init__(self, **given: Any) -> None:
+            for name, value in given.items():
+                setattr(self, name, value)
+
+    Settable.__name__ = kind.__name__
+    return Settable
+
+
+def fields_of(kind: Any) -> dict[str, Any] | None:
     """Return {name: default or None} of a config's class, or None if none are told."""
     if dataclasses.is_dataclass(kind):
         found = {}
@@ -131,6 +171,8 @@ def fields_of(kind):
                 continue  # made by itself
             found[field.name] = default
         return found
+    if isinstance(getattr(kind, "attributes", None), dict):
+        return dict(kind.attributes)
     try:
         parameters = inspect.signature(kind).parameters
     except (TypeError, ValueError):
@@ -141,7 +183,12 @@ def fields_of(kind):
     return {name: p.default for name, p in parameters.items()}
 
 
-def asked_for(build, settings, known, sizes):
+def asked_for(
+    build: Callable[[dict[str, Any]], object],
+    settings: Mapping[str, Any],
+    known: Callable[[str], tuple[bool, Any]],
+    sizes: dict[str, Any],
+) -> tuple[dict[str, Any], list[str]]:
     """Build with an object that gets what is asked of it; return (settings, unknown).
 
     Args:
@@ -155,7 +202,7 @@ def asked_for(build, settings, known, sizes):
         try:
             build(settings)
         except Exception as error:
-            missing = _missing(error)
+            missing = missing_in(f"{type(error).__name__}: {message(error)}")
             if missing is None or missing in settings:
                 break
             found, value = known(missing)
@@ -170,9 +217,8 @@ def asked_for(build, settings, known, sizes):
     return settings, unknown
 
 
-def _missing(error):
-    """Return the name of the setting that an error says is missing, or None."""
-    text = message(error)
+def missing_in(text: str) -> str | None:
+    """Return the name of the setting that a text says is missing, or None."""
     match = re.search(r"'Config' object has no attribute '(\w+)'", text)
-    match = match or re.search(r"KeyError: '(\w+)'", f"{type(error).__name__}: {text}")
+    match = match or re.search(r"KeyError: '(\w+)'", text)
     return match.group(1) if match else None

@@ -21,6 +21,7 @@ from attncheck.variants import (
 
 RUNS = "builds and runs"
 PIXELS = 36  # of an image whose sides are asked for: no width is like it
+SETTINGS = 8  # that are guessed one after another
 MEMORY = 6  # tokens of a memory that nobody declared
 
 
@@ -67,7 +68,7 @@ def _refuses(failure):
 
 def _otherwise(source, subject, failure, collector, done):
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_another_way]
+    tries = [_more_settings, _another_way]
     if not isinstance(failure, UnusableError):
         tries += [_full_length, _another_width, _narrower, _alone, _as_an_image]
     for attempt in [*tries, _own_defaults]:
@@ -81,6 +82,21 @@ def _otherwise(source, subject, failure, collector, done):
             text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
             collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
         return other
+    return None
+
+
+def _more_settings(source, subject, failure):
+    """Return the subject with settings of its config that forward alone reads."""
+    for _ in range(SETTINGS):
+        if not source.ask(str(failure)):
+            return None
+        subject = first_subject(source, subject.causal, subject.how, source.build())
+        try:
+            subject(subject.tokens())
+        except CallFailed as other:
+            failure = other
+            continue
+        return subject
     return None
 
 

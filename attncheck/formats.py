@@ -5,22 +5,25 @@ import datetime
 import json
 import platform
 from collections import Counter
+from collections.abc import Sequence
 from importlib import metadata
+from typing import Any
 from xml.etree import ElementTree
 
 from attncheck.mistakes import MISTAKES
-from attncheck.report import shown, worst
+from attncheck.report import Finding, Report, shown, worst
 
+Reports = Sequence[tuple[Report, str]]  # each with its target
 LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def rendered(reports, how):
+def rendered(reports: Reports, how: str) -> str:
     """Return reports, pairs of one and its target, as a text in a form."""
     return FORMATS[how](reports)
 
 
-def as_text(reports):
+def as_text(reports: Reports) -> str:
     """Return what a person reads."""
     text = "\n\n\n".join(str(report) for report, _ in reports)
     if len(reports) < 2:
@@ -30,7 +33,7 @@ def as_text(reports):
     return f"{text}\n\n\n{len(reports)} classes: {told}"
 
 
-def as_dictionary(report):
+def as_dictionary(report: Report) -> dict[str, Any]:
     """Return the report as plain lists and dictionaries."""
     return {
         "subject": report.subject,
@@ -51,8 +54,8 @@ def as_dictionary(report):
     }
 
 
-def _finding(finding):
-    told = {
+def _finding(finding: Finding) -> dict[str, Any]:
+    told: dict[str, Any] = {
         "code": finding.code,
         "stage": finding.stage,
         "mistake": finding.mistake,
@@ -75,7 +78,7 @@ def _finding(finding):
     return told
 
 
-def as_json(reports):
+def as_json(reports: Reports) -> str:
     """Return one JSON object; of several classes, one that holds all."""
     told = [as_dictionary(report) for report, _ in reports]
     statuses = {"exit_status": worst([report for report, _ in reports])}
@@ -83,7 +86,7 @@ def as_json(reports):
     return json.dumps(whole, indent=2, ensure_ascii=False)
 
 
-def as_sarif(reports):
+def as_sarif(reports: Reports) -> str:
     """Return SARIF 2.1.0, which code hosts show beside the lines."""
     found = [(finding, target) for report, target in reports
              for finding in report.findings]  # fmt: skip
@@ -108,7 +111,7 @@ def as_sarif(reports):
         for finding, target in found
     ]
     usable = all(report.usable for report, _ in reports)
-    invocation = {"executionSuccessful": usable}
+    invocation: dict[str, Any] = {"executionSuccessful": usable}
     notes = [
         {"level": "error" if not report.usable else "warning",
          "message": {"text": report.problem or _not_judged(report)}}
@@ -126,12 +129,12 @@ def as_sarif(reports):
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _linked(key, code=""):
+def _linked(key: str, code: str = "") -> dict[str, Any]:
     where = address(code)
     return {key: where} if where else {}
 
 
-def address(code=""):
+def address(code: str = "") -> str:
     """Return where a code is on the page of all codes, if there is an address."""
     place = f"#{code.lower()}" if code else ""
     with contextlib.suppress(metadata.PackageNotFoundError):
@@ -142,15 +145,15 @@ def address(code=""):
     return ""
 
 
-def _not_judged(report):
+def _not_judged(report: Report) -> str:
     why = report.not_compared or "a test broke inside the checker"
     told = report.command or report.needed
     return f"{report.subject} was not judged: {why}. {told}".strip()
 
 
-def _sarif_place(finding, target):
+def _sarif_place(finding: Finding, target: str) -> dict[str, Any]:
     file, line = target.partition(":")[0], 1
-    region = {"startLine": line}
+    region: dict[str, Any] = {"startLine": line}
     if finding.place:
         file, line, text = finding.place
         region = {"startLine": line, "snippet": {"text": text}}
@@ -162,12 +165,12 @@ def _sarif_place(finding, target):
     }
 
 
-def as_github(reports):
+def as_github(reports: Reports) -> str:
     """Return workflow commands, which put findings beside the lines of a change."""
     return "\n".join(line for report in reports for line in _github(*report))
 
 
-def _github(report, target):
+def _github(report: Report, target: str) -> list[str]:
     if not report.usable:
         title = _escaped(report.subject, more=True)
         return [f"::error title={title}::{_escaped(report.problem)}"]
@@ -188,22 +191,22 @@ def _github(report, target):
     return [*lines, report.headline()]
 
 
-def _escaped(text, more=False):
+def _escaped(text: str, more: bool = False) -> str:
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if more else text
 
 
-def as_junit(reports):
+def as_junit(reports: Reports) -> str:
     """Return JUnit XML: a suite for each class, a test case for each test."""
     whole = ElementTree.Element("testsuites")
     suites = [_suite(report, place) for place, (report, _) in enumerate(reports)]
     whole.extend(suites)
     for name in ("tests", "failures", "errors"):
-        whole.set(name, str(sum(int(suite.get(name)) for suite in suites)))
+        whole.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
     return ElementTree.tostring(whole, encoding="unicode")
 
 
-def _suite(report, place):
+def _suite(report: Report, place: int) -> ElementTree.Element:
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
     given = {"name": "attention.check", "id": str(place), "package": report.subject,
              "timestamp": now, "hostname": platform.node() or "localhost",
@@ -241,7 +244,7 @@ def _suite(report, place):
     return suite
 
 
-def _case(report, name):
+def _case(report: Report, name: str) -> dict[str, str]:
     return {"classname": report.subject, "name": name, "time": "0"}
 
 

@@ -1,5 +1,8 @@
 """What a reader gives as right: a module, a class or a function."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -9,7 +12,9 @@ from attncheck.source import Source
 from attncheck.subject import Failure, guarded
 
 
-def reference_from(given, source):
+def reference_from(
+    given: object, source: Source
+) -> Callable[[nn.Module, torch.Tensor], Any]:
     """Return a function (module, x) that computes what is right.
 
     Raises:
@@ -24,7 +29,7 @@ def reference_from(given, source):
     if isinstance(given, nn.Module):
         right = build.duplicate(given).eval()
 
-        def function(module, x):
+        def function(module: nn.Module, x: torch.Tensor) -> Any:
             _take_parameters(right, module)
             return right(x)
     elif callable(given):
@@ -35,8 +40,8 @@ def reference_from(given, source):
             f"False, but got {type(given).__name__}."
         )
 
-    def guarded_function(module, x):
-        def job():
+    def guarded_function(module: nn.Module, x: torch.Tensor) -> Any:
+        def job() -> Any:
             with torch.no_grad():
                 return function(module.eval(), x.clone())
 
@@ -49,7 +54,7 @@ def reference_from(given, source):
     return guarded_function
 
 
-def _take_parameters(right, module):
+def _take_parameters(right: nn.Module, module: nn.Module) -> None:
     """Give the reference the parameters: with the buffers it would copy mistakes."""
     buffers = {name: value.clone() for name, value in right.named_buffers()}
     state = {name: p.detach() for name, p in module.named_parameters()}

@@ -11,7 +11,10 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
+T = TypeVar("T")
 LENGTH = 8  # bytes that say how long the result is
 
 
@@ -19,7 +22,7 @@ class EndedError(Exception):
     """The process ended, or had to be ended, before there was a result."""
 
 
-def isolated(function, seconds):
+def isolated(function: Callable[[], T], seconds: float) -> T:
     """Return ``function()``, computed in a child of this process.
 
     Args:
@@ -57,12 +60,13 @@ def isolated(function, seconds):
             f"--time-limit sets how many seconds a call may take"
         )
     try:
-        return pickle.loads(text)
+        result: T = pickle.loads(text)
     except Exception:
         raise EndedError(_how(status)) from None
+    return result
 
 
-def _serve(function, writing):
+def _serve(function: Callable[[], object], writing: int) -> NoReturn:
     """Compute in the child, send the result, end without any cleaning up."""
     end = os._exit
     try:
@@ -78,7 +82,7 @@ def _serve(function, writing):
         end(0)
 
 
-def _let_nothing_out():
+def _let_nothing_out() -> None:
     """Send what is written to the descriptors 1 and 2 nowhere: the report is ours."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
@@ -86,7 +90,7 @@ def _let_nothing_out():
     os.close(nowhere)
 
 
-def _received(reading, deadline):
+def _received(reading: int, deadline: float) -> tuple[bytes, bool]:
     """Return (what the child sent, whether that was all in time).
 
     The pipe may stay open after that: what the child has started holds it, too.
@@ -104,7 +108,7 @@ def _received(reading, deadline):
     return text, False
 
 
-def _how(status):
+def _how(status: int) -> str:
     advice = "Code that ends or crashes its own process can't be tested. Look for"
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
@@ -115,7 +119,7 @@ def _how(status):
     return f"{what}. {advice} os._exit or os.exec…"
 
 
-def _in_a_kernel():
+def _in_a_kernel() -> bool:
     # Other programs import ipykernel, too: only its shell has a kernel.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

@@ -11,8 +11,11 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 GIB = 2**30
+T = TypeVar("T")
 
 
 class TimedOutError(Exception):
@@ -29,21 +32,22 @@ class Worker:
         seconds: how long one call may take.
     """
 
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spent = 0.0  # seconds in all calls so far
-        self._jobs = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def call(self, function):
+    def call(self, function: Callable[[], T]) -> T:
         """Run ``function()`` and return its result.
 
         Raises:
             TimedOutError: no result in time. The worker is of no use afterwards.
             BaseException: whatever the function raised.
         """
-        outcome = queue.SimpleQueue()
+        outcome: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        result: T
         started = time.monotonic()
         self._jobs.put((function, outcome))
         try:
@@ -57,11 +61,11 @@ class Worker:
             raise error
         return result
 
-    def close(self):
+    def close(self) -> None:
         """Let the thread end."""
         self._jobs.put(None)
 
-    def _serve(self):
+    def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, outcome = job
             try:
@@ -73,17 +77,17 @@ class Worker:
             except BaseException as error:
                 outcome.put((None, error))
 
-    def _interrupt(self):
+    def _interrupt(self) -> None:
         """Raise SystemExit in the thread, as soon as it runs Python code again."""
         self.close()
         if sys.implementation.name == "cpython":
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
+                ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(SystemExit)
             )
 
 
 @contextlib.contextmanager
-def memory(extra=4 * GIB):
+def memory(extra: int = 4 * GIB) -> Iterator[None]:
     """Let the process grow by at most ``extra`` bytes, where the system can do that.
 
     On Linux an allocation beyond it then fails with an error that can be reported,
@@ -111,7 +115,7 @@ def memory(extra=4 * GIB):
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def is_out_of_memory(error):
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception means that memory ran out."""
     if isinstance(error, MemoryError):
         return True
@@ -123,7 +127,7 @@ def is_out_of_memory(error):
     )
 
 
-def message(error):
+def message(error: BaseException) -> str:
     """Return an exception's message, also where it cannot be shown."""
     try:
         return str(error)

@@ -9,18 +9,21 @@ import json
 import re
 import sys
 import types
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
 from attncheck.build import UnusableError, first_line
 from attncheck.limits import TimedOutError, Worker
+from attncheck.report import Report
 
 RAISES = "constructor_raises"
 NAME = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?")
 
 
-def load(target, time_limit=10.0, notes=None):
+def load(target: str, time_limit: float = 10.0, notes: list[str] | None = None) -> Any:
     """Return the class, function or module that ``target`` names.
 
     A file that raises, exits or trains when it is run is read for its imports,
@@ -49,7 +52,7 @@ def load(target, time_limit=10.0, notes=None):
     return _pick(module, place, name, time_limit)
 
 
-def parts(target):
+def parts(target: str) -> tuple[str, str]:
     """Return (place, name) of a target; the name may be empty."""
     place, colon, name = target.rpartition(":")
     if "(" in target and colon:  # a call may hold colons of its own
@@ -68,7 +71,7 @@ class _RunFailedError(UnusableError):
     """Running the file did not end well; its definitions may do."""
 
 
-def _run(place, time_limit, worker):
+def _run(place: str, time_limit: float, worker: Worker) -> types.ModuleType:
     try:
         return worker.call(lambda: _import(place))
     except UnusableError:
@@ -89,7 +92,7 @@ def _run(place, time_limit, worker):
         ) from None
 
 
-def _import(place):
+def _import(place: str) -> types.ModuleType:
     path = Path(place)
     if path.suffix == ".ipynb":
         return _definitions(path)
@@ -109,6 +112,8 @@ def _import(place):
     if len(names) > 1:
         return importlib.import_module(".".join(names))
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None, "it ends in .py"
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look a class's module up by name.
     sys.modules.setdefault(path.stem, module)
@@ -124,7 +129,7 @@ def _import(place):
     return module
 
 
-def _package(path):
+def _package(path: Path) -> tuple[Path, list[str]]:
     """Return (folder above the topmost package, the file's dotted name in parts)."""
     names, folder = [path.stem], path.parent
     while (folder / "__init__.py").is_file():
@@ -133,7 +138,7 @@ def _package(path):
     return folder, names if path.stem != "__init__" else names[:-1] or names
 
 
-def _forget_namesakes(name, root):
+def _forget_namesakes(name: str, root: Path) -> None:
     """Forget a module of this name from elsewhere, such as one that is installed."""
     known = sys.modules.get(name)
     file = getattr(known, "__file__", None)
@@ -148,7 +153,7 @@ def _forget_namesakes(name, root):
 ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 
 
-def attention_classes(path):
+def attention_classes(path: Path) -> list[str]:
     """Return the names of a file's classes of attention, without running it.
 
     These are classes derived from ``nn.Module`` with "attention" or "attn" in their
@@ -160,7 +165,7 @@ def attention_classes(path):
         tree = ast.parse(text)
     except (OSError, SyntaxError, ValueError, UnusableError):
         return []
-    layers = []
+    layers: list[str] = []
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             bases = {ast.unparse(base).split(".")[-1] for base in statement.bases}
@@ -170,7 +175,9 @@ def attention_classes(path):
     return named or (layers if len(layers) == 1 else [])
 
 
-def _definitions_of(place, name, failure):
+def _definitions_of(
+    place: str, name: str, failure: _RunFailedError
+) -> types.ModuleType:
     """Return a module of the file's definitions, if they hold what is asked for."""
     path = Path(place)
     if path.suffix != ".py":
@@ -182,7 +189,7 @@ def _definitions_of(place, name, failure):
     return module
 
 
-def _definitions(path):
+def _definitions(path: Path) -> types.ModuleType:
     """Run the imports, classes, functions and constants of a file or notebook."""
     if not path.is_file():
         raise UnusableError(f"there is no file {path}. Looked in {Path.cwd()}.")
@@ -202,7 +209,7 @@ def _definitions(path):
     return module
 
 
-def _defines(statement):
+def _defines(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return not any(isinstance(n, ast.Call) for n in ast.walk(statement))
     kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
@@ -211,7 +218,7 @@ def _defines(statement):
     return isinstance(statement, kinds)
 
 
-def _cells(text, path):
+def _cells(text: str, path: Path) -> tuple[str, Path]:
     """Return the code of a notebook's cells that can be parsed, without magics."""
     try:
         cells = json.loads(text)["cells"]
@@ -233,19 +240,19 @@ def _cells(text, path):
     return "\n\n".join(codes), path
 
 
-def unfinished(report, notes):
+def unfinished(report: Report, notes: list[str]) -> None:
     """Take back a finding that only says that a name of the file is missing.
 
     Where the file could not be run, a class may lack what it calls.
     """
     first = report.findings[0] if report.findings else None
     raised = first is not None and first.mistake in ("forward_raises", RAISES)
-    if notes and raised and "NameError" in first.seen:
+    if notes and first and raised and "NameError" in first.seen:
         report.usable, report.findings, report.results = False, [], []
         report.problem = f"{notes[-1]} And the class needs more than that: {first.seen}"
 
 
-def _layers(module):
+def _layers(module: types.ModuleType) -> list[str]:
     return [
         key
         for key, value in vars(module).items()
@@ -255,7 +262,7 @@ def _layers(module):
     ]
 
 
-def _pick(module, place, name, time_limit):
+def _pick(module: types.ModuleType, place: str, name: str, time_limit: float) -> Any:
     layers = _layers(module)
     held = ", ".join(layers) or "none"
     if not name:
@@ -277,7 +284,7 @@ def _pick(module, place, name, time_limit):
     return found
 
 
-def evaluated(text, names, time_limit=10.0):
+def evaluated(text: str, names: Mapping[str, Any], time_limit: float = 10.0) -> Any:
     """Return the value of an expression of the command line.
 
     Raises:

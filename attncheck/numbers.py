@@ -3,7 +3,7 @@
 import torch
 
 
-def changed(before, after, tolerance=1e-5):
+def changed(before: torch.Tensor, after: torch.Tensor, tolerance: float = 1e-5) -> bool:
     """Whether two outputs differ by more than rounding. NaN equals NaN."""
     if before.shape != after.shape:
         return True

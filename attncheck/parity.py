@@ -5,6 +5,7 @@ last digits, the mistake has a name. Nothing is read from the source code.
 """
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,7 +18,9 @@ from attncheck.changes import (
     recipes,
     triples,
 )
-from attncheck.reference import PLAIN, Computation
+from attncheck.layer import Layer
+from attncheck.projections import Projections
+from attncheck.reference import PLAIN, Computation, Recipe
 
 __all__ = ["CHANGES", "TOLERANCE", "Match", "distance", "name_mistake", "recognized"]
 
@@ -38,15 +41,15 @@ class Match:
         projections: the reading of the weights.
     """
 
-    names: tuple
+    names: tuple[str, ...]
     words: str
     gap: float
-    others: list
-    recipe: object
-    projections: object
+    others: list[str]
+    recipe: Recipe
+    projections: Projections
 
 
-def distance(output, expected):
+def distance(output: torch.Tensor, expected: torch.Tensor) -> float:
     """Return the largest difference, as a share of the largest expected value.
 
     Infinite unless shapes and non-finite entries agree and most entries are finite.
@@ -61,7 +64,13 @@ def distance(output, expected):
     return ((output - expected)[finite].abs().max() / largest).item()
 
 
-def right_distance(x, output, candidates, causal, layer=PLAIN):
+def right_distance(
+    x: torch.Tensor,
+    output: torch.Tensor,
+    candidates: Sequence[Projections],
+    causal: bool,
+    layer: Layer = PLAIN,
+) -> float:
     """Return the distance to right attention, for the best reading of the weights."""
     base = base_recipe(causal, layer)
     gaps = []
@@ -74,7 +83,13 @@ def right_distance(x, output, candidates, causal, layer=PLAIN):
     return min(gaps, default=float("inf"))
 
 
-def recognized(x, output, candidates, causal, layers):
+def recognized(
+    x: torch.Tensor,
+    output: torch.Tensor,
+    candidates: Sequence[Projections],
+    causal: bool,
+    layers: Iterable[Layer],
+) -> Layer | None:
     """Return the first of several layers that the output equals, or None."""
     for layer in layers:
         if right_distance(x, output, candidates, causal, layer) < TOLERANCE:
@@ -82,7 +97,14 @@ def recognized(x, output, candidates, causal, layers):
     return None
 
 
-def name_mistake(x, output, candidates, causal, layer=PLAIN, several=None):
+def name_mistake(
+    x: torch.Tensor,
+    output: torch.Tensor,
+    candidates: Sequence[Projections],
+    causal: bool,
+    layer: Layer = PLAIN,
+    several: bool | None = None,
+) -> Match | None:
     """Return what the output equals as a :class:`Match`, or None.
 
     Args:
@@ -114,8 +136,8 @@ def name_mistake(x, output, candidates, causal, layer=PLAIN, several=None):
     end = time.process_time() + SECONDS
     for projections in () if several is False else candidates[:2]:
         computation = Computation(x, projections, layer)
-        several = chain(pairs(causal, layer), triples(causal, layer))
-        for number, (names, recipe, words) in enumerate(several):
+        more = chain(pairs(causal, layer), triples(causal, layer))
+        for number, (names, recipe, words) in enumerate(more):
             gap = _gap(output, computation, recipe)
             if gap < TOLERANCE:
                 return Match(names, words, gap, [], recipe, projections)
@@ -124,7 +146,9 @@ def name_mistake(x, output, candidates, causal, layer=PLAIN, several=None):
     return None
 
 
-def example(match, x, causal, layer=PLAIN):
+def example(
+    match: Match, x: torch.Tensor, causal: bool, layer: Layer = PLAIN
+) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return expected and actual weights of four tokens, each (4, 4), or None."""
     computation = Computation(x[:1, :4], match.projections, layer)
     try:
@@ -138,7 +162,7 @@ def example(match, x, causal, layer=PLAIN):
     return expected, actual
 
 
-def _gap(output, computation, recipe):
+def _gap(output: torch.Tensor, computation: Computation, recipe: Recipe) -> float:
     """Return the distance, infinite where the recipe does not fit the shapes."""
     try:
         expected = computation.output(recipe)

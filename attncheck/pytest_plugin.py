@@ -4,14 +4,22 @@ It imports nothing but pytest, so that test runs without attention start as fast
 before; PyTorch is imported when a test asks for a check.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import pytest
+
+if TYPE_CHECKING:
+    from attncheck.report import Report, Result
 
 
 @pytest.fixture
-def check_attention():
+def check_attention() -> Callable[..., Report]:
     """Return a function that checks a class and fails the test with the report."""
 
-    def run(*arguments, **named):
+    def run(*arguments: Any, **named: Any) -> Report:
         __tracebackhide__ = True  # the report says all, our frames say nothing
         from attncheck import check
 
@@ -23,10 +31,10 @@ def check_attention():
 
 
 @pytest.fixture
-def attention_subtests(subtests):
+def attention_subtests(subtests: pytest.Subtests) -> Callable[..., Report]:
     """Return a function that checks a class, with a subtest for each of its tests."""
 
-    def run(*arguments, **named):
+    def run(*arguments: Any, **named: Any) -> Report:
         __tracebackhide__ = True
         from attncheck import check
 
@@ -41,7 +49,7 @@ def attention_subtests(subtests):
     return run
 
 
-def _tell(report, result):
+def _tell(report: Report, result: Result) -> None:
     __tracebackhide__ = True
     if result.outcome == "not run":
         pytest.skip(result.why)

@@ -23,6 +23,7 @@ class Recipe:
         source: what queries, keys and values are made with: "q", "k", "v" for the
             projections, "x" for the input itself, "k by v" and "v by k" where the
             two maps up from a shared latent are swapped.
+        biases: whose bias is added to queries, keys and values.
         split: how queries, keys and values are cut into heads.
         join: how the heads are put together.
         attend: "tokens", or "heads" for attention among the heads of one token.
@@ -54,6 +55,7 @@ class Recipe:
     """
 
     source: tuple = ("q", "k", "v")
+    biases: tuple = ("q", "k", "v")
     split: tuple = ("transpose", "transpose", "transpose")
     join: str = "transpose"
     attend: str = "tokens"
@@ -191,7 +193,10 @@ class Computation:
         pairs = {"q": p.query, "k": p.key, "v": p.value, "x": None} | dict(p.swapped)
         if name not in pairs:
             raise RuntimeError("there is no latent")
-        made = x if name == "x" else _project(x, pairs[name], r.use_bias)
+        pair = pairs[name]
+        if pair and (whose := r.biases[slot]) != "qkv"[slot]:
+            pair = pair[0], pairs[whose][1]
+        made = x if name == "x" else _project(x, pair, r.use_bias)
         if "qkv"[slot] in r.relu:
             made = torch.relu(made)
         normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm

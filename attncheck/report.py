@@ -1,11 +1,17 @@
 """What a check found, for a terminal, a notebook and a test."""
 
+from __future__ import annotations
+
 import contextlib
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 WIDTH = 88
 LABEL = 12  # columns for the name of a row
@@ -61,8 +67,8 @@ class Finding:
     page: str
     severity: str = "error"
     code: str = ""
-    place: tuple | None = None
-    example: tuple | None = None
+    place: tuple[str, int, str] | None = None
+    example: tuple[Tensor, Tensor] | None = None
     stage: str = ""
 
     def rows(self) -> list[tuple[str, str]]:
@@ -106,7 +112,7 @@ class Result:
     test: str
     outcome: str
     why: str = ""
-    mistakes: tuple = ()
+    mistakes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -136,7 +142,7 @@ class Report:
     usable: bool = True
     problem: str = ""
     not_compared: str = ""
-    proposal: dict = field(default_factory=dict)
+    proposal: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     needed: str = ""
     strict: bool = False
@@ -271,7 +277,7 @@ class Report:
         return f'<div class="attention-check">{"".join(parts)}</div>'
 
 
-def worst(reports):
+def worst(reports: Iterable[Report]) -> int:
     """Return the exit status of several reports: 1 before 2, 2 before 3, then 0."""
     statuses = {report.exit_status for report in reports}
     return next((status for status in (1, 2, 3) if status in statuses), 0)
@@ -282,7 +288,7 @@ def chosen(
 ) -> bool:
     """Whether a finding is asked for, by the start of its code or by its name."""
 
-    def among(given):
+    def among(given: Sequence[str]) -> bool:
         given = given.replace(",", " ").split() if isinstance(given, str) else given
         return any(
             finding.mistake == one or finding.code.startswith(one.upper())
@@ -292,7 +298,7 @@ def chosen(
     return (not select or among(select)) and not among(ignore)
 
 
-def shown(file):
+def shown(file: str) -> str:
     """Return a file's path as it is seen from here."""
     path = Path(file)
     with contextlib.suppress(ValueError, OSError):
@@ -300,17 +306,17 @@ def shown(file):
     return str(path)
 
 
-def _numbers(row):
+def _numbers(row: Tensor) -> str:
     return " ".join(f"{float(number):5.2f}" for number in row)
 
 
-def _wrap(text, indent=""):
+def _wrap(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
         text, WIDTH, subsequent_indent=indent, break_on_hyphens=False
     ) or [""]
 
 
-def _row(label, text):
+def _row(label: str, text: str) -> list[str]:
     first = f"   {label:<{LABEL}}"
     return textwrap.wrap(
         text,
@@ -321,12 +327,14 @@ def _row(label, text):
     )
 
 
-def _escape(text):
+def _escape(text: object) -> str:
     # A report may quote code, and names that a reader chose.
     return html.escape(str(text), quote=True)
 
 
-def _table(caption, rows, head=None):
+def _table(
+    caption: str, rows: Iterable[tuple[str, str]], head: tuple[str, str] | None = None
+) -> str:
     header = ""
     if head:
         cells = "".join(f'<th scope="col">{_escape(name)}</th>' for name in head)

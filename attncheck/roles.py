@@ -6,17 +6,21 @@ stay and later outputs change, it makes values; where only that token's output d
 it stands behind attention.
 """
 
+from typing import Any
+
 import torch
 
 from attncheck.numbers import changed
 from attncheck.projections import Projections
-from attncheck.subject import Failure
-from attncheck.trace import Watch
+from attncheck.subject import Failure, Subject
+from attncheck.trace import Product, Seen, Watch
 
+Pair = tuple[torch.Tensor, torch.Tensor | None]  # weight, bias
+Parts = dict[str, list[Pair]]  # by role
 T, PLACE = 5, 2  # tokens, and the one that is changed
 
 
-def find_roles(subject):
+def find_roles(subject: Subject) -> tuple[list[Projections], Seen]:
     """Return (readings of the weights, what was seen in forward)."""
     x = subject.tokens(b=1, t=T)
     if x.shape[1] != T:
@@ -30,7 +34,7 @@ def find_roles(subject):
     seen = watch.seen
     if not seen.products or x.shape[1] < 4:
         return [], seen
-    parts = {"query": [], "key": [], "value": [], "out": []}
+    parts: Parts = {"query": [], "key": [], "value": [], "out": []}
     for number, product in enumerate(seen.products):
         try:
             found = _roles_of(subject, x, number, product, y)
@@ -48,7 +52,7 @@ def find_roles(subject):
     return _reading(subject, parts, seen), seen
 
 
-def _composed(parts, products, d_in):
+def _composed(parts: Parts, products: list[Product], d_in: int) -> Parts:
     """Join two maps in a row into one, as where keys come from a narrow latent."""
     wide = [product for product in products if product.weight.shape[1] == d_in]
     used = set()
@@ -70,14 +74,16 @@ def _composed(parts, products, d_in):
     }
 
 
-def _roles_of(subject, x, number, product, y):
+def _roles_of(
+    subject: Subject, x: torch.Tensor, number: int, product: Product, y: torch.Tensor
+) -> dict[str, list[int]]:
     """Return {role: columns of this product's output}."""
     width = product.output.shape[-1]
     many = x.expand(width, -1, -1).contiguous()
 
     tokens_first = subject.layout == "tbd"
 
-    def nudge(result):
+    def nudge(result: torch.Tensor) -> torch.Tensor:
         t = many.shape[1]
         flat = result.dim() == 2 and len(result) == width * t
         if not flat and (result.dim() != 3 or result.shape[tokens_first] != width):
@@ -93,7 +99,7 @@ def _roles_of(subject, x, number, product, y):
     plain, moved = Watch(one), Watch(other, (number, nudge))
     still = subject(many, one, mode=plain)
     after = subject(many, other, mode=moved)
-    found = {}
+    found: dict[str, list[int]] = {}
     for column in range(width):
         kind = _kind(
             column, plain.seen, moved.seen, still, after, width, subject.layer.memory
@@ -102,15 +108,25 @@ def _roles_of(subject, x, number, product, y):
     return found
 
 
-def _kind(column, before, after, y, z, width, keys=None):
+def _kind(
+    column: int,
+    before: Seen,
+    after: Seen,
+    y: torch.Tensor,
+    z: torch.Tensor,
+    width: int,
+    keys: int | None = None,
+) -> str:
     rows = _changed_rows(y[column], z[column])
     for one, two in zip(before.fused, after.fused, strict=False):
         for role, a, b in zip(("query", "key", "value"), one[1:4], two[1:4],
                               strict=True):  # fmt: skip
             if changed(_of(a, column, width), _of(b, column, width)):
                 return role
-    for one, two in zip(before.softmaxes, after.softmaxes, strict=False):
-        a, b = _of(one[1], column, width), _of(two[1], column, width)
+    for (_, still, _), (_, moved, _) in zip(
+        before.softmaxes, after.softmaxes, strict=False
+    ):
+        a, b = _of(still, column, width), _of(moved, column, width)
         if a.shape[-1] == (keys or a.shape[-2]) and changed(a, b):
             rows = _changed_rows(a.flatten(0, -3).transpose(0, 1),
                                  b.flatten(0, -3).transpose(0, 1))  # fmt: skip
@@ -120,7 +136,7 @@ def _kind(column, before, after, y, z, width, keys=None):
     return "out" if rows == [PLACE] else "value"
 
 
-def _of(tensor, column, width):
+def _of(tensor: torch.Tensor, column: int, width: int) -> torch.Tensor:
     """Return what belongs to one sequence of the batch, with an axis before."""
     if tensor.shape[0] % width:
         raise IndexError
@@ -128,18 +144,18 @@ def _of(tensor, column, width):
     return tensor[column * each : (column + 1) * each]
 
 
-def _changed_rows(a, b):
+def _changed_rows(a: torch.Tensor, b: torch.Tensor) -> list[int]:
     """Return the indices along the first axis where two tensors differ."""
     return [i for i in range(len(a)) if changed(a[i], b[i])]
 
 
-def _cut(bias, columns):
+def _cut(bias: torch.Tensor | None, columns: list[int]) -> torch.Tensor | None:
     return None if bias is None else bias[columns]
 
 
-def _reading(subject, parts, seen):
+def _reading(subject: Subject, parts: Parts, seen: Seen) -> list[Projections]:
     """Join the parts of each role; return a list with one reading, or none."""
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for role in ("query", "key", "value"):
         if not parts[role]:
             return []
@@ -159,7 +175,7 @@ def _reading(subject, parts, seen):
     return [Projections(**pairs, out=last, num_heads=h, per_head=per_head)]
 
 
-def _joined(pairs):
+def _joined(pairs: list[Pair]) -> Pair | None:
     weights, biases = zip(*pairs, strict=True)
     if len({w.shape[1] for w in weights}) != 1:
         return None
@@ -167,7 +183,7 @@ def _joined(pairs):
     return torch.cat(weights), bias
 
 
-def _heads_seen(seen, keys):
+def _heads_seen(seen: Seen, keys: int | None) -> int | None:
     """Return how many heads the attention weights of one sequence have."""
     for _, query, *_ in seen.fused:
         return query.shape[-3] if query.dim() == 4 else 1

@@ -21,6 +21,7 @@ from attncheck.source import Source
 from attncheck.subject import (
     Failure,
     How,
+    Subject,
     random_state_kept,
 )
 from attncheck.surroundings import process_kept, quiet, settings_kept
@@ -140,21 +141,21 @@ def assert_attention(module_or_class: object, **arguments: Any) -> None:
 
 
 def checked(
-    module_or_class,
-    reference=None,
-    causal=True,
+    module_or_class: object,
+    reference: object = None,
+    causal: bool = True,
     *,
-    own=None,
-    own_config=None,
-    weights=None,
-    call=None,
-    layout="btd",
-    time_limit=10.0,
-    select=(),
-    ignore=(),
-    strict=False,
-    **arguments,
-):
+    own: Mapping[str, Any] | None = None,
+    own_config: Mapping[str, Any] | None = None,
+    weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
+    call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
+    layout: str = "btd",
+    time_limit: float = 10.0,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    strict: bool = False,
+    **arguments: Any,
+) -> Report:
     """Do what :func:`check` does, with arguments of the constructor apart.
 
     ``own`` holds these, whatever names they have; ``own_config`` the settings for a
@@ -209,7 +210,7 @@ def checked(
     return report
 
 
-def _tell_comparison(report, collector):
+def _tell_comparison(report: Report, collector: Collector) -> None:
     """Say why there was no comparison, where the test of it did not say so."""
     if not collector.compared and not report.not_compared:
         ended = {result.test: result.why for result in collector.results}
@@ -222,7 +223,7 @@ def _tell_comparison(report, collector):
         report.needed = "" if report.proposal else collector.needed or RIGHT
 
 
-def _command(report, given):
+def _command(report: Report, given: dict[str, Any]) -> str:
     """Return the call that would have the class judged."""
     words = [_name(given.pop("module_or_class"))]
     named = given.pop("arguments") | given
@@ -235,7 +236,7 @@ def _command(report, given):
     return f"attention.check({', '.join(words)})"
 
 
-def _layer_options(given, arguments):
+def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
     """Take what describes the layer; leave what the constructor asks for too."""
     names = []
     if inspect.isclass(given):
@@ -250,7 +251,7 @@ def _layer_options(given, arguments):
     return options
 
 
-def _tell_settings(names, collector):
+def _tell_settings(names: list[str], collector: Collector) -> None:
     # Imports of any kind change these two, PyTorch's own included.
     imports = ("the path of imports", "the environment")
     names = [name for name in names if name not in imports]
@@ -261,7 +262,14 @@ def _tell_settings(names, collector):
         collector.add("changes_settings", done, seen)
 
 
-def _run(source, reference, causal, how, collector, report):
+def _run(
+    source: Source,
+    reference: object,
+    causal: bool,
+    how: How,
+    collector: Collector,
+    report: Report,
+) -> None:
     try:
         subject = first_subject(source, causal, how, _built(source))
     except Failure as failure:
@@ -286,7 +294,7 @@ def _run(source, reference, causal, how, collector, report):
 _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
 
 
-def _probe(subject, collector):
+def _probe(subject: Subject, collector: Collector) -> None:
     for place, (test, probe) in enumerate(PROBES):
         if subject.fixed_length and test in _NEED_LENGTHS:
             collector.not_run([test], "it runs only with context_length tokens")
@@ -305,7 +313,7 @@ def _probe(subject, collector):
         collector.run(test, probe, subject)
 
 
-def _built(source):
+def _built(source: Source) -> nn.Module:
     """Return the module, in other sizes where the constructor refuses the usual."""
     try:
         return source.build()
@@ -315,13 +323,13 @@ def _built(source):
         return source.build_otherwise(failure)
 
 
-def _adds_zero(subject):
+def _adds_zero(subject: Subject) -> bool:
     """Whether it is PyTorch's own layer with a key and a value of zeros added."""
     parts = subject.pristine.modules()
     return any(getattr(part, "add_zero_attn", False) for part in parts)
 
 
-def _layout(layout):
+def _layout(layout: str) -> str:
     if layout not in ("btd", "tbd"):
         raise UnusableError(
             f'layout must be "btd" or "tbd", but got {layout!r}. "tbd" is for layers '
@@ -330,17 +338,17 @@ def _layout(layout):
     return layout
 
 
-def _name(given):
+def _name(given: object) -> str:
     return getattr(given, "__name__", type(given).__name__)
 
 
-def _device(given):
+def _device(given: object) -> torch.device | None:
     if isinstance(given, nn.Module):
         for parameter in given.parameters():
             return parameter.device
     return None
 
 
-def _memory():
+def _memory() -> contextlib.AbstractContextManager[None]:
     # A GPU's driver reserves far more addresses than it uses: no limit there.
     return contextlib.nullcontext() if torch.cuda.is_available() else limits.memory()

@@ -3,6 +3,8 @@
 import contextlib
 import inspect
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,6 +19,8 @@ from attncheck.build import (
     is_lazy,
     whole_sizes,
 )
+from attncheck.config import fields_of, guess, missing_in
+from attncheck.limits import Worker
 from attncheck.projections import find
 from attncheck.subject import Failure, guarded, seed_everything
 
@@ -40,12 +44,19 @@ class Source:
         UnusableError: nothing that can be tested.
     """
 
-    def __init__(self, given, arguments, causal, worker, config=None):
+    def __init__(
+        self,
+        given: Any,
+        arguments: dict[str, Any],
+        causal: bool,
+        worker: Worker,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         self.given = given
         self.worker = worker
-        self.notes = []
-        self.mapped = {}
-        self.arguments = {}
+        self.notes: list[str] = []
+        self.mapped: dict[str, str] = {}
+        self.arguments: dict[str, Any] = {}
         self.config = config
         self.is_class = inspect.isclass(given)
         self._asked = set(arguments)
@@ -63,12 +74,12 @@ class Source:
                 f"({type(given).__name__}). Pass the class itself, as in "
                 f"check(MyAttention), or from a terminal path/to/file.py:MyAttention."
             )
-        self.sizes = {name: arguments.get(name) for name in DEFAULTS}
+        self.sizes: dict[str, Any] = {name: arguments.get(name) for name in DEFAULTS}
         for ours, theirs in self.mapped.items():
             if ours in self.sizes:
                 self.sizes[ours] = self.arguments[theirs]
 
-    def _take_class(self, given, arguments, causal):
+    def _take_class(self, given: type, arguments: dict[str, Any], causal: bool) -> None:
         if not issubclass(given, nn.Module):
             raise UnusableError(
                 f"{given.__name__} is a class, but not a torch.nn.Module. Derive it "
@@ -91,21 +102,36 @@ class Source:
         shown = ", ".join(f"{n}={v!r}" for n, v in self.arguments.items())
         self.label = f"{given.__name__}({shown})"
 
-    def _ignores(self, name):
+    def _ignores(self, name: str) -> bool:
         return name not in self.arguments and name not in self.mapped
 
-    def rates(self):
+    def rates(self) -> dict[str, float]:
         """Return the arguments that are rates of dropout, each set to 0."""
         return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
 
-    def defaults(self):
+    def defaults(self) -> dict[str, Any]:
         """Return what the constructor takes where nothing is given."""
         if not self.is_class:
             return {}
         parameters = inspect.signature(self.given).parameters.items()
-        return {n: p.default for n, p in parameters if p.default is not p.empty}
+        taken = {n: p.default for n, p in parameters if p.default is not p.empty}
+        held = fields_of(self.plan.config[1]) if self.plan.config else {}
+        plain = {n: v for n, v in (held or {}).items() if isinstance(v, int | float)}
+        return taken | plain
 
-    def own_defaults(self):
+    def ask(self, text: str) -> bool:
+        """Give the setting that a text says forward lacks; return whether it was."""
+        if not self.is_class or not self.plan.config:
+            return False
+        missing, (name, kind, names) = missing_in(text), self.plan.config
+        found, value = guess(missing or "", DEFAULTS | self.sizes)
+        if not missing or not found or missing in names:
+            return False
+        self.plan.config = name, kind, names | {missing}
+        self.arguments[missing] = value
+        return True
+
+    def own_defaults(self) -> bool:
         """Leave to the constructor what has a default; return whether that is news."""
         if not self.is_class or self.plan.config or self._by_default:
             return False
@@ -130,7 +156,7 @@ class Source:
                 self.sizes[ours] = value
         return True
 
-    def build(self, seed=0, **changes):
+    def build(self, seed: int = 0, **changes: Any) -> nn.Module:
         """Return a module: built after ``seed`` with changed arguments, or a copy.
 
         Raises:
@@ -144,14 +170,14 @@ class Source:
         own = changes.pop("own", {})
         changes = {self.mapped[name]: value for name, value in changes.items()}
 
-        def job():
+        def job() -> Any:
             seed_everything(seed, torch.device("cpu"))
             with torch.enable_grad():
                 return self.plan.make(self.given, self.arguments | changes | own)
 
         return guarded(self.worker, job, "constructor_raises")
 
-    def build_otherwise(self, failure):
+    def build_otherwise(self, failure: Failure) -> nn.Module:
         """Build it with other sizes, or with its own; return the module and a note.
 
         Raises:
@@ -177,7 +203,7 @@ class Source:
                 return module
         raise failure
 
-    def complete_sizes(self, module):
+    def complete_sizes(self, module: nn.Module) -> None:
         """Read from the built module the sizes that no argument told."""
         sizes = self.sizes
         for name in ("d_in", "context_length", "num_heads"):
@@ -195,7 +221,7 @@ class Source:
             sizes["context_length"] = _mask_length(module)
 
 
-def _attribute(module, ours):
+def _attribute(module: nn.Module, ours: str) -> int | None:
     """Return an integer that the module keeps under one of the known names."""
     for name in ALIASES[ours]:
         value = getattr(module, name, None)
@@ -204,12 +230,12 @@ def _attribute(module, ours):
     return None
 
 
-def _last_width(module):
+def _last_width(module: nn.Module) -> int | None:
     widths = [p.shape[-1] for p in module.parameters() if p.dim() == 2]
     return widths[0] if widths else None
 
 
-def _mask_length(module):
+def _mask_length(module: nn.Module) -> int | None:
     """Return the size of a square buffer whose name says that it is a mask."""
     for name, buffer in module.named_buffers():
         masks = ("mask", "tril", "triu", "bias")
@@ -219,7 +245,7 @@ def _mask_length(module):
     return None
 
 
-def set_dropout(module, p):
+def set_dropout(module: nn.Module, p: float) -> bool:
     """Set every dropout of a module to ``p``; return whether there was any."""
     found = False
     for part in module.modules():

@@ -5,11 +5,17 @@ without weights is kept as it is computed. This names what was found wrong by th
 output; it accuses nobody.
 """
 
+from typing import Any
+
 import torch
+from torch import nn
 
 from attncheck.changes import base_recipe
-from attncheck.reference import Computation
-from attncheck.trace import PRODUCTS, Watch, tensors
+from attncheck.layer import Layer
+from attncheck.projections import Projections
+from attncheck.reference import Computation, Recipe
+from attncheck.subject import Subject
+from attncheck.trace import PRODUCTS, Arguments, Watch, tensors
 
 TOLERANCE = 1e-4
 MOST = 400  # tensors that are kept
@@ -22,12 +28,14 @@ class Captured(Watch):
         tensors: {"scores", "weights", "factors", "results", "all": tensors in order}.
     """
 
-    def __init__(self, module):
+    def __init__(self, module: nn.Module) -> None:
         super().__init__(module)
         names = ("scores", "weights", "factors", "results", "all")
-        self.tensors = {name: [] for name in names}
+        self.tensors: dict[str, list[torch.Tensor]] = {name: [] for name in names}
 
-    def _note(self, name, args, kwargs, result):
+    def _note(
+        self, name: str, args: Arguments, kwargs: dict[str, Any], result: Any
+    ) -> Any:
         before = len(self.seen.products)
         result = super()._note(name, args, kwargs, result)
         held = self.tensors
@@ -45,7 +53,9 @@ class Captured(Watch):
         return result
 
 
-def first_difference(subject, x, reading, layer, causal):
+def first_difference(
+    subject: Subject, x: torch.Tensor, reading: Projections, layer: Layer, causal: bool
+) -> str:
     """Return the name of the first stage that differs, or "" where none can be told."""
     module = subject.copy()
     watch = Captured(module)
@@ -90,7 +100,13 @@ def first_difference(subject, x, reading, layer, causal):
     return "output" if _any_close(joined, held["all"]) else "join"
 
 
-def _before_scores(plain, right, slot, held, turned):
+def _before_scores(
+    plain: Computation,
+    right: Recipe,
+    slot: int,
+    held: dict[str, list[torch.Tensor]],
+    turned: object,
+) -> str:
     """Return which stage first differs of those that make queries, keys or values."""
     heads = plain._heads(right, slot)
     if slot == 2 and _among(heads, held["factors"]):
@@ -101,13 +117,13 @@ def _before_scores(plain, right, slot, held, turned):
     return "split" if _any_close(flat, held["all"]) else "projection"
 
 
-def _any_close(wanted, held):
+def _any_close(wanted: torch.Tensor, held: list[torch.Tensor]) -> bool:
     """Whether one of the tensors held has these numbers."""
     for tensor in held:
         if tensor.numel() != wanted.numel():
             continue
-        got = tensor.detach().cpu().double()
-        got = _like(got, wanted) if wanted.dim() == 4 else got
+        one = tensor.detach().cpu().double()
+        got = _like(one, wanted) if wanted.dim() == 4 else one
         if got is None or got.dim() < 2:
             continue
         b, t = wanted.shape[:2]
@@ -119,7 +135,7 @@ def _any_close(wanted, held):
     return False
 
 
-def _among(wanted, tensors):
+def _among(wanted: torch.Tensor, tensors: list[torch.Tensor]) -> bool:
     """Whether one of the tensors holds these numbers (b, h, t, d), times a number."""
     for tensor in tensors:
         for one in (tensor, tensor.mT if tensor.dim() > 1 else tensor):
@@ -133,12 +149,12 @@ def _among(wanted, tensors):
     return False
 
 
-def _usual(factor, wanted):
+def _usual(factor: torch.Tensor, wanted: torch.Tensor) -> bool:
     d = wanted.shape[-1]
     return any(abs(factor / d**power - 1) < 1e-3 for power in (0, -0.5, -0.25))
 
 
-def _like(tensor, wanted):
+def _like(tensor: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:
     """Return the tensor as (b, h, t, d) if its axes can be read so, or None."""
     tensor = tensor.detach().cpu().double()
     b, h, t, d = wanted.shape
@@ -155,6 +171,6 @@ def _like(tensor, wanted):
     return None
 
 
-def _close(one, other):
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
     size = other.abs().max().clamp_min(1e-12)
     return bool((one - other).abs().max() <= TOLERANCE * size)

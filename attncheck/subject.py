@@ -141,7 +141,11 @@ class Subject:
     @property
     def given_window(self):
         """How many tokens one sees, where its constructor was told, or None."""
-        sizes = [v for n, v in self.given.items() if WINDOW.fullmatch(n)]
+        named = list(self.given.items())
+        for config in self.given.values():  # an object with all settings
+            named += getattr(config, "__dict__", {}).items()
+        named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
+        sizes = [v for n, v in named if WINDOW.fullmatch(n)]
         return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
 
     def copy(self):

@@ -5,6 +5,9 @@ import os
 import random
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import IO, Any, NoReturn, cast
 
 import torch
 
@@ -17,21 +20,21 @@ class _Nowhere:
 
     encoding = "utf-8"
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         return len(text)
 
-    def flush(self):
+    def flush(self) -> None:
         pass
 
-    def isatty(self):
+    def isatty(self) -> bool:
         return False
 
 
 @contextlib.contextmanager
-def quiet():
+def quiet() -> Iterator[None]:
     """Hide prints and warnings; give Python's own random state back."""
     state = random.getstate()
-    nowhere = _Nowhere()
+    nowhere = cast("IO[str]", _Nowhere())
     try:
         with (
             warnings.catch_warnings(),
@@ -45,12 +48,12 @@ def quiet():
 
 
 @contextlib.contextmanager
-def process_kept():
+def process_kept() -> Iterator[None]:
     """Let nothing end the process: what tries to raises SystemExit."""
     kept = {name: getattr(os, name) for name in ENDINGS if hasattr(os, name)}
 
-    def refusal(name):
-        def refused(*arguments):
+    def refusal(name: str) -> Callable[..., NoReturn]:
+        def refused(*arguments: object) -> NoReturn:
             given = ", ".join(map(repr, arguments))
             raise SystemExit(f"os.{name}({given})")
 
@@ -65,7 +68,7 @@ def process_kept():
             setattr(os, name, function)
 
 
-def settings():
+def settings() -> dict[str, Any]:
     """Return what a class might change for everybody, by name."""
     return {
         "the default dtype": torch.get_default_dtype(),
@@ -80,18 +83,20 @@ def settings():
 
 
 # Where a class may put another function in the place of PyTorch's.
-PATCHED = (torch, torch.Tensor, torch.nn, torch.nn.functional, torch.nn.Module,
-           torch.nn.Linear, torch.nn.Dropout, torch.nn.Softmax, torch.nn.Parameter,
-           torch.autograd, torch.random, random, os.path)  # fmt: skip
+PATCHED: tuple[ModuleType | type, ...] = (
+    torch, torch.Tensor, torch.nn, torch.nn.functional, torch.nn.Module,
+    torch.nn.Linear, torch.nn.Dropout, torch.nn.Softmax, torch.nn.Parameter,
+    torch.autograd, torch.random, random, os.path,
+)  # fmt: skip
 
 
 @contextlib.contextmanager
-def settings_kept():
+def settings_kept() -> Iterator[Callable[[], list[str]]]:
     """Give settings of the process back; yield a function that names those changed."""
     before = settings()
     functions = [(owner, dict(vars(owner))) for owner in PATCHED]
 
-    def patched():
+    def patched() -> list[tuple[ModuleType | type, str, object]]:
         return [
             (owner, name, value)
             for owner, held in functions
@@ -99,7 +104,7 @@ def settings_kept():
             if callable(value) and _replaced(vars(owner).get(name), value)
         ]
 
-    def changed():
+    def changed() -> list[str]:
         after = settings()
         told = [name for name in before if before[name] != after[name]]
         return told + [f"{owner.__name__}.{name}" for owner, name, _ in patched()]
@@ -112,7 +117,7 @@ def settings_kept():
         _restore(before, changed())
 
 
-def _replaced(now, before):
+def _replaced(now: object, before: object) -> bool:
     # When PyTorch first needs its compiler, it wraps manual_seed itself.
     code = getattr(now, "__code__", None)
     theirs = code and code.co_filename.startswith(os.path.dirname(torch.__file__))
@@ -121,8 +126,8 @@ def _replaced(now, before):
     )
 
 
-def _restore(before, names):
-    restore = {
+def _restore(before: dict[str, Any], names: list[str]) -> None:
+    restore: dict[str, Callable[[Any], object]] = {
         "the default dtype": torch.set_default_dtype,
         "the default device": torch.set_default_device,
         "the working directory": os.chdir,
@@ -136,10 +141,10 @@ def _restore(before, names):
         restore[name](before[name])
 
 
-def _set_environment(kept):
+def _set_environment(kept: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(kept)
 
 
-def _set_path(kept):
+def _set_path(kept: list[str]) -> None:
     sys.path[:] = kept

@@ -6,8 +6,11 @@ class is written. Nothing is read from the source but the line to quote.
 
 import linecache
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,6 +19,11 @@ from torch.overrides import TorchFunctionMode
 OURS = str(Path(__file__).parent)
 LIBRARY = str(Path(torch.__file__).parent)
 PRODUCTS = ("linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm")
+Line = tuple[str, int, str]  # file, number, text
+Arguments = tuple[Any, ...]
+Nudge = tuple[int, Callable[[torch.Tensor], torch.Tensor]]
+# Name, kind, width, weight, bias, epsilon.
+Norm = tuple[str, str, int, torch.Tensor, torch.Tensor | None, float]
 # What attention without anything else does not call.
 EXTRAS = {
     "layer_norm": "a norm",
@@ -56,7 +64,7 @@ class Product:
     bias: torch.Tensor | None
     output: torch.Tensor
     place: int
-    line: tuple | None
+    line: Line | None
 
 
 @dataclass
@@ -74,14 +82,18 @@ class Seen:
         lines: {name of a function: line of its last call}.
     """
 
-    products: list = field(default_factory=list)
-    softmaxes: list = field(default_factory=list)
-    fused: list = field(default_factory=list)
-    dropouts: list = field(default_factory=list)
-    rates: list = field(default_factory=list)
-    extras: dict = field(default_factory=dict)
-    places: dict = field(default_factory=dict)
-    lines: dict = field(default_factory=dict)
+    products: list[Product] = field(default_factory=list)
+    softmaxes: list[tuple[int, torch.Tensor, Line | None]] = field(default_factory=list)
+    fused: list[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor, Line | None]] = (
+        field(default_factory=list)
+    )
+    dropouts: list[tuple[int, tuple[int, ...], Line | None]] = field(
+        default_factory=list
+    )
+    rates: list[float] = field(default_factory=list)
+    extras: dict[str, Line | None] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
 
 
 class Watch(TorchFunctionMode):
@@ -92,7 +104,7 @@ class Watch(TorchFunctionMode):
         nudge: (number of the product, tensor to add to its output), or None.
     """
 
-    def __init__(self, module, nudge=None):
+    def __init__(self, module: nn.Module, nudge: Nudge | None = None) -> None:
         super().__init__()
         self.seen = Seen()
         self.nudge = nudge
@@ -100,7 +112,13 @@ class Watch(TorchFunctionMode):
         self._tables = {_storage(b) for b in module.buffers() if is_table(b)}
         self._calls = 0
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: Arguments = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         name = getattr(function, "__name__", "")
@@ -109,7 +127,9 @@ class Watch(TorchFunctionMode):
         self._calls += 1
         return self._note(name, args, kwargs, result)
 
-    def _note(self, name, args, kwargs, result):
+    def _note(
+        self, name: str, args: Arguments, kwargs: dict[str, Any], result: Any
+    ) -> Any:
         seen, line = self.seen, _line()
         if line:
             seen.lines[name] = line
@@ -141,7 +161,14 @@ class Watch(TorchFunctionMode):
                     seen.extras.setdefault("a table", line)
         return result
 
-    def _product(self, name, args, kwargs, result, line):
+    def _product(
+        self,
+        name: str,
+        args: Arguments,
+        kwargs: dict[str, Any],
+        result: torch.Tensor,
+        line: Line | None,
+    ) -> Product | None:
         """Return the product if one of its factors is a parameter."""
         bias = None
         if name == "linear":
@@ -164,7 +191,7 @@ class Watch(TorchFunctionMode):
         return Product(*pair, result, self._calls, line)
 
 
-def is_table(buffer):
+def is_table(buffer: torch.Tensor) -> bool:
     """Whether a buffer holds more numbers than a mask does."""
     if not buffer.is_floating_point() and not buffer.is_complex():
         return False
@@ -174,7 +201,7 @@ def is_table(buffer):
     return buffer.numel() > 1 and len(finite[:4096].unique()) > 2
 
 
-def tensors(nested):
+def tensors(nested: object) -> Iterator[torch.Tensor]:
     """Yield the tensors of nested lists and dictionaries."""
     if isinstance(nested, torch.Tensor):
         yield nested
@@ -185,7 +212,7 @@ def tensors(nested):
             yield from tensors(entry)
 
 
-def norms_of(module):
+def norms_of(module: nn.Module) -> list[Norm]:
     """Return a module's norms: (name, kind, width, weight, bias, epsilon)."""
     found = []
     for name, part in module.named_modules():
@@ -202,7 +229,7 @@ def norms_of(module):
     return found
 
 
-def _eps(part):
+def _eps(part: nn.Module) -> float:
     for name in ("eps", "epsilon", "variance_epsilon"):
         value = getattr(part, name, None)
         if isinstance(value, float):
@@ -213,26 +240,28 @@ def _eps(part):
 _RMS = getattr(nn, "RMSNorm", ())
 
 
-def _storage(tensor):
+def _storage(tensor: torch.Tensor) -> int:
     try:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
         return id(tensor)
 
 
-def _first(args, kwargs, names):
+def _first(
+    args: Arguments, kwargs: dict[str, Any], names: tuple[str, ...]
+) -> Arguments:
     given = dict(zip(names, args, strict=False)) | kwargs
     return tuple(given.get(name) for name in names)
 
 
-def _rate(args, kwargs):
+def _rate(args: Arguments, kwargs: dict[str, Any]) -> tuple[float, bool]:
     _, rate, training = _first(args, kwargs, ("input", "p", "training"))
     return 0.5 if rate is None else rate, True if training is None else training
 
 
-def _line():
+def _line() -> Line | None:
     """Return (file, number, text) of the innermost line of the reader's code."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith((OURS, LIBRARY)) and "contextlib" not in name:

@@ -122,6 +122,7 @@ def walked(subject, x):
     found = [
         *_cut(walk),
         *_shares(walk),
+        *_turned(walk),
         *_scaled(walk, subject.layer, subject.sizes),
         *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject.layer),
@@ -365,8 +366,14 @@ def _cut(walk):
         ]
         flat = (b * heads, t, d)
         held += [one.view(b, heads, t, d) for one in made if one.shape == flat]
+        viewed = right.reshape(b, heads, d, t).mT.flatten(0, 1)
+        if d != t and any(_close(one, viewed) for one in (walk.query, walk.key)):
+            yield Step("keys_viewed", "scores", "What is multiplied with the queries "
+                       "has the keys' numbers in another order.")  # fmt: skip
+            return
         for wrong, name in (
             (part.reshape(b, heads, t, d), "heads_viewed"),
+            (part.transpose(0, 1).reshape(b, heads, t, d), "heads_viewed"),
             (part.unflatten(-1, (d, heads)).permute(0, 3, 1, 2), "heads_interleaved"),
         ):
             if any(_close(one, wrong) for one in held) and not any(
@@ -399,6 +406,67 @@ def _shares(walk):
                    f"and values in {kinds[1]}.")  # fmt: skip
 
 
+def _turned(walk):
+    """Look at what became of queries and keys between the cut and the scores."""
+    for name, made in (("queries", walk.query), ("keys", walk.key)):
+        if _normed_across(made):
+            yield Step("qk_norm_axis", "positions", f"The {name} have the same size "
+                       "along the tokens, not in each head.")  # fmt: skip
+            return
+        if made.shape[1] != walk.t:
+            return
+        for one in _cuts(walk, made):
+            yield from _turns(name, one, made.view(one.shape))
+
+
+def _normed_across(made):
+    """Whether each number of a head has the same size over all tokens."""
+    along, across = made.norm(dim=-2), made.norm(dim=-1)
+    even = [one.std() < 1e-4 * one.mean() for one in (along, across)]
+    return even == [True, False]
+
+
+def _cuts(walk, made):
+    """Yield what may have been turned into queries or keys: (b, h, t, d)."""
+    b, h, t, d = len(walk.x), walk.h, walk.t, walk.d
+    held = [part.unflatten(-1, (-1, d)).transpose(1, 2) for part in _parts(walk)
+            if part.shape[-1] % d == 0]  # fmt: skip
+    for one in walk.before:  # behind a norm of each head
+        if one.dim() == 4 and one.shape[-1] == d and b == len(one) and t in one.shape:
+            held.append(one.transpose(1, 2) if one.shape[1] == t else one)
+    for one in held:
+        if one.shape[2] == t and h % one.shape[1] == 0:
+            wide = one.repeat_interleave(h // one.shape[1], dim=1)
+            if not _close(wide.flatten(0, 1), made):
+                yield wide
+
+
+def _turns(name, one, made):
+    """Compare heads before and after they were turned, both (b, h, t, d)."""
+    d = made.shape[-1]
+    for turned in range(2, d, 2):
+        rest, first = made[..., turned:], one[..., : d - turned]
+        if _close(rest, first) and not _close(rest, one[..., turned:]):
+            told = f"The last {d - turned} numbers of each head of the {name} are its "
+            yield Step("rope_rest_lost", "positions", f"{told}first once more.")
+            return
+    if len(one) * one.shape[2] < d + 4:
+        return
+    turns = []
+    for head in range(one.shape[1]):  # one matrix for all tokens of a head
+        left, right = one[:, head].flatten(0, 1), made[:, head].flatten(0, 1)
+        turn = torch.linalg.lstsq(left.double(), right.double()).solution
+        itself = torch.eye(d, dtype=turn.dtype)
+        if not _close(left.double() @ turn, right.double()):
+            return
+        if not _close(turn @ turn.mT, itself):
+            return
+        turns.append(turn)
+    if len(turns) > 1 and not _close(turns[0], turns[1]):
+        told = f"All tokens of a head of the {name} are turned by the same angle, and "
+        yield Step("rope_over_heads", "positions", f"{told}each head by another.")
+
+
 def _factor(walk, factor):
     """Return what queries or keys were multiplied with since they were projected."""
     b, t = len(walk.x), walk.t
@@ -418,7 +486,7 @@ def _factor(walk, factor):
 def _scaled(walk, layer, sizes):
     """Compare what the scores are multiplied with and added to."""
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
-    taken = walk.taken[..., :keys]
+    taken = _own(walk)
     if taken.shape[-1] != keys or {"a cap or a gate"} & set(walk.extras):
         return
     seen = (taken.isfinite() & (taken > -1e3)).view(b, n // b, walk.t, keys)
@@ -465,18 +533,23 @@ def _scaled(walk, layer, sizes):
 def _biased(walk, layer, added):
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
-    past = (i > j) & added[0].isfinite() & (added[0].abs() < 1e3)
+    seen = added[0].isfinite() & (added[0].abs() < 1e3)
+    past = (i > j) & seen
     if past.sum() < 6:
         return
+    ahead = added[:, (i < j) & seen]
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
-    if layer.alibi or layer.bias is not None or not even.all():
+    if layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
     if (slopes < 0).all():
         yield Step("alibi_sign", "positions", "What is added to the scores grows with "
                    "the distance.")  # fmt: skip
+    elif ahead.numel() and (ahead.abs() < 1e-4 * slopes.min()).all():
+        yield Step("alibi_one_sided", "positions", "What is added to the scores of "
+                   "later tokens doesn't depend on the distance.")  # fmt: skip
     elif walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
         yield Step("alibi_slopes", "positions", "The slope of the bias by distance is "
                    f"{slopes[0]:.3g} in each head.")  # fmt: skip
@@ -488,7 +561,7 @@ def _biased(walk, layer, added):
 def _masked(walk, causal, layer):
     """Compare which scores are hidden."""
     keys = walk.scores.shape[-1]
-    taken = walk.taken[..., :keys]
+    taken = _own(walk)
     hidden = (taken < -1e3) | (walk.mixing == 0)  # what comes later is judged later
     capped = taken == taken.min()
     if causal and (capped.sum(dim=(1, 2)) > 1).all() and not hidden.any():
@@ -496,6 +569,12 @@ def _masked(walk, causal, layer):
         if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
             yield Step("softcap_after_mask", "mask", told)
             return
+    zeros = (taken == 0) & (walk.scores != 0) & (walk.mixing > 0)
+    heads = zeros.view(len(walk.x), walk.h, *zeros.shape[1:])
+    if zeros.any() and walk.h > 1 and torch.equal(heads, heads[:, :1].expand_as(heads)):
+        yield Step("mask_fill_zero", "mask", f"{int(heads[0, 0].sum())} scores of the "
+                   "first sequence were set to 0, in each head.")  # fmt: skip
+        return
     if layer.memory or layer.documents or keys != walk.t:
         return
     if not torch.equal(hidden, hidden[:1].expand_as(hidden)):
@@ -551,10 +630,20 @@ def _normalized(walk, layer):
         settings = walk.settings[0] + list(walk.settings[1].values())
         if not name and 1 in settings and len(weights) > 1:
             name = "softmax_over_heads"
+        elif not name and sums.max() > 1 + 1e-3:  # less may go to nothing on purpose
+            name = "rows_do_not_sum_to_one"
         yield Step(name, "weights", f"A token's weights after softmax sum to "
                    f"{sums.min():.2f} to {sums.max():.2f}.")  # fmt: skip
         return
     held = [weights[..., :keys], weights[..., weights.shape[-1] - keys :]]
+    if weights.shape[-1] == keys + 1:
+        ends = _sinks(walk)
+        if ends[0] != ends[1] and _close(walk.mixing, held[ends[1]]):
+            told = "The sink is the last column, and the first one was dropped."
+            if ends[0]:
+                told = "The sink is the first column, and the last one was dropped."
+            yield Step("sink_given_to_tokens", "weights", told)
+            return
     if any(_close(walk.mixing, one) for one in held):
         return
     if any(one.shape[-1] == walk.t and _close(walk.mixing, one.mT) for one in held):
@@ -575,6 +664,19 @@ def _normalized(walk, layer):
     if ratio.std() < 1e-4 * ratio.mean().abs():
         yield Step("scale_after_softmax", "weights", "The weights are multiplied by "
                    f"{ratio.mean():.3g} after softmax.")  # fmt: skip
+
+
+def _sinks(walk):
+    """Return whether the first and the last column are the same for all tokens."""
+    ends = [(walk.taken[: walk.h, :1, at], walk.taken[..., at]) for at in (0, -1)]
+    return [_close(one, even.repeat(len(walk.x), walk.t)) for even, one in ends]
+
+
+def _own(walk):
+    """Return what softmax takes, without the column of a sink."""
+    keys = walk.scores.shape[-1]
+    front = walk.taken.shape[-1] == keys + 1 and _sinks(walk) == [True, False]
+    return walk.taken[..., 1:] if front else walk.taken[..., :keys]
 
 
 def _mixed(walk):

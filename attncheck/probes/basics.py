@@ -82,7 +82,9 @@ def shapes(subject, found):
         try:
             y = subject(subject.tokens(b, t), any_shape=True)
         except CallFailed as failure:
-            found.add("some_sizes_raise", done, f"It raised {failure}.")
+            # A norm over the tokens of an image has no spread over one alone.
+            if "more than 1 value per channel" not in str(failure):
+                found.add("some_sizes_raise", done, f"It raised {failure}.")
             continue
         if tuple(y.shape) != (b, t, width):
             seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."

@@ -13,6 +13,7 @@ from torch import nn
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import Collector, NotCompared
+from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
@@ -59,18 +60,21 @@ def compare(subject, found):
         return
     found.beside = ", ".join(comparison.beside())
     if not comparison.readings:
-        if comparison.tell_steps(found):
+        if comparison.tell_steps(found) or comparison.inferred(found):
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
     match = comparison.match()
+    if match is None and not comparison.tell_steps(found):
+        if comparison.inferred(found):
+            return
+    elif match is None:
+        return
     done = (
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
     if match is None:
-        if comparison.tell_steps(found):
-            return
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
         comparison.tell_evident(found, done)
@@ -82,6 +86,8 @@ def compare(subject, found):
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
+        return
+    if match.names == ("rope_unused",) and comparison.tell_steps(found):
         return
     comparison.tell_unscaled(match)
     found.compared = True
@@ -249,6 +255,34 @@ class Comparison:
         )
         return True
 
+    def inferred(self, found):
+        """Whether each step follows from its input in a layer nobody described."""
+        if not replace(self.subject.layer, memory=None, window=None).plain:
+            return False
+        read = inferred(self.subject, self.x.to(self.subject.device))
+        if read is None:
+            return False
+        done = "Checked each step of attention by what went into it."
+        for step in read.steps:
+            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+        self.owner.layer = replace(self.owner.layer, **read.options)
+        if read.asks:
+            self.tell_undeclared(found, opened=False)
+            found.beside = ", ".join(read.words)
+            meant, acts = read.asks["window"], read.options["window"]
+            seen = f"Each token sees {acts} tokens instead of {meant}."
+            found.likely = {"window_size": (done, seen)}
+            raise NotCompared(
+                f"each step follows from its input, with a window of {acts} tokens, "
+                f"where {meant} were asked for. Declare {acts} if the token itself "
+                f"isn't counted in that, or {meant}",
+                **read.asks,
+            )
+        told = f": {', '.join(read.words)}" if read.words else ""
+        self.owner.note(f"Each step follows from what went into it{told}.")
+        found.compared = True
+        return True
+
     def beside(self):
         """Return what acts that nobody described, and weights outside of any layer."""
         loose = [
@@ -277,7 +311,8 @@ class Comparison:
         if "a table of positions" in watch.seen.extras:
             done = "Compared the output with attention without positions."
             seen = "They're equal, although forward uses a table of positions."
-            found.add("rope_unused", done, seen)
+            if not self.tell_steps(found):
+                found.add("rope_unused", done, seen)
 
     def match(self):
         """Return the mistakes that give the same output, or None."""
@@ -546,6 +581,7 @@ class Comparison:
         if not replace(subject.layer, memory=None).plain:
             return
         told = list(seen.extras) if seen else []
+        self._tell_window(found)
         if self.owner.given_window and not subject.layer.memory:
             told.append(f"a window of {self.owner.given_window} for some heads")
         left = _unused(subject.pristine, self.readings)
@@ -563,6 +599,30 @@ class Comparison:
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
                 f"pass reference=",
                 **agreeing(self.owner, self._proposal(told)),
+            )
+
+    def _tell_window(self, found):
+        """Stop where a window was given and the mask is another by one token.
+
+        Raises:
+            NotCompared: it is.
+        """
+        meant, trial = self.owner.given_window, copy.copy(self.subject)
+        if not meant or trial.layer.memory:
+            return
+        trial.layer = replace(trial.layer, window=meant)
+        steps = []
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            steps = list(walked(trial, self.x.to(trial.device)))
+        for step in steps:
+            if step.mistake != "window_size":
+                continue
+            size = int(step.seen.split()[3])
+            found.needed = self._words_on_window(replace(self.layer, window=size))
+            raise NotCompared(
+                f"each token sees {size} tokens, and the constructor was given "
+                f"{meant}; if those count the token itself, declare it",
+                **({} if found.needed else {"window": meant}),
             )
 
     def _proposal(self, told):

@@ -21,7 +21,8 @@ def shared(subject, found):
             layers = [e for e in part if any(True for _ in e.parameters())]
             if len({id(layer) for layer in layers}) < len(layers):
                 seen = f"{name or 'The list'} contains the same layer several times."
-                found.add("heads_shared", done, seen)
+                linear = isinstance(layers[0], torch.nn.Linear)
+                found.add("projections_tied" if linear else "heads_shared", done, seen)
                 return
     owners = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
@@ -128,7 +129,10 @@ def _learns(subject, found):
             seen = f"Never changed: {', '.join(still)}. All visible pairs of tokens "
             found.add("distances_lost", done, seen + "seem to take the same row.")
             return
-        found.add("init_dead", done, f"Never changed: {', '.join(still)}.")
+        # A gain that starts at 0 is meant to be loaded: it holds the rest back.
+        gains = [n for n, p in before.items() if "bias" not in n and p.dim() == 1]
+        severity = "warning" if any(not before[n].any() for n in gains) else None
+        found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
 
 
 def _saturated(reading, subject, found):

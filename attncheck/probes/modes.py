@@ -95,11 +95,7 @@ def dropout_place(subject, found):
         seen = f"Each attention weight went through dropout {times} times."
         found.add("dropout_rate_ignored", done, seen)
         return
-    if (
-        "scores" in places
-        and "weights" not in places
-        and ("dropout_rate_ignored" in found.found)
-    ):  # what softmax does to them changes the spread
+    if "scores" in places and "weights" not in places:
         done = "Looked at where dropout is called in training mode."
         found.add("dropout_on_scores", done, "It's called on the scores.")
         return

@@ -1,16 +1,22 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
+import re
 from dataclasses import replace
 
 import torch
 
-from attncheck.calling import as_mask, mask_names, plain_way
+from attncheck.calling import LINKS, as_mask, mask_names, plain_way
 from attncheck.collector import SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed
+from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
+BY_MASK = {
+    "mask_after_softmax": "Weights were set to 0 after softmax.",
+    "mask_fill_zero": "Scores were set to 0 before softmax.",
+}
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
@@ -50,10 +56,8 @@ class Masked:
 
     def outputs(self, how, shape):
         """Return the outputs with padding, and with other numbers in its places."""
-        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
-        mask = as_mask(how, hidden, self.x)
         subject, kept = self.subject, self.subject.how
-        subject.how = replace(kept, way=self.way.with_values({self.name: mask}))
+        subject.how = replace(kept, way=self._way(how, shape))
         try:
             y = subject(self.x)
             other = self.x.clone()
@@ -65,6 +69,30 @@ class Masked:
             return y, subject(other)
         finally:
             subject.how, subject.replaced_memory = kept, None
+
+    def steps(self, how, shape):
+        """Return the names of steps that are wrong by themselves, with the mask."""
+        subject, kept = self.subject, self.subject.how
+        subject.how = replace(kept, way=self._way(how, shape))
+        try:
+            return [step.mistake for step in walked(subject, self.x)]
+        except Exception:  # what is captured may have any form
+            return []
+        finally:
+            subject.how = kept
+
+    def _way(self, how, shape):
+        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
+        return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
+
+    def hides_rows(self, y):
+        """Return whether it changes what padded tokens get, and nothing else."""
+        if self.subject.layer.memory:
+            return False
+        rows = [
+            changed(y[0, r], self.plain[0, r], 1e-4) for r in (~self.real, self.real)
+        ]
+        return rows == [True, False] and not changed(y[1], self.plain[1], 1e-4)
 
     def judged(self, y, z):
         """Return whether real tokens know nothing of padding, and what else changed."""
@@ -85,10 +113,17 @@ def _try(masked, found):
             if right:
                 _tell_inverted(masked, how, found)
                 return
+            named = [step for step in masked.steps(how, shape) if step in BY_MASK]
+            if acts and named:
+                done = f"Passed a mask as {masked.name}, and looked at each step."
+                found.add(named[0], done, BY_MASK[named[0]])
+                return
             seen.append((acts, mixed))
             given.append(y)
         if seen:
             break
+    if re.search(LINKS, masked.name.lower()):
+        return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
     acting = [mixed for acts, mixed in seen if acts]
@@ -97,6 +132,9 @@ def _try(masked, found):
     done += "other numbers in the padded positions."
     if acting and all(acting):
         found.add("padding_batch", done, "The output of the other sequence changed.")
+    elif any(masked.hides_rows(y) for y in given):
+        text = "It changed the outputs of padded tokens only: others still see them."
+        found.add("padding_rows", done, text)
     elif acting:
         text = "The mask has an effect, but real tokens still change with padded ones, "
         text += "whether True hides or keeps."

@@ -50,7 +50,10 @@ def _move(subject, device, found):
     except CallFailed as failure:
         if _about_devices(failure):
             # One that is built on a device need not move.
-            told = "device" in inspect.signature(type(subject.pristine)).parameters
+            kind = type(subject.pristine)
+            told = "device" in inspect.signature(kind).parameters
+            # Nor one whose file names the device once for all.
+            told |= "device" in getattr(kind.forward, "__globals__", {})
             severity = "warning" if told else None
             found.add("stays_behind", done, f"It raised {failure}.", severity)
             return

@@ -124,6 +124,8 @@ def gradients(subject, found):
         and _never_acts(subject, cut, x.detach(), y.detach())
     ):
         unused, stage = _by_name(cut[0])
+        if unused == "qk_norm_one_side" and _norm_used_twice(subject, x.detach()):
+            unused = "qk_norm_shared"
         owner = module.get_submodule(cut[0].rpartition(".")[0])
         linear = isinstance(owner, torch.nn.Linear)
         if linear and stage in ("mix", "scores"):  # as txt_k beside img_k
@@ -150,6 +152,8 @@ def gradients(subject, found):
     if cut:
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
+        # One that acts, and never learns, is cut off.
+        vectors = vectors and _never_acts(subject, cut, x.detach(), y.detach())
         called = called and all(name in held for name in cut)
         severity = "warning" if vectors or called else None
         seen = f"No gradient for {', '.join(cut)}."
@@ -240,6 +244,16 @@ UNUSED = (
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
 )  # fmt: skip
+
+
+def _norm_used_twice(subject, x):
+    """Whether queries and keys go through one norm."""
+    module, calls = subject.copy(), []
+    for name, part in module.named_modules():
+        if re.search(UNUSED[0][0], name.split(".")[-1].lower()):
+            part.register_forward_hook(lambda *_, name=name: calls.append(name))
+    subject(x, module)
+    return len(calls) == 2 and calls[0] == calls[1]
 
 
 def _by_name(name):

@@ -124,7 +124,7 @@ def test_the_check_uses_a_cache_that_is_there(name, change):
 HIDE = "hidden = pad_mask[:, None, None, :] if pad_mask is not None else None"
 PADDED = {
     None: HIDE,
-    "padding_leaks": HIDE.replace("[:, None, None, :]", "[:, None, :, None]"),
+    "padding_rows": HIDE.replace("[:, None, None, :]", "[:, None, :, None]"),
     "padding_inverted": HIDE.replace("= pad_mask[", "= ~pad_mask["),
     "padding_leaks, unused": "hidden = None",
     "padding_batch": HIDE.replace("pad_mask[", "pad_mask.roll(1, 0)["),

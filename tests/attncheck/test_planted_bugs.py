@@ -28,6 +28,10 @@ ELSEWHERE = {
     "residual_after_norm", "residual_moved", "residual_unused", "rope_directions",
     "rope_offset", "rows_do_not_sum_to_one", "scores_scaled_apart", "slow",
     "tokens_not_mixed", "training_differs", "window_one_sided",
+    "alibi_one_sided",
+    "keys_viewed",
+    "qk_norm_shared",
+    "rope_rest_lost",
 }  # fmt: skip
 
 # What is named when the weights have names that the check does not know.

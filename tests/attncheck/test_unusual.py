@@ -123,7 +123,7 @@ CAPPED = {
     "hidden = hidden | (i[:, None] - i >= self.w)",
 }
 MEANT = {  # source, the options, the exit status with the proposed command
-    "a window": (source(**WINDOW), {"window": 3}, 0),
+    "a window": (source(**WINDOW).replace("window_size", "reach"), {"window": 3}, 0),
     "a window of one more": (
         source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")}),
         {"window": 3}, 1),
@@ -398,7 +398,7 @@ NAMED = {
         "made": "self.relative = nn.Embedding(16, n_heads)",
         "scored": "scores = scores + self.relative((i - i[:, None]).clamp(min=0))"
         ".permute(2, 0, 1)"}),
-    "rotation by head, behind which there is a norm": ("rope_unused", {
+    "rotation by head, behind which there is a norm": ("rope_over_heads", {
         "made": "self.norm = nn.LayerNorm(d_model)",
         "first": "angles = torch.arange(self.h).to(x).view(-1, 1, 1)\n        "
         "q, k = (torch.cat([y[..., :1] * angles.cos() - y[..., 1:2] * angles.sin(), "

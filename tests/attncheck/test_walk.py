@@ -53,6 +53,8 @@ STEPS = {
     "scale_after_softmax": ("softmax(dim=-1)", "softmax(dim=-1) / self.d_head"),
     "projection_mixed_up": ("self.value(x)", "self.key(x)"),
     "scale_multiplied": ("/ math.sqrt(self.d_head)", "* math.sqrt(d)"),
+    "mask_fill_zero": ("-torch.inf", "0.0"),
+    "keys_viewed": ("q @ k.mT", "q @ k.reshape(b, self.num_heads, -1, t)"),
 }
 
 
@@ -139,6 +141,11 @@ def test_biases_by_distance_that_go_wrong_are_named():
     assert named(source.replace("scores - bias", "scores + bias")) == ["alibi_sign"]
     steep = source.replace("scores - bias", "scores - bias / math.sqrt(self.d_head)")
     assert named(steep) == ["alibi_slopes"]
+    near = source.replace("self.far(t, x)\n", "self.far(t, x).clamp(0)\n")
+    near = near.replace("triu(1).bool()", "triu(1).bool() & False")
+    assert named(near, causal=False) == ["alibi_one_sided"]
+    both = near.replace("clamp(0)\n", "abs()\n")
+    assert named(both, causal=False) == []
     even = source.replace("* torch.arange(1, self.num_heads + 1)", "* torch.ones(1)")
     assert named(even.replace("to(x)", "to(x).expand(self.num_heads)")) == [
         "alibi_slopes"
@@ -263,3 +270,149 @@ def test_what_is_recorded_survives_a_change_in_place():
     wrong = source.replace(JOINED, "(weights @ v).reshape(b, t, d)")
     assert "masked_fill_" in wrong
     assert named(wrong) == ["join_viewed"]
+
+
+# Rotary positions of a part of each head.
+TURNED = GATED.replace(
+    "        scores = q @",
+    "        q, k = self.turned(q), self.turned(k)\n        scores = q @",
+).replace(
+    "    def forward",
+    """\
+    def turned(self, x, share=2):
+        d, t = x.shape[-1] // share, x.shape[2]
+        angles = torch.arange(t).to(x)[:, None] * 1000.0 ** (
+            -torch.arange(0, d, 2).to(x) / d
+        )
+        one, two, rest = *x[..., :d].chunk(2, dim=-1), x[..., d:]
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([one * cos - two * sin, two * cos + one * sin, rest], -1)
+
+    def forward""",
+)
+
+
+def test_what_becomes_of_heads_before_the_scores_is_named():
+    assert named(TURNED) == []
+    lost = TURNED.replace("x[..., d:]\n", "x[..., :d]\n")
+    assert named(lost)[:1] == ["rope_rest_lost"]
+    whole = TURNED.replace("share=2", "share=1")
+    assert named(whole) == []
+    heads = "self.turned({0}.mT.mT.transpose(1, 2)).transpose(1, 2)"
+    over = whole.replace("self.turned(q)", heads.format("q"))
+    over = over.replace("self.turned(k)", heads.format("k"))
+    assert named(over) == ["rope_over_heads"]
+    norm = "8 * nn.functional.normalize({0}, dim=-1)"
+    normed = GATED.replace(
+        "scores = q @",
+        f"q, k = {norm.format('q')}, {norm.format('k')}\n        scores = q @",
+    )
+    assert named(normed) == []
+    across = normed.replace("normalize(q, dim=-1)", "normalize(q, dim=-2)")
+    assert named(across)[:1] == ["qk_norm_axis"]
+
+
+SINK = GATED.replace(
+    "        self.gate =",
+    "        self.sinks = nn.Parameter(torch.randn(num_heads))\n        self.gate =",
+).replace(
+    "weights = scores.softmax(dim=-1)",
+    "sink = self.sinks.view(1, -1, 1, 1).expand(b, -1, t, 1)\n"
+    "        weights = torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]",
+)
+
+
+def test_a_token_that_gets_the_sinks_weight_is_named_beside_something_undeclared():
+    assert named(SINK) == []
+    assert named(SINK.replace("[..., :-1]", "[..., 1:]")) == ["sink_given_to_tokens"]
+    front = SINK.replace("[scores, sink]", "[sink, scores]")
+    assert named(front) == ["sink_given_to_tokens"]
+    assert named(front.replace("[..., :-1]", "[..., 1:]")) == []
+
+
+PADDED = FULL.replace("forward(self, x)", "forward(self, x, padding=None)").replace(
+    "        weights =",
+    """\
+        if padding is not None:
+            scores = scores.masked_fill(padding[:, None, None], -1e9)
+        weights =""",
+)
+
+
+def test_a_padding_mask_on_rows_is_named():
+    assert named(PADDED, causal=False) == []
+    rows = PADDED.replace("padding[:, None, None]", "padding[:, None, :, None]")
+    assert named(rows, causal=False) == ["padding_rows"]
+
+
+def test_a_mask_of_a_graph_behind_softmax_is_named():
+    source = FULL.replace("forward(self, x)", "forward(self, x, adj=None)")
+    before = "        weights = scores.softmax(dim=-1)\n"
+    assert before in source
+    hide = "        if adj is not None:\n"
+    hide += "            {0} = {0}.masked_fill(~adj[:, None], {1})\n"
+    right = source.replace(before, hide.format("scores", -1e9) + before)
+    wrong = source.replace(before, before + hide.format("weights", 0.0))
+    assert named(right, causal=False) == []
+    assert named(wrong, causal=False) == ["mask_after_softmax"]
+
+
+def test_rows_that_a_softmax_of_its_own_divides_by_others_are_named():
+    power = "e = (scores - scores.amax(-1, True)).exp()\n        weights = e / e.sum(-1"
+    right = GATED.replace("weights = scores.softmax(dim=-1", f"{power}, True")
+    wrong = right.replace("sum(-1, True)", "sum(-1)[..., None, :]")
+    assert named(right) == []
+    assert named(wrong) == ["rows_do_not_sum_to_one"]
+
+
+def test_a_window_wider_than_given_is_named_by_the_command_that_is_proposed():
+    source = GATED.replace("num_heads)", "num_heads, window_size=3)").replace(
+        "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-4).bool()"
+    )
+    report = attncheck.check(compiled(source, "wider.py"), window_size=3)
+    assert (report.exit_status, report.proposal) == (3, {"window": 3})
+    right = source.replace("tril(-4)", "tril(-3)")
+    report = attncheck.check(compiled(right, "given.py"), window_size=3)
+    assert (report.exit_status, report.proposal) == (3, {})
+
+
+def test_one_linear_layer_in_all_places_is_named():
+    report = attncheck.check(
+        compiled(
+            FULL.replace(
+                "self.value = nn.Linear(d_model, d_model)",
+                "self.value = nn.Linear(d_model, d_model)\n"
+                "        self.key = self.value\n"
+                "        self.all = nn.ModuleList([self.value] * 4)",
+            ),
+            "one.py",
+        ),
+        causal=False,
+    )
+    assert "projections_tied" in [f.mistake for f in report.findings]
+    assert "heads_shared" not in [f.mistake for f in report.findings]
+
+
+def test_another_projections_bias_is_named():
+    source = GATED.replace("* torch.sigmoid(self.gate(x))", "")
+    source = source.replace("        self.gate = nn.Linear(d_model, d_model)\n", "")
+    wrong = source.replace(
+        "self.split(self.query(x))",
+        "self.split(x @ self.query.weight.mT + self.key.bias)",
+    )
+    assert named(wrong)[:1] == ["projection_mixed_up"]
+
+
+def test_two_norms_of_which_one_is_used_twice_are_named():
+    source = GATED.replace(
+        "        self.gate =",
+        "        self.q_norm = nn.LayerNorm(self.d_head)\n"
+        "        self.k_norm = nn.LayerNorm(self.d_head)\n        self.gate =",
+    ).replace(
+        "scores = q @", "q, k = self.q_norm(q), self.k_norm(k)\n        scores = q @"
+    )
+    assert named(source) == []
+    assert named(source.replace("self.k_norm(k)", "self.q_norm(k)")) == [
+        "qk_norm_shared"
+    ]
+    assert named(source.replace("self.k_norm(k)", "k")) == ["qk_norm_one_side"]

@@ -52,7 +52,7 @@ DONE = [
     ("forget that dropout scales", "dropout", (0.5, 0.5)),
     ("`view` straight", "split-heads",
      lambda x, h: x.view(x.shape[0], h, x.shape[1], x.shape[2] // h)),
-    ("as the width of the result", "3.2", {"d_out": 2}),
+    ("wrapper's `d_out` as the width of the result", "3.2", {"d_out": 2}),
     ("count the mask", "3.3", (4 * 768**2 + 768 + 1024**2, 10_241_600)),
     ("forget `out_proj`", "3.3", (3 * 768**2, 10_241_600)),
     ("queries from the source text", "cross-attention",

@@ -25,7 +25,6 @@ STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
 # The id of a test may hold spaces, in its brackets.
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", re.M)
 PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
-         "tests/book/test_formulas.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
 
 
@@ -36,7 +35,8 @@ def runs(path, line):
         page = f"book/{stem}.ipynb"
         name = stem[:2] if stem[:2].isdigit() else ""
         yield [*_there(PAGES), "-k", stem]
-        yield _there([f"tests/book/test_general_{name}.py"])
+        own = [f"tests/book/test_{part}.py" for part in (f"general_{name}", stem)]
+        yield _there([*own, "tests/book/test_formulas.py"])
         if (ROOT / page).exists():
             yield ["--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", page]
         return

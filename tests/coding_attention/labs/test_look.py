@@ -5,7 +5,7 @@ import torch
 from bs4 import BeautifulSoup
 from traitlets import TraitError
 
-from coding_attention.labs import LookLab
+from coding_attention.labs import LookLab, look
 from coding_attention.labs.look import CHOSEN
 from coding_attention.models import real
 from tests.coding_attention.labs.harness import PHONE
@@ -92,6 +92,20 @@ def test_static_figure_says_where_both_words_look():
         told = f"{word} looks at {target} ({row.max():.2f})"
         assert told.lower() in soup.get_text().lower()
         assert told in soup.svg["aria-label"]
+
+
+def test_static_figure_draws_the_weights_of_both_words(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        look.base, "heat_map", lambda *given, **how: drawn.extend(given[3]) or ""
+    )
+    LookLab().fallback()
+    for word, row in zip(("they", "it"), drawn, strict=True):
+        sentence = f"the workers watched the piano until {word} left"
+        words, weights = real.looks(sentence, "3.1")
+        wanted = weights[words.index(word)].double()
+        # A weight is stored in steps of 1/255, with the largest near 1.
+        torch.testing.assert_close(row, wanted, atol=0.51 / 255, rtol=0)
 
 
 # ---- on screen ----

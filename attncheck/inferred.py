@@ -1,0 +1,721 @@
+"""Reads off what a layer is that nobody described, from what its forward computes.
+
+Every step of one pass has to follow from what went into it: tokens, or their norm, are
+projected, cut into heads, normed or rotated, multiplied, given a bias that depends on
+the distance alone, masked, normalized, mixed, joined and projected. A layer of which
+one step stays unexplained is not judged by this.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+
+from attncheck.layer import Rope, memory_tokens, normalize, rotate
+from attncheck.projections import NAMES
+from attncheck.subject import Failure
+from attncheck.trace import norms_of
+from attncheck.walk import Recorded, Step, _close, _followed
+
+NORMS = ("layer_norm", "rms_norm", "group_norm")
+SCALES = re.compile(r"scale|temp|logit|tau")
+BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+BASE = re.compile(r"theta|base|freq")
+
+
+class UnexplainedError(Exception):
+    """A step of the layer follows from nothing that is known."""
+
+
+class TooFewError(UnexplainedError):
+    """More sequences are needed to tell."""
+
+
+@dataclass
+class Map:
+    """A linear map: its parameter's name, what it took and gave as (b, t, width)."""
+
+    name: str
+    took: torch.Tensor
+    made: torch.Tensor
+
+
+@dataclass
+class Read:
+    """What was read off.
+
+    Attributes:
+        words: what the layer does besides attention.
+        options: fields of a layer that other tests look at.
+        steps: those that are wrong.
+        asks: options that have to be declared, since two ways are usual.
+    """
+
+    words: list
+    options: dict
+    steps: list
+    asks: dict
+
+
+def inferred(subject, x):
+    """Return what the layer is, or None where a step stays unexplained."""
+    try:
+        try:
+            return Reading(subject, x).read()
+        except TooFewError:
+            many = subject.tokens(b=80, t=x.shape[1], seed=6)
+            return Reading(subject, many).read()
+    except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
+        return None
+
+
+def _views(tensor, b, t):
+    """Yield a tensor as tokens (b, t, width), in each way in which it may hold them."""
+    shape = tuple(tensor.shape)
+    if len(shape) == 3:
+        if shape[:2] == (b, t):
+            yield tensor
+        if shape[:2] == (t, b):
+            yield tensor.transpose(0, 1)
+        if (shape[0], shape[2]) == (b, t):
+            yield tensor.mT
+    elif len(shape) == 2 and len(tensor) == b * t:
+        yield tensor.view(b, t, -1)
+    elif len(shape) == 4 and shape[0] == b:
+        if shape[2] * shape[3] == t:
+            yield tensor.flatten(2).mT
+        if shape[1] * shape[2] == t:
+            yield tensor.flatten(1, 2)
+
+
+class Reading:
+    """One forward pass that is read step by step.
+
+    Args:
+        subject: the module under test.
+        x: tokens (b, t, d_in).
+    """
+
+    def __init__(self, subject, x, module=None):
+        self.subject, self.x = subject, x
+        self.module = module or subject.copy()
+        watch = Recorded(self.module)
+        self.y = subject(x, self.module, mode=watch)
+        self.calls, self.b, self.t = watch.calls, len(x), x.shape[1]
+        walk = _followed(watch, x, self.y)
+        if walk is None or not self.y.isfinite().all():
+            raise UnexplainedError
+        self.walk, self.h = walk, walk.h
+        self.keys = walk.key.shape[-2]
+        self.words, self.options, self.steps = [], {}, []
+        self.parameters = dict(self.module.named_parameters())
+        self.maps = [one for call in self.calls for one in self._maps(call)]
+        self.normed = None  # what the norm of the input gave
+        self.extra = None  # the place of a key that is no token's, 0 or -1
+        self.asks = {}  # what has to be declared
+        self.sources = []  # what queries, keys and values are projected from
+
+    def read(self):
+        """Return what was read off.
+
+        Raises:
+            UnexplainedError: a step follows from nothing that is known.
+        """
+        factors = self._sides()
+        self._scores(*factors)
+        self._weights()
+        self._around()
+        return Read(self.words, self.options, self.steps, self.asks)
+
+    # What goes into the scores.
+
+    def _maps(self, call):
+        """Yield the linear map that a call is, if it is one with a parameter."""
+        name, given, _, result = call
+        if name in ("linear", "conv1d", "conv2d", "matmul", "__matmul__", "mm"):
+            taken, weight = given[:2] if len(given) > 1 else (None, None)
+        elif name == "addmm" and len(given) == 3:
+            taken, weight = given[1:]
+        else:
+            return
+        if taken is None or weight.dim() < 2 or weight[0, 0].numel() != 1:
+            return
+        for own, parameter in self.parameters.items():
+            if parameter.shape in (weight.shape, weight.mT.shape) and any(
+                torch.equal(one.reshape(weight.shape), weight)
+                for one in (parameter, parameter.mT)
+                if one.numel() == weight.numel() and one.shape == weight.shape
+            ):
+                for t in {self.t, self.keys}:
+                    yield from (
+                        Map(own, one, made)
+                        for one, made in zip(
+                            _views(taken, self.b, t),
+                            _views(result, self.b, t),
+                            strict=False,
+                        )
+                    )
+                return
+
+    def _sides(self):
+        """Explain queries, keys and values; return the factors of the first two."""
+        walk, kinds = self.walk, []
+        for slot, one in enumerate((walk.query, walk.key, walk.values)):
+            heads = one.view(self.b, self.h, *one.shape[1:]).double()
+            kinds.append(self._side(slot, self._without_extra(slot, heads)))
+        (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
+        if one != two or three != ((None, None), None):
+            raise UnexplainedError
+        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
+            # In a joined weight, queries come first, then keys.
+            if first[0] == second[0] and first[1] >= second[1]:
+                raise UnexplainedError
+        parts = (part_q, part_k, part_v)
+        for name, _, count in parts:
+            if sum(one[0] == name for one in parts) != count:
+                raise UnexplainedError  # a part of its rows is left out
+        asked = self.subject.sizes.get("num_heads")
+        if asked and asked != self.h:
+            raise UnexplainedError
+        own, *others = (
+            self.sources if not self.subject.layer.memory else self.sources[1:]
+        )
+        if any(not _close(own, other) for other in others):
+            raise UnexplainedError  # as where a norm is left out for one of them
+        (norm, _), rope = one
+        if norm:
+            self.words.append(f"a norm of queries and keys ({norm})")
+            self.options |= {"qk_norm": norm}
+        if rope:
+            turned, axial = rope
+            self.words.append(f"rotary positions ({turned.words()}{axial})")
+            self.options |= {"rope": turned} if not axial else {}
+        self.l2 = norm == "l2"
+        return q, k
+
+    def _without_extra(self, slot, heads):
+        """Leave out a key or value that every token sees, and that is a parameter."""
+        if slot == 0 or self.subject.layer.memory or heads.shape[2] != self.t + 1:
+            return heads
+        for place, rest in ((0, heads[:, :, 1:]), (-1, heads[:, :, :-1])):
+            own = heads[:, :, place]
+            held = [p.double().flatten() for p in self.parameters.values()]
+            alike = _close(own, own[:1].expand_as(own))
+            if alike and any(_holds(p, own[0].flatten()) or _holds(p, own[0, 0])
+                             for p in held):  # fmt: skip
+                if self.extra is None:
+                    self.words.append("a learned key and value beside the tokens'")
+                self.extra = place
+                return rest
+        raise UnexplainedError
+
+    def _side(self, slot, heads):
+        """Return ((norm, rope), factors, part) that explain (b, h, t, d)."""
+        role = ("query", "key", "value")[slot]
+        t = heads.shape[2]
+        for map_ in self.maps:
+            if map_.made.shape[1] != t:
+                continue
+            made, added = map_.made.double(), self._added(map_)
+            each = zip(
+                *(self._parts(one, heads.shape[-1]) for one in (made, added)),
+                strict=True,
+            )
+            for (place, part), (_, bias) in each:
+                if self.h % part.shape[1]:
+                    continue
+                for how, turned in self._turned(part, slot):
+                    turned = turned.repeat_interleave(self.h // part.shape[1], 1)
+                    size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
+                    factor = (heads * turned).sum(dim=(0, 2, 3)) / size
+                    if not _close(heads, turned * factor[:, None, None]):
+                        if slot or not self._shifted(heads - turned):
+                            continue
+                        factor = torch.ones_like(factor)
+                    if slot == 2 and (factor - 1).abs().max() > 1e-4:
+                        continue
+                    self._named(map_, role, place)
+                    self._biased(bias.flatten(), role)
+                    self._source(map_, slot)
+                    return how, factor, (map_.name, *place)
+        raise UnexplainedError
+
+    def _shifted(self, left):
+        """Whether a parameter was added to the queries of every token."""
+        own = left[:1, :, :1]
+        return _close(left, own.expand_as(left)) and any(
+            _holds(p.double().flatten(), own.flatten())
+            for p in self.parameters.values()
+            if p.numel() == own.numel()
+        )
+
+    def _parts(self, made, d):
+        """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
+        width = made.shape[-1]
+        if width % d:
+            return
+        yield (0, 1), made.unflatten(-1, (-1, d)).transpose(1, 2)
+        for count in (2, 3):
+            if width % (count * d):
+                continue
+            for i, one in enumerate(made.chunk(count, dim=-1)):
+                yield (i, count), one.unflatten(-1, (-1, d)).transpose(1, 2)
+            each = made.unflatten(-1, (-1, count, d))
+            for i in range(count):
+                yield (i, count), each[..., i, :].transpose(1, 2)
+        rest = width - self.h * d
+        if 0 < rest < 2 * self.h * d and rest % (2 * d) == 0:
+            sizes = [self.h * d, rest // 2, rest // 2]
+            for i, one in enumerate(made.split(sizes, dim=-1)):
+                yield (i, 3), one.unflatten(-1, (-1, d)).transpose(1, 2)
+
+    def _turned(self, part, slot):
+        """Yield ((norm, rope), what these make of queries or keys)."""
+        yield ((None, None), None), part
+        if slot == 2:
+            return
+        ropes = list(self._ropes(part.shape[2]))
+        for rope in ropes:
+            yield ((None, None), rope), _rotated(part, rope)
+        for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
+            one = normalize(part, norm[0], norm[1] or (None, None))
+            how = (norm[0], None)
+            yield (how, None), one
+            for rope in ropes:
+                yield (how, rope), _rotated(one, rope)
+                again = _rotated(part, rope)
+                yield (
+                    ((how[0], "behind"), rope),
+                    normalize(again, norm[0], norm[1] or (None, None)),
+                )
+
+    def _norms(self, letter, width):
+        for name, kind, wide, *numbers in norms_of(self.module):
+            last = name.split(".")[-1].lower()
+            other = "qk".replace(letter, "")
+            if wide == width and not re.match(rf"{other}|norm_?{other}", last):
+                yield kind, tuple(numbers)
+
+    def _ropes(self, t):
+        """Yield (rotary positions, words on two axes) that tables may hold."""
+        tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        if not tables:
+            return
+        given = self.subject.given
+        numbers = {n: v for n, v in given.items() if type(v) in (int, float) and v > 0}
+        bases = [float(v) for n, v in numbers.items() if BASE.search(n) and v > 1]
+        shares = [
+            v for n, v in numbers.items() if re.search("pct|share|frac|partial", n)
+        ]
+        shares += [
+            v / self.walk.d
+            for n, v in numbers.items()
+            if re.search("rot|rope", n) and type(v) is int and v <= self.walk.d
+        ]
+        # What was given counts alone: another is a mistake.
+        for base, share in product(
+            dict.fromkeys(bases or [1e4, 5e5, 1e6]), dict.fromkeys(shares or [1.0, 0.5])
+        ):
+            if not 0 < share <= 1 or int(self.walk.d * share) % 2:
+                continue
+            for pairing in ("halves", "neighbors"):
+                yield Rope(pairing, base, share), ""
+        for rows in range(2, t // 2 + 1):
+            if rows in self._rows(t) and t // rows > 1 and self.walk.d % 4 == 0:
+                for base in dict.fromkeys(bases or [1e4, 1e2]):
+                    for pairing in ("halves", "neighbors"):
+                        yield Rope(pairing, base), f", by row and column of {rows}"
+
+    def _rows(self, t):
+        """Return how many rows a grid of tokens may have."""
+        sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
+        given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
+        return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
+
+    def _named(self, map_, role, place):
+        """Refuse a parameter whose name says that it makes something else."""
+        parts = [p for p in map_.name.split(".") if p not in ("weight", "bias")]
+        plain = parts[-1].replace("_", "").lower() if parts else ""
+        others = [r for r in ("query", "key", "value", "out") if r != role]
+        if place[1] == 1 and any(plain in NAMES[other] for other in others):
+            raise UnexplainedError
+
+    def _added(self, map_):
+        """Return what a linear map adds to each token, as (1, 1, width)."""
+        took, made = map_.took.double(), map_.made.double()
+        weight = self.parameters[map_.name].double()
+        weight = weight.reshape(made.shape[-1], -1) if weight.dim() > 2 else weight
+        for one in (weight, weight.mT):
+            if one.shape == (made.shape[-1], took.shape[-1]):
+                left = made - took @ one.mT
+                if _close(left, left[:1, :1].expand_as(left)):
+                    return left[:1, :1]
+        return torch.zeros_like(made[:1, :1])
+
+    def _biased(self, bias, role):
+        """Tell of a bias that another projection has by its name."""
+        for name, parameter in self.parameters.items():
+            whose = BIAS_OF.fullmatch(name.rpartition(".")[2].lower())
+            if not whose or (whose[1] or whose[2])[0] == role[0]:
+                continue
+            held = parameter.double().flatten()
+            if held.shape == bias.shape and held.any() and _close(held, bias):
+                told = f"{name} is added to the {role} of each token."
+                self.steps.append(Step("projection_mixed_up", "projection", told))
+
+    def _source(self, map_, slot):
+        """Explain what a projection takes: the tokens, or their norm."""
+        x, memory = self.x, self.subject.layer.memory
+        self.sources.append(map_.took)
+        if slot and memory:
+            x = memory_tokens(memory, x, map_.took.shape[-1])
+        if _close(map_.took, x):
+            return
+        if not self._is_norm(map_.took, x):
+            raise UnexplainedError
+        if slot == 0 or not memory:
+            if self.normed is None:
+                self.words.append("a norm of the input")
+            self.normed = map_.took
+
+    def _is_norm(self, tensor, x):
+        """Whether a tensor is the norm of tokens."""
+        b, t = x.shape[:2]
+        for name, given, _, result in self.calls:
+            if name in NORMS and any(
+                _close(one, x) and _close(made, tensor)
+                for one, made in zip(
+                    _views(given[0], b, t), _views(result, b, t), strict=False
+                )
+            ):
+                return True
+        return any(
+            wide == x.shape[-1]
+            and _close(tensor.double(), normalize(x.double(), kind, tuple(numbers)))
+            for _, kind, wide, *numbers in norms_of(self.module)
+        )
+
+    # From scores to weights.
+
+    def _scores(self, q, k):
+        """Explain what softmax takes: scores, a factor, a bias and a mask."""
+        walk, b, h = self.walk, self.b, self.h
+        keys = self.keys
+        taken = walk.taken.double().view(b, h, self.t, -1)
+        self.front = 0
+        if taken.shape[-1] == keys + 1:
+            self._sink(taken)
+            taken = taken[..., self.front : self.front + keys]
+        elif taken.shape[-1] != keys:
+            raise UnexplainedError
+        scores = walk.scores.double().view(b, h, self.t, keys)
+        if self.extra is not None:
+            cut = slice(1, None) if self.extra == 0 else slice(-1)
+            other = taken[..., self.extra]
+            if (other < -1e3).any():
+                raise UnexplainedError
+            taken, scores, keys = taken[..., cut], scores[..., cut], keys - 1
+        hidden = (taken < -1e3) | ~taken.isfinite()
+        self._mask(hidden)
+        seen = ~hidden[0]
+        factor, bias, left = _fitted(taken, scores, seen)
+        if left > 1e-4:
+            self._content(taken, scores, self.walk.d**-0.5 / (q * k), seen)
+            return
+        self._factor(factor * q * k)
+        if bias.abs().max() > 1e-4 * taken[0][seen].abs().max():
+            if self._is_fixed(bias, seen):
+                self._slopes(bias, seen)
+            else:
+                self._bias(bias, seen)
+
+    def _is_fixed(self, bias, seen):
+        """Whether no parameter beside the projections changes the bias."""
+        module, made = self.subject.copy(), {one.name for one in self.maps}
+        with torch.no_grad():
+            for name, p in module.named_parameters():
+                if name not in made and not SCALES.search(name):
+                    p.mul_(-1.7).add_(0.3)
+        walk = Reading(self.subject, self.x, module).walk
+        keys = self.keys
+        size = self.b, self.h, self.t
+        taken = walk.taken.double().view(*size, -1)[..., self.front :][..., :keys]
+        scores = walk.scores.double().view(*size, keys)
+        if self.extra is not None:
+            cut = slice(1, None) if self.extra == 0 else slice(-1)
+            taken, scores = taken[..., cut], scores[..., cut]
+        return _close(_fitted(taken, scores, seen)[1], bias)
+
+    def _slopes(self, bias, seen):
+        """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
+        i = torch.arange(self.t)
+        far = (i[:, None] - i).abs()
+        slopes = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
+        if self.keys != self.t or not _close(bias, -slopes[:, None, None] * far * seen):
+            raise UnexplainedError
+        self.words.append("a distance bias")
+        self.options |= {"alibi": True}
+
+    def _content(self, taken, scores, factor, seen):
+        """Explain what is added by products of the queries with one row by distance."""
+        d = self.walk.d
+        if self.b < 3 * d:
+            raise TooFewError
+        if self.l2 or self.keys != self.t:
+            raise UnexplainedError
+        queries = self.walk.query.double().view(self.b, self.h, self.t, d)
+        given = torch.cat([queries, torch.ones_like(queries[..., :1])], dim=-1)
+        given = given.permute(1, 2, 0, 3)  # (h, t, b, d + 1)
+        added = taken - factor[:, None, None] * scores
+        added = torch.where(seen, added, torch.zeros_like(added)).permute(1, 2, 0, 3)
+        rows = torch.linalg.lstsq(given, added).solution  # (h, t, d + 1, keys)
+        if (given @ rows - added).abs().max() > 1e-4 * added.abs().max():
+            raise UnexplainedError
+        self._bias(rows.transpose(1, 2).flatten(0, 1), seen[:1].expand(
+            self.h * (d + 1), -1, -1), of="products of the queries")  # fmt: skip
+
+    def _sink(self, taken):
+        """Explain a column of scores without values: a parameter, or zeros."""
+        for place in (-1, 0):
+            column = taken[..., place]
+            if not _close(column, column[:1, :, :1].expand_as(column)):
+                continue
+            own = column[0, :, 0]
+            held = [p.double().flatten() for p in self.parameters.values()]
+            if not own.any() or any(_close(one, own) for one in held):
+                self.front = 1 if place == 0 else 0
+                self.words.append("a sink for each head")
+                self.options |= {"sink": "learned"}
+                return
+        raise UnexplainedError
+
+    def _mask(self, hidden):
+        """Explain what is hidden: nothing, the future, or what a window leaves out."""
+        if not torch.equal(hidden, hidden[:1, :1].expand_as(hidden)):
+            raise UnexplainedError
+        t, keys = hidden.shape[2:]
+        i, j = torch.arange(t)[:, None], torch.arange(keys)[None, :]
+        mask, declared = hidden[0, 0].cpu(), self.subject.layer.window
+        meant = declared or self.subject.given_window
+        ahead = j > i
+        if not self.subject.causal or self.subject.layer.memory:
+            ahead = ahead & False
+        bands = {w: ahead | (self._apart(i, j, ahead) >= w) for w in range(1, t + 1)}
+        widths = [w for w, band in bands.items() if torch.equal(mask, band)]
+        if not widths or (widths[0] >= t and meant and meant < t):
+            raise UnexplainedError
+        if widths[0] >= t:
+            return
+        self.words.append(f"a window of {widths[0]}")
+        self.options |= {"window": widths[0]}
+        if declared and widths[0] != declared:
+            told = f"Each token sees {widths[0]} tokens instead of {declared}."
+            self.steps.append(Step("window_size", "mask", told))
+        elif not declared and meant in (widths[0] - 1, widths[0] + 1):
+            self.asks |= {"window": meant}
+        elif widths[0] != meant:
+            raise UnexplainedError
+
+    def _apart(self, i, j, ahead):
+        """Return how far apart tokens are, to one side where the future is hidden."""
+        return i - j if ahead.any() else (i - j).abs()
+
+    def _factor(self, whole):
+        """Explain what the scores are multiplied with, for each head."""
+        usual = self.walk.d**-0.5
+        if not self.l2 and ((whole / usual - 1).abs() < 1e-3).all():
+            return
+        for name, p in self.parameters.items():
+            one = p.double().flatten()
+            if not SCALES.search(name) or len(one) not in (1, self.h):
+                continue
+            for made in (
+                one, one.exp(), one.exp().clamp(max=100), 1 / one, one * usual,
+                one.clamp(max=4.6052).exp(), one.abs(), one.sigmoid(),
+                torch.nn.functional.softplus(one), 1 / one.exp(),
+            ):  # fmt: skip
+                if _close(whole, made.expand_as(whole)):
+                    self.words.append(f"the scores multiplied by {name}")
+                    return
+        given = [
+            v for v in self.subject.given.values() if type(v) in (int, float) and v
+        ]
+        if ((whole - whole[0]).abs() < 1e-3 * whole[0].abs()).all() and any(
+            abs(whole[0] / v - 1) < 1e-3 for v in given if self.l2
+        ):
+            self.words.append(f"the scores multiplied by {whole[0]:.3g}")
+            return
+        if self.subject.speaks_of(r"t5|pos\w*_bias|rel\w*_(bias|pos)") and (
+            (whole - 1).abs() < 1e-3
+        ).all() and "an embedding" in self.walk.extras:  # fmt: skip
+            self.words.append("scores that aren't scaled, as in T5")
+            return
+        raise UnexplainedError
+
+    def _bias(self, bias, seen, of=""):
+        """Explain what is added to the scores: one number for each distance.
+
+        That of a distance is what no other distance has, or that of its bucket.
+        """
+        told = "a bias by distance" + (f", from {of}" if of else "")
+        for p in self.parameters.values():
+            if p.dim() >= 2 and p.shape[-1] >= self.keys and p.numel() >= bias.numel():
+                table = p.double().reshape(-1, *p.shape[-2:])[
+                    ..., : self.t, : self.keys
+                ]
+                if table.shape == bias.shape and _close(bias, table * seen):
+                    self.words.append("a learned bias for each pair of positions")
+                    return
+        i = torch.arange(self.t)
+        for rows in self._rows(self.t) if bias.shape[-1] == self.t else ():
+            wide = self.t // rows
+            y, z = i // wide, i % wide
+            offset = torch.stack([y[:, None] - y, z[:, None] - z], dim=-1)
+            places = offset[..., 0] * 2 * self.t + offset[..., 1]
+            if (
+                rows == 1
+                and not of
+                and self._by_bucket(bias, seen, i[None, :] - i[:, None])
+            ):
+                return
+            if self._by_distance(bias, seen, places):
+                grid = f" in {rows} rows" if rows > 1 else ""
+                self.words.append(told + grid)
+                self.options |= {} if of else {"bias": bias}
+                return
+        raise UnexplainedError
+
+    def _by_distance(self, bias, seen, places):
+        numbers, seen, most = [], seen[0], bias.abs().max()
+        for place in places[seen].unique():
+            each = bias[:, seen & (places == place)]  # (h, pairs)
+            if (each - each[:, :1]).abs().max() > 1e-3 * most:
+                return False
+            numbers.append(each[:, 0])
+        table = torch.stack(numbers)  # (distances, h)
+        same = torch.cdist(table, table) < 1e-3 * most
+        near = same.diagonal(offset=1).tolist()  # of neighbors, in one dimension
+        ends = [0, 0]
+        while near and near[0]:  # far ones on either side may share a number
+            ends[0] += 1
+            near.pop(0)
+        while near and near[-1]:
+            ends[1] += 1
+            near.pop()
+        if not self.subject.causal and ends[0] != ends[1]:
+            return False
+        ends = same[:, [0, -1]].any(dim=1)
+        inner = same[~ends][:, ~ends]
+        return not any(near) and int(inner.sum()) == len(inner)
+
+    def _by_bucket(self, bias, seen, distance):
+        """Whether the bias is that of T5's buckets, of a table that is held."""
+        both = not self.subject.causal
+        for name, p in self.parameters.items():
+            if p.dim() != 2 or self.h not in p.shape:
+                continue
+            table = p.double() if p.shape[1] == self.h else p.double().T
+            given = [v for v in self.subject.given.values() if type(v) is int]
+            for most in {*given, 128}:
+                if most <= len(table) // (4 if both else 2):
+                    continue
+                rows = _bucket(distance, both, len(table), most)
+                made = table[rows].permute(2, 0, 1) * seen
+                if any(_close(bias, made * by) for by in (1.0, self.walk.d**0.5)):
+                    self.words.append(f"a bias by buckets of the distance ({name})")
+                    self.options |= {"bias": bias}
+                    return True
+        return False
+
+    # Behind the scores.
+
+    def _weights(self):
+        """Explain the weights, their use and the context."""
+        walk, keys = self.walk, self.keys
+        weights = walk.taken.softmax(dim=-1)
+        if not _close(walk.weights, weights) or not _close(
+            walk.mixing, weights[..., self.front : self.front + keys]
+        ):
+            raise UnexplainedError
+        if not _close(walk.context, walk.mixing @ walk.values):
+            raise UnexplainedError
+
+    def _around(self):
+        """Explain the output: the joined heads, projected, and what is added."""
+        context = self.walk.context.view(self.b, self.h, self.t, -1)
+        joined = context.transpose(1, 2).flatten(2)
+        made = [m.made for m in self.maps if _close(m.took, joined)]
+        if not made and any(self._is_out(name) for name in self.parameters):
+            raise UnexplainedError
+        for one in made or [joined]:
+            if _close(self.y, one):
+                return
+            if _close(self.y, one + self.x):
+                self.words.append("the input added")
+                self.options |= {"residual": True}
+                return
+            if self._is_norm(self.y, one):
+                self.words.append("a norm of the output")
+                return
+            if self._is_norm(self.y, one + self.x):
+                self.words += ["the input added", "a norm of the output"]
+                self.options |= {"residual": True}
+                return
+            if self.normed is not None and _close(self.y, one + self.normed):
+                told = "The output is the projected heads plus the normed input."
+                self.steps.append(Step("residual_moved", "output", told))
+                return
+        raise UnexplainedError
+
+    def _is_out(self, name):
+        parts = [p for p in name.split(".") if p not in ("weight", "bias")]
+        return bool(parts) and parts[-1].replace("_", "").lower() in NAMES["out"]
+
+
+def _fitted(taken, scores, seen):
+    """Return (factor for each head, what is added, how much is left by sequence)."""
+    zero = torch.zeros((), dtype=torch.float64)
+    change = torch.where(seen, taken[0] - taken[1], zero)
+    by = torch.where(seen, scores[0] - scores[1], zero)
+    factor = (change * by).sum(dim=(1, 2)) / by.square().sum(dim=(1, 2))
+    each = factor[:, None, None]
+    left = (change - each * by).abs().max() / change.abs().max().clamp_min(1e-12)
+    return factor, torch.where(seen, taken[0] - each * scores[0], zero), left
+
+
+def _rotated(heads, rope):
+    rope, axial = rope
+    t = heads.shape[2]
+    if not axial:
+        return rotate(heads, rope, torch.arange(t, dtype=heads.dtype))
+    rows = int(axial.split()[-1])
+    i = torch.arange(t, dtype=heads.dtype)
+    wide = t // rows
+    one, two = heads.chunk(2, dim=-1)
+    y, z = (i / wide).floor(), i % wide
+    return torch.cat([rotate(one, rope, y), rotate(two, rope, z)], dim=-1)
+
+
+def _bucket(distance, both, count, most):
+    """Return T5's bucket of each distance, key minus query."""
+    start = torch.zeros_like(distance)
+    if both:
+        count //= 2
+        start = (distance > 0).long() * count
+        far = distance.abs()
+    else:
+        far = (-distance).clamp(min=0)
+    exact = count // 2
+    large = (far.clamp(min=1).double() / exact).log()
+    large = large / torch.tensor(most / exact, dtype=torch.float64).log()
+    large = exact + (large * (count - exact)).long()
+    return start + torch.where(far < exact, far, large.clamp(max=count - 1))
+
+
+def _holds(parameter, numbers):
+    """Whether a parameter has these numbers, one after another."""
+    size = len(numbers)
+    return len(parameter) % size == 0 and any(
+        _close(one, numbers) for one in parameter.view(-1, size)
+    )

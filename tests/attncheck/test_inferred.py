@@ -1,0 +1,239 @@
+"""A layer that nobody described is judged where each step follows from its input."""
+
+import pytest
+
+import attncheck
+from attncheck.mistakes import compiled
+
+SOURCE = """\
+import math
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads, window_size=None):
+        super().__init__()
+        self.h, self.d = num_heads, d_model // num_heads
+        self.norm = nn.LayerNorm(d_model)
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+        self.table = nn.Parameter(torch.randn(31, num_heads))
+        self.rows = nn.Parameter(torch.randn(31, d_model // num_heads))
+        self.logit_scale = nn.Parameter(torch.zeros(num_heads))
+        self.window = window_size or 99
+
+    def forward(self, x):
+        b, t, d = x.shape
+        normed = self.norm(x)
+        qkv = self.qkv(normed).view(b, t, 3, self.h, self.d)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        far = i[:, None] - i
+        ADD
+        hidden = (far < 0) | (far >= self.window)
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        y = (weights @ v).transpose(1, 2).reshape(b, t, d)
+        return x + self.out(y)
+"""
+PLAIN = "scores = q @ k.mT / math.sqrt(self.d)"
+LAYERS = {
+    "a bias by distance": f"{PLAIN} + self.table[far + 15].permute(2, 0, 1)",
+    "products of the queries": (
+        "scores = q @ k.mT + torch.einsum('bhid,ijd->bhij', q, self.rows[far + 15])\n"
+        "        scores = scores / math.sqrt(self.d)"
+    ),
+    "multiplied by logit_scale": (
+        "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)\n"
+        "        scores = q @ k.mT * self.logit_scale.exp()[:, None, None]"
+    ),
+}
+# What is not explained stays without a verdict, and is never green.
+OTHERS = {
+    "biases of two distances in one": LAYERS["a bias by distance"].replace(
+        "far + 15", "far // 2 + 15"
+    ),
+    "a fixed bias that grows": f"{PLAIN} + 0.3 * far.abs()",
+    "norms over the tokens": LAYERS["multiplied by logit_scale"].replace(
+        "dim=-1", "dim=-2"
+    ),
+    "another scale": LAYERS["a bias by distance"].replace("self.d)", "self.d + 3)"),
+    "keys without the norm": LAYERS["a bias by distance"].replace(
+        "scores =",
+        "k = (x @ self.qkv.weight.chunk(3)[1].mT + self.qkv.bias.chunk(3)[1])\n"
+        "        k = k.view(b, t, self.h, self.d).transpose(1, 2)\n"
+        "        scores =",
+    ),
+}
+
+
+def checked(added, source=SOURCE, **options):
+    lines = [
+        line
+        for line in source.replace("ADD", added).splitlines(keepends=True)
+        if not any(
+            f"self.{name} = " in line and f"self.{name}" not in added
+            for name in ("table", "rows", "logit_scale")
+        )
+    ]
+    return attncheck.check(compiled("".join(lines), "inferred.py"), **options)
+
+
+def errors(report):
+    return [f.mistake for f in report.findings if f.severity == "error"]
+
+
+@pytest.mark.parametrize("told", LAYERS)
+def test_what_no_option_describes_is_read_off_and_judged(told):
+    report = checked(LAYERS[told])
+    assert (report.exit_status, errors(report)) == (0, [])
+    assert any(told in note for note in report.notes)
+
+
+@pytest.mark.parametrize("told", OTHERS)
+def test_a_step_without_an_explanation_is_never_green(told):
+    assert checked(OTHERS[told]).exit_status != 0
+
+
+def test_the_normed_input_added_is_named():
+    source = SOURCE.replace("return x + self.out(y)", "return normed + self.out(y)")
+    assert errors(checked(LAYERS["a bias by distance"], source)) == ["residual_moved"]
+
+
+@pytest.mark.parametrize(
+    ("order", "found"), [("q0v", []), ("qv0", ["projection_mixed_up"])]
+)
+def test_a_bias_is_added_to_what_its_name_says(order, found):
+    names = {"q": "self.q_bias", "v": "self.v_bias", "0": "0 * self.v_bias"}
+    bias = f"torch.cat([{', '.join(names[one] for one in order)}])"
+    own = "".join(
+        f"        self.{one}_bias = nn.Parameter(torch.randn(d_model))\n"
+        for one in "qv"
+    )
+    source = SOURCE.replace("3 * d_model)", "3 * d_model, bias=False)")
+    source = source.replace(
+        "self.qkv(normed)", "F.linear(normed, self.qkv.weight, " + bias + ")"
+    )
+    source = source.replace("    def forward", f"{own}\n    def forward")
+    assert errors(checked(LAYERS["a bias by distance"], source)) == found
+
+
+def test_a_window_of_one_more_is_asked_for_and_named_where_it_is_declared():
+    wide = SOURCE.replace("far >= self.window", "far > self.window")
+    given = {"window_size": 3}
+    added = LAYERS["a bias by distance"]
+    assert checked(added, **given).exit_status == 0
+    report = checked(added, wide, **given)
+    assert report.exit_status == 3
+    assert "window=3" in report.command
+    assert errors(checked(added, wide, window=3, **given)) == ["window_size"]
+
+
+def test_a_plain_class_is_a_config():
+    head = (
+        "class Config:\n    d_model = 32\n    num_heads = 4\n    window_size = 3\n\n\n"
+    )
+    source = SOURCE.replace("class Attention", head + "class Attention")
+    source = source.replace(
+        "self, d_model, num_heads, window_size=None):",
+        "self, config):\n        d_model = config.d_model\n"
+        "        num_heads = config.num_heads\n"
+        "        window_size = config.window_size",
+    )
+    report = checked(LAYERS["a bias by distance"], source)
+    assert report.exit_status == 0
+    assert any("a window of 3" in note for note in report.notes)
+
+
+def test_a_setting_that_forward_alone_reads_is_guessed():
+    source = SOURCE.replace(
+        "self, d_model, num_heads, window_size=None):", "self, args):"
+    )
+    source = source.replace(
+        "super().__init__()\n",
+        "super().__init__()\n        self.args, window_size = args, None\n"
+        "        d_model, num_heads = args.d_model, args.num_heads\n",
+    ).replace(
+        "normed = self.norm(x)", "normed = self.norm(x) * (self.args.n_layers > 0)"
+    )
+    assert source.count("args.n_layers") == 1
+    assert "forward_raises" not in errors(checked(PLAIN, source))
+
+
+def test_dropped_scores_are_named_beside_dropout_of_the_output():
+    source = SOURCE.replace(
+        "num_heads, window_size=None):", "num_heads, dropout=0.1, window_size=None):"
+    )
+    source = source.replace(
+        "self.norm =",
+        "self.drop, self.last = nn.Dropout(dropout), nn.Dropout(dropout)\n"
+        "        self.norm =",
+    ).replace("self.out(y)", "self.last(self.out(y))")
+    right = source.replace("weights @", "self.drop(weights) @")
+    assert "dropout_on_scores" not in errors(checked(PLAIN, right))
+    wrong = checked(f"{PLAIN}\n        scores = self.drop(scores)", source)
+    assert "dropout_on_scores" in errors(wrong)
+
+
+CACHED = """\
+import math
+import torch
+from torch import nn
+
+
+class KVCache:
+    def __init__(self):
+        self.held = None
+
+    def join(self, k, v):
+        if self.held:
+            k, v = (torch.cat(pair, dim=1) for pair in zip(self.held, (k, v)))
+        self.held = k, v
+        return k, v
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        if cache is not None:
+            k, v = cache.join(k, v)
+        t, keys = x.shape[1], k.shape[1]
+        hidden = x.new_ones(t, keys).triu(keys - t + 1).bool()
+        scores = q @ k.mT / math.sqrt(x.shape[-1])
+        return scores.masked_fill(hidden, -torch.inf).softmax(dim=-1) @ v
+"""
+
+
+def test_a_cache_of_a_class_in_the_same_file_is_used():
+    report = attncheck.check(compiled(CACHED, "cached.py"), d_in=16)
+    assert errors(report) == []
+    wrong = CACHED.replace("self.held = k, v", "self.held = k, v + 1")
+    found = errors(attncheck.check(compiled(wrong, "cached.py"), d_in=16))
+    assert found == ["cache_differs"]
+
+
+def test_a_cache_that_keeps_the_oldest_is_no_matter_of_positions():
+    window = CACHED.replace(
+        "triu(keys - t + 1).bool()", "bool()\n        hidden = self.far(hidden)"
+    ).replace(
+        "    def forward",
+        "    def far(self, one):\n"
+        "        t, keys = one.shape\n"
+        "        return one.triu(keys - t + 1) | one.tril(keys - t - 4)\n\n"
+        "    def forward",
+    )
+    right = window.replace("= k, v\n", "= k[:, -3:], v[:, -3:]\n")
+    wrong = window.replace("= k, v\n", "= k[:, :3], v[:, :3]\n")
+    made = [compiled(source, "cached.py") for source in (right, wrong)]
+    options = {"d_in": 16, "window": 4}
+    assert [errors(attncheck.check(one, **options)) for one in made] == [
+        [],
+        ["cache_differs"],
+    ]
