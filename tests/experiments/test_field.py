@@ -9,10 +9,8 @@ import pytest
 from attncheck.mistakes import MISTAKES
 from experiments.field import blind, study, table
 
-SETS = ["first", "third", "fourth"]
 
-
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", table.SETS)
 def test_every_public_class_has_an_address_and_a_licence(name):
     public = [e for e in blind.entries(name) if e["id"].startswith("c")]
     assert len(public) >= 60
@@ -22,7 +20,7 @@ def test_every_public_class_has_an_address_and_a_licence(name):
         assert entry["licence"]
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", table.SETS)
 def test_every_bug_is_stored_as_code_of_its_own(name):
     bugs = {e["id"]: e for e in blind.entries(name) if e["id"].startswith("b")}
     sources = blind.bugs(name)
@@ -34,7 +32,7 @@ def test_every_bug_is_stored_as_code_of_its_own(name):
         assert bugs[one]["class"] in classes, one
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", table.SETS)
 def test_every_mistake_has_a_stage_and_names_that_the_checker_knows(name):
     for entry in blind.entries(name):
         if "wrong" in entry:
@@ -69,27 +67,28 @@ def test_what_is_counted():
         (right | {"faults": ["b", "c"]}, {"as is": report(1, "b")}),
         (right, {"as is": report(1, "forward_raises", compared=False)}),
         (public, {"as is": report(1, "b", stage="scores")}),
+        (public | {"seen": "who/b.py"}, {"as is": report(3)}),
         (bug, {"as is": report(0), "declared": report(1, "a", stage="mask")}),
         (bug, {"as is": report(3), "proposed": report(2)}),
         (bug, {"as is": report(1, "b", "a", stage="mask")}),
         (bug, {"as is": report(0, compared=False) | {"warned": ["a"]}}),
     ]
     assert table.counts(pairs, {("who", "what", "b.py", "A")}) == {
-        "public classes (of these, known before)": "5 (4)",
-        "ran at the first attempt": "3 of 5",
-        "not judged": "1 of 5",
-        "not judged, even with the proposed command": "0 of 5",
+        "public classes (of these, known before)": "6 (5)",
+        "ran at the first attempt": "4 of 6",
+        "not judged": "2 of 6",
+        "not judged, even with the proposed command": "1 of 6",
         "correct classes: flagged (of these, rightly)": "2 (1) of 4",
-        "wrong classes: named (or the right stage)": "0 (1) of 1",
+        "wrong classes: named (or the right stage)": "0 (1) of 2",
         "wrong classes: passed (of these, named in a warning)": "0 (0)",
-        "wrong classes: not judged": "0",
+        "wrong classes: not judged": "1",
         "planted bugs: named (or the right stage)": "0 (0) of 4",
         "planted bugs: passed (of these, named in a warning)": "2 (1)",
         "planted bugs: not judged": "1",
         "planted bugs, declared: named (or the right stage)": "1 (1) of 4",
         "planted bugs, declared: passed (of these, named in a warning)": "1 (1)",
         "planted bugs, declared: not judged": "1",
-        "runs passed without a comparison": "1 of 13",
+        "runs passed without a comparison": "1 of 14",
     }
 
 
