@@ -2,6 +2,8 @@
 
 import contextlib
 import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,6 +16,7 @@ from attncheck.source import Source
 from attncheck.subject import (
     Failure,
     How,
+    Subject,
     guarded,
     random_state_kept,
     seed_everything,
@@ -22,7 +25,14 @@ from attncheck.surroundings import process_kept, quiet, settings_kept
 from attncheck.variants import first_subject
 
 
-def run(given, tests, arguments, causal=True, time_limit=10.0, strict=False):
+def run(
+    given: object,
+    tests: Sequence[tuple[str, Callable[[Any, Collector], None]]],
+    arguments: dict[str, Any],
+    causal: bool = True,
+    time_limit: float = 10.0,
+    strict: bool = False,
+) -> Report:
     """Build the class and run the tests of a contract.
 
     Args:
@@ -54,7 +64,7 @@ def run(given, tests, arguments, causal=True, time_limit=10.0, strict=False):
             source = Source(given, arguments, causal, worker)
             report.subject = source.label
             subject = first_subject(source, causal, How(), source.build())
-            layer = Called(subject)
+            layer: Any = Called(subject)  # what a contract's tests take as subject
             for place, (test, function) in enumerate(tests):
                 collector.run(test, function, layer)
                 if "hangs" in collector.found:
@@ -86,19 +96,19 @@ class Called:
         subject: what was built.
     """
 
-    def __init__(self, subject):
+    def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.limit = subject.limit
 
-    def module(self):
+    def module(self) -> nn.Module:
         """Return a copy that no call has touched, in eval()."""
         return self.subject.copy().eval()
 
-    def tokens(self, b=2, t=6, seed=0):
+    def tokens(self, b: int = 2, t: int = 6, seed: int = 0) -> torch.Tensor:
         """Return random tokens."""
         return self.subject.tokens(b, t, seed)
 
-    def call(self, function, *arguments):
+    def call(self, function: Callable[..., Any], *arguments: Any) -> torch.Tensor:
         """Return the first tensor of ``function(*arguments)``.
 
         Raises:
@@ -107,14 +117,14 @@ class Called:
         y = self.raw(function, *arguments)
         return first_tensor(y)
 
-    def raw(self, function, *arguments):
+    def raw(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return all of ``function(*arguments)``.
 
         Raises:
             Failure: it raised or hung.
         """
 
-        def job():
+        def job() -> Any:
             seed_everything(0, self.subject.device)
             with torch.no_grad():
                 return function(*arguments)
@@ -122,7 +132,7 @@ class Called:
         return guarded(self.subject.worker, job, "forward_raises")
 
 
-def first_tensor(y):
+def first_tensor(y: Any) -> torch.Tensor:
     """Return the output of a call that may return more.
 
     Raises:
@@ -135,7 +145,7 @@ def first_tensor(y):
     return y
 
 
-def accepts(module, names):
+def accepts(module: Callable[..., Any], names: Iterable[str]) -> str | None:
     """Return the first of several argument names that forward takes, or None."""
     forward = module.forward if isinstance(module, nn.Module) else module
     parameters = inspect.signature(forward).parameters

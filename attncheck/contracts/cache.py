@@ -1,14 +1,14 @@
 """The contract of a cache: in chunks the layer computes what it computes at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.build import UnusableError
-from attncheck.collector import SkipTest
-from attncheck.contracts.base import accepts, first_tensor, run
+from attncheck.collector import Collector, SkipTest
+from attncheck.contracts.base import Called, accepts, first_tensor, run
 from attncheck.numbers import changed
 from attncheck.report import Report
 from attncheck.subject import CallFailed
@@ -25,6 +25,7 @@ RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache")
 T = 6
 ONE_BY_ONE = [1] * T
 IN_CHUNKS = [2, 3, 1]
+Step = Callable[[nn.Module, torch.Tensor, Any], tuple[torch.Tensor, Any]]
 
 
 def check_cache(
@@ -61,7 +62,9 @@ def check_cache(
         True
     """
 
-    def test(function):
+    def test(
+        function: Callable[["Stepped", Collector], None],
+    ) -> Callable[[Called, Collector], None]:
         return lambda layer, found: function(Stepped(layer, step, new_cache), found)
 
     tests = [
@@ -85,17 +88,25 @@ class Stepped:
         UnusableError: it is not known how to pass a cache.
     """
 
-    def __init__(self, layer, step, new_cache, at_once=None):
+    def __init__(
+        self,
+        layer: Called,
+        step: Step | None,
+        new_cache: Callable[[nn.Module], Any] | None,
+        at_once: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
         self.layer = layer
         self.new_cache = new_cache
         self.at_once = at_once
         self.step = step or self._found_step(layer.module())
 
-    def _found_step(self, module):
+    def _found_step(self, module: nn.Module) -> Step:
         name = accepts(module, CACHES)
         if name is not None:
 
-            def passed(module, chunk, cache):
+            def passed(
+                module: nn.Module, chunk: torch.Tensor, cache: Any
+            ) -> tuple[torch.Tensor, Any]:
                 given = module(chunk, **{name: cache})
                 if isinstance(given, tuple | list) and len(given) > 1:
                     return given[0], given[1]
@@ -110,7 +121,9 @@ class Stepped:
             return passed
         if accepts(module, ("use_cache",)):
 
-            def kept(module, chunk, cache):
+            def kept(
+                module: nn.Module, chunk: torch.Tensor, cache: Any
+            ) -> tuple[torch.Tensor, Any]:
                 if cache is None:
                     self._reset(module)
                 return module(chunk, use_cache=True), module
@@ -122,21 +135,25 @@ class Stepped:
         )
 
     @staticmethod
-    def _reset(module):
+    def _reset(module: nn.Module) -> None:
         for name in RESETS:
             if callable(getattr(module, name, None)):
                 getattr(module, name)()
                 return
 
-    def tokens(self, **sizes):
+    def tokens(self, **sizes: int) -> torch.Tensor:
         """Return random tokens, no more than are allowed."""
         return self.layer.tokens(t=T, **sizes)
 
-    def outputs(self, module, x, sizes):
+    def outputs(
+        self, module: nn.Module, x: torch.Tensor, sizes: Sequence[int]
+    ) -> torch.Tensor:
         """Return the outputs of all chunks in a row, from a new cache."""
         return self.layer.call(lambda: self._all(module, x, sizes))
 
-    def _all(self, module, x, sizes):
+    def _all(
+        self, module: nn.Module, x: torch.Tensor, sizes: Sequence[int]
+    ) -> torch.Tensor:
         cache = self.new_cache(module) if self.new_cache else None
         outputs, start = [], 0
         for size in sizes:
@@ -145,11 +162,11 @@ class Stepped:
             start += size
         return torch.cat(outputs, dim=1)
 
-    def whole(self, x):
+    def whole(self, x: torch.Tensor) -> torch.Tensor:
         """Return the output at once, through an empty cache."""
         return self.outputs(self.layer.module(), x, [x.shape[1]])
 
-    def plain(self, x):
+    def plain(self, x: torch.Tensor) -> torch.Tensor:
         """Return the output without any cache, if forward allows that."""
         if self.at_once:
             return self.at_once(x)
@@ -160,7 +177,7 @@ class Stepped:
             return self.whole(x)
 
 
-def tokens_alone(stepped, found):
+def tokens_alone(stepped: Stepped, found: Collector) -> None:
     """Give one token at a time."""
     x = stepped.tokens()
     wanted = stepped.plain(x)
@@ -170,8 +187,8 @@ def tokens_alone(stepped, found):
     done = "Compared all tokens at once with one by one through the cache."
     alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
     if not changed(seen[:, 1:2], alone, 1e-4):
-        seen = "The second output is the same as for its token alone."
-        found.add("cache_unused", done, seen)
+        text = "The second output is the same as for its token alone."
+        found.add("cache_unused", done, text)
         return
     first = _first(wanted, seen)
     # A layer whose positions stand still sees no order of what is cached.
@@ -187,7 +204,7 @@ def tokens_alone(stepped, found):
     found.add("cache_differs", done, f"They differ from token {first} on.")
 
 
-def _counts_alone(stepped, x):
+def _counts_alone(stepped: Stepped, x: torch.Tensor) -> bool:
     """Whether three of each of two tokens give what one of each gives.
 
     So it is where nothing is rotated, and not where some of the keys are, or are gone.
@@ -200,7 +217,7 @@ def _counts_alone(stepped, x):
     return not changed(pair[:, -1], every[:, -1], 1e-4)
 
 
-def chunks(stepped, found):
+def chunks(stepped: Stepped, found: Collector) -> None:
     """Give several tokens at a time: the mask must know what is in the cache."""
     x = stepped.tokens()
     wanted = stepped.plain(x)
@@ -220,7 +237,7 @@ def chunks(stepped, found):
         found.add("cache_differs", done, text)
 
 
-def second(stepped, found):
+def second(stepped: Stepped, found: Collector) -> None:
     """Start a new sequence with the same instance."""
     x, other = stepped.tokens(), stepped.tokens(seed=1)
     module = stepped.layer.module()
@@ -236,7 +253,7 @@ def second(stepped, found):
         found.add("cache_not_reset", done, "The outputs differ from a new instance's.")
 
 
-def batches(stepped, found):
+def batches(stepped: Stepped, found: Collector) -> None:
     """Use another number of sequences after a reset."""
     module = stepped.layer.module()
     done = "Passed two sequences, then three with a new cache."
@@ -249,6 +266,6 @@ def batches(stepped, found):
         found.add("cache_batch", done, f"It raised {failure}.")
 
 
-def _first(wanted, seen):
+def _first(wanted: torch.Tensor, seen: torch.Tensor) -> int:
     gaps = [changed(wanted[:, i], seen[:, i], 1e-4) for i in range(wanted.shape[1])]
     return gaps.index(True) if True in gaps else 0

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from attncheck.calling import with_memory
-from attncheck.collector import SkipTest
-from attncheck.contracts.base import run
+from attncheck.collector import Collector, SkipTest
+from attncheck.contracts.base import Called, run
 from attncheck.numbers import changed
 from attncheck.report import Report
 from attncheck.subject import CallFailed
@@ -64,20 +64,24 @@ class Crossed:
         UnusableError: it is not known how to pass the memory.
     """
 
-    def __init__(self, layer, call):
+    def __init__(
+        self,
+        layer: Called,
+        call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None,
+    ) -> None:
         self.layer = layer
         self.call = call or with_memory(layer.module())
 
-    def __call__(self, x, memory):
+    def __call__(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Return the output for queries and a memory."""
         return self.layer.call(self.call, self.layer.module(), x, memory)
 
-    def tokens(self, t, seed=0):
+    def tokens(self, t: int, seed: int = 0) -> torch.Tensor:
         """Return random tokens for two sequences."""
         return self.layer.tokens(2, t, seed)
 
 
-def sizes(crossed, found):
+def sizes(crossed: Crossed, found: Collector) -> None:
     """Try memories shorter and longer than the queries."""
     for t_q, t_k in ((4, 4), (3, 6), (6, 2), (1, 5), (5, 1)):
         done = f"Passed {t_q} queries and {t_k} tokens of memory."
@@ -92,7 +96,7 @@ def sizes(crossed, found):
             return
 
 
-def dependence(crossed, found):
+def dependence(crossed: Crossed, found: Collector) -> None:
     """Replace one query, then one token of the memory after the other."""
     t = 5  # of both, so that a layer which wants equal lengths runs
     x, memory = crossed.tokens(t), crossed.tokens(t, 1)
@@ -123,7 +127,7 @@ def dependence(crossed, found):
         found.add("cross_masked", done, text)
 
 
-def order(crossed, found):
+def order(crossed: Crossed, found: Collector) -> None:
     """Shuffle the memory: a weighted sum stays what it is."""
     if "cross_masked" in found.found:
         raise SkipTest("part of the memory is hidden")
@@ -133,7 +137,7 @@ def order(crossed, found):
         found.add("cross_order", done, "The outputs changed.")
 
 
-def batch(crossed, found):
+def batch(crossed: Crossed, found: Collector) -> None:
     """Replace the memory of one sequence and look at the other."""
     x, memory = crossed.tokens(5), crossed.tokens(5, 1)
     other = memory.clone()

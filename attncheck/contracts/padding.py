@@ -1,13 +1,14 @@
 """The contract of a mask of padding: what stands in padded places is of no matter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.build import UnusableError
-from attncheck.contracts.base import accepts, run
+from attncheck.collector import Collector
+from attncheck.contracts.base import Called, accepts, run
 from attncheck.numbers import changed
 from attncheck.report import Report
 
@@ -15,6 +16,7 @@ MASKS = ("key_padding_mask", "padding_mask", "is_padding", "src_key_padding_mask
          "pad_mask", "attention_mask", "attn_mask", "mask")  # fmt: skip
 T = 6
 LENGTHS = (4, 6, 2)
+Call = Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def check_padding(
@@ -53,8 +55,10 @@ def check_padding(
     """
     sides = (False, True) if left is None else (left,)
 
-    def test(function):
-        def on_each_side(layer, found):
+    def test(
+        function: Callable[["Padded", Collector, bool], None],
+    ) -> Callable[[Called, Collector], None]:
+        def on_each_side(layer: Called, found: Collector) -> None:
             for side in sides:
                 function(Padded(layer, call, hidden, side), found, causal)
 
@@ -81,12 +85,14 @@ class Padded:
         UnusableError: it is not known how to pass the mask.
     """
 
-    def __init__(self, layer, call, hidden, left):
+    def __init__(
+        self, layer: Called, call: Call | None, hidden: bool, left: bool
+    ) -> None:
         self.layer, self.hidden, self.left = layer, hidden, left
         self.call = call or self._found(layer.module())
 
     @staticmethod
-    def _found(module):
+    def _found(module: nn.Module) -> Call:
         name = accepts(module, MASKS)
         if name is None:
             raise UnusableError(
@@ -95,24 +101,24 @@ class Padded:
             )
         return lambda module, x, mask: module(x, **{name: mask})
 
-    def padding(self, lengths=LENGTHS):
+    def padding(self, lengths: Sequence[int] = LENGTHS) -> torch.Tensor:
         """Return (b, t), True where padding stands."""
         places = torch.arange(T)[None]
-        lengths = torch.tensor(lengths)[:, None]
-        return places < T - lengths if self.left else places >= lengths
+        counts = torch.tensor(lengths)[:, None]
+        return places < T - counts if self.left else places >= counts
 
-    def __call__(self, x, padding):
+    def __call__(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
         """Return the output for tokens with padding."""
         mask = padding if self.hidden else ~padding
         mask = mask.to(x.device)
         return self.layer.call(self.call, self.layer.module(), x, mask)
 
-    def tokens(self, seed=0):
+    def tokens(self, seed: int = 0) -> torch.Tensor:
         """Return random tokens for three sequences."""
         return self.layer.tokens(3, T, seed)
 
 
-def junk(padded, found, causal):
+def junk(padded: Padded, found: Collector, causal: bool) -> None:
     """Put other numbers into padded places."""
     x, padding = padded.tokens(), padded.padding()
     other = torch.where(padding[..., None].to(x.device), 3 * padded.tokens(5), x)
@@ -133,7 +139,7 @@ def junk(padded, found, causal):
     found.add("padding_leaks", done, "They changed.")
 
 
-def alone(padded, found, causal):
+def alone(padded: Padded, found: Collector, causal: bool) -> None:
     """Compare a padded sequence with the same one alone and without padding."""
     x, padding = padded.tokens(), padded.padding()
     y = padded(x, padding)
@@ -146,7 +152,7 @@ def alone(padded, found, causal):
         found.add("padding_leaks", done, "The real tokens' outputs differ.")
 
 
-def finite(padded, found, causal):
+def finite(padded: Padded, found: Collector, causal: bool) -> None:
     """Look for NaN, also where a sequence is padding throughout."""
     x = padded.tokens()
     for lengths in (LENGTHS, (4, 6, 0)):
@@ -160,7 +166,7 @@ def finite(padded, found, causal):
             return
 
 
-def own_lengths(padded, found, causal):
+def own_lengths(padded: Padded, found: Collector, causal: bool) -> None:
     """Give the other sequences of a batch other lengths, and look at each alone."""
     x = padded.tokens()
     for place in range(3):
@@ -175,7 +181,7 @@ def own_lengths(padded, found, causal):
             return
 
 
-def future(padded, found, causal):
+def future(padded: Padded, found: Collector, causal: bool) -> None:
     """With padding, too, a token may not see the future."""
     if not causal:
         return

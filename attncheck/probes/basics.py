@@ -1,15 +1,16 @@
 """Tests of the call itself: shapes, the input, state, too many tokens."""
 
 import torch
+from torch import nn
 
-from attncheck.collector import SkipTest
+from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
 
 LARGEST = 2048  # tokens; more would take too long
 
 
-def state(subject, found):
+def state(subject: Subject, found: Collector) -> None:
     """Compute x, then something else, then x again, with one instance."""
     x, other = subject.tokens(), subject.tokens(b=2, t=3, seed=1)
     module = subject.copy()
@@ -36,7 +37,9 @@ def state(subject, found):
         subject.keeps_state = False
 
 
-def _depends_on_the_first(subject, x, other, expected):
+def _depends_on_the_first(
+    subject: Subject, x: torch.Tensor, other: torch.Tensor, expected: torch.Tensor
+) -> bool:
     """Whether a shorter input before spoils the longer one."""
     try:
         subject(other)
@@ -50,7 +53,7 @@ def _depends_on_the_first(subject, x, other, expected):
         return True
 
 
-def _try_other(subject, other, module):
+def _try_other(subject: Subject, other: torch.Tensor, module: nn.Module) -> None:
     """Run the input in between, unless this size fails for a fresh instance too."""
     try:
         subject(other)
@@ -59,11 +62,15 @@ def _try_other(subject, other, module):
     subject(other, module)
 
 
-def _shapes(module):
+def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
     return {name: tuple(value.shape) for name, value in module.state_dict().items()}
 
 
-def _tell_state_dict(before, after, found):
+def _tell_state_dict(
+    before: dict[str, tuple[int, ...]],
+    after: dict[str, tuple[int, ...]],
+    found: Collector,
+) -> None:
     new = [name for name, shape in after.items() if before.get(name) != shape]
     new += [name for name in before if name not in after]
     if new:
@@ -72,7 +79,7 @@ def _tell_state_dict(before, after, found):
         found.add("state_dict_changes", done, seen)
 
 
-def shapes(subject, found):
+def shapes(subject: Subject, found: Collector) -> None:
     """Try several numbers of sequences and tokens."""
     limit = subject.limit or 8
     width = subject(subject.tokens()).shape[-1]
@@ -93,7 +100,7 @@ def shapes(subject, found):
     _strided(subject, found)
 
 
-def _strided(subject, found):
+def _strided(subject: Subject, found: Collector) -> None:
     """Give it tokens that do not lie one behind the other in memory."""
     x = subject.tokens(b=2)
     apart = x.mT.contiguous().mT
@@ -107,7 +114,7 @@ def _strided(subject, found):
         found.add("not_contiguous", done, "The output is different.")
 
 
-def _width(subject, found, width):
+def _width(subject: Subject, found: Collector, width: int) -> None:
     """Compare the output's width with d_out, or h · d_out for separate heads."""
     d_out = subject.sizes.get("d_out")
     if d_out is None or width == d_out:
@@ -122,11 +129,11 @@ def _width(subject, found, width):
     found.add("wrong_shape", done, f"Each output vector is {width} wide, not {d_out}.")
 
 
-def _plural(count, noun):
+def _plural(count: int, noun: str) -> str:
     return noun if count == 1 else noun + "s"
 
 
-def input_kept(subject, found):
+def input_kept(subject: Subject, found: Collector) -> None:
     """Compare the input before and after."""
     x = subject.tokens()
     given = x.clone()
@@ -137,7 +144,7 @@ def input_kept(subject, found):
         found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
 
 
-def same_in_eval(subject, found):
+def same_in_eval(subject: Subject, found: Collector) -> None:
     """Call twice in eval() after different seeds, with dropout where there is any."""
     with_dropout = subject.variant(dropout=0.5)
     for one, words in ((subject, ""), (with_dropout, " and dropout 0.5")):
@@ -150,7 +157,7 @@ def same_in_eval(subject, found):
             return
 
 
-def too_many_tokens(subject, found):
+def too_many_tokens(subject: Subject, found: Collector) -> None:
     """Pass one token more than context_length."""
     if subject.limit is None:
         raise SkipTest("no context_length is known")

@@ -2,13 +2,16 @@
 
 import contextlib
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
+from torch import nn
 
 from attncheck.build import UnusableError
-from attncheck.calling import cached_way, plain_way
-from attncheck.collector import SkipTest
+from attncheck.calling import Way, cached_way, plain_way
+from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import Called
 from attncheck.contracts.cache import (
     ONE_BY_ONE,
@@ -20,14 +23,17 @@ from attncheck.contracts.cache import (
     tokens_alone,
 )
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
 from attncheck.trace import tensors
 
 
-def cached(subject, found):
+def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
     why, raised = "no cache was found", None
-    usual = lambda module: KeysAndValues(), lambda module: {}
+    usual: tuple[Callable[[nn.Module], Any], ...] = (
+        lambda module: KeysAndValues(),
+        lambda module: {},
+    )
     for new_cache in (None, *_of_its_file(subject), *usual):
         stepped = _stepped(subject, new_cache)
         if stepped is None:
@@ -55,15 +61,15 @@ def cached(subject, found):
     tokens_alone(stepped, found)
     if "cache_differs" in found.found and _agrees_joined(subject, x):
         _, done, _ = found.found.pop("cache_differs")
-        seen = (
+        text = (
             "It returns only the new keys and values. With the old ones joined here, "
         )
-        seen += "the outputs agree."
-        found.add("cache_differs", done, seen, "warning")
+        text += "the outputs agree."
+        found.add("cache_differs", done, text, "warning")
         return
     if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
-        _, done, seen = found.found.pop("cache_differs")
-        found.add("cache_mask_offset", done, f"{seen} A new token sees the oldest one.")
+        _, done, text = found.found.pop("cache_differs")
+        found.add("cache_mask_offset", done, f"{text} A new token sees the oldest one.")
     if any(name.startswith("cache_") for name in found.found):
         return
     try:
@@ -75,25 +81,32 @@ def cached(subject, found):
         second(stepped, found)
 
 
-def _of_its_file(subject):
+def _of_its_file(subject: Subject) -> list[Callable[[nn.Module], Any]]:
     """Return functions that make a cache of each class beside it that is one."""
     beside = getattr(type(subject.pristine).forward, "__globals__", {})
-    made = []
+    made: list[Callable[[nn.Module], Any]] = []
     for name, kind in list(beside.items()):
         if not inspect.isclass(kind) or "cache" not in name.lower():
             continue
         with contextlib.suppress(Exception):  # it may want what nobody knows
             kind()
-            made.append(lambda module, kind=kind: kind())
+
+            def new(module: nn.Module, kind: type = kind) -> Any:
+                return kind()
+
+            made.append(new)
     return made
 
 
-def _agrees_joined(subject, x):
+def _agrees_joined(subject: Subject, x: torch.Tensor) -> bool:
     """Whether outputs agree where the caller joins what each call returns."""
     stepped = _stepped(subject, None)
+    assert stepped is not None, "it was called chunk by chunk"
     once = stepped.step
 
-    def step(module, chunk, cache):
+    def step(
+        module: nn.Module, chunk: torch.Tensor, cache: Any
+    ) -> tuple[torch.Tensor, Any]:
         y, new = once(module, chunk, cache)
         return y, new if cache is None or cache is INSIDE else _joined(cache, new)
 
@@ -105,7 +118,7 @@ def _agrees_joined(subject, x):
     return not changed(stepped.plain(x), seen, 1e-4)
 
 
-def _joined(old, new):
+def _joined(old: Any, new: Any) -> Any:
     """Join two caches along the axis of tokens, where each holds its own."""
     if isinstance(new, torch.Tensor):
         return torch.cat([old, new], dim=-2)
@@ -114,7 +127,7 @@ def _joined(old, new):
     return new
 
 
-def _gives_one(stepped, x):
+def _gives_one(stepped: Stepped, x: torch.Tensor) -> bool:
     """Whether one call returns a cache of its own."""
     if stepped.new_cache:
         return False
@@ -125,7 +138,7 @@ def _gives_one(stepped, x):
     return step[1] is not INSIDE
 
 
-def _sees_the_oldest(stepped, x):
+def _sees_the_oldest(stepped: Stepped, x: torch.Tensor) -> bool:
     """Whether the last output does not change with its own token, nor with the last."""
     other = x.clone()
     other[:, 1:] = stepped.tokens(seed=4)[:, 1:]
@@ -135,7 +148,9 @@ def _sees_the_oldest(stepped, x):
     return not changed(y[:, -1], z[:, -1], 1e-4)
 
 
-def _stepped(subject, new_cache):
+def _stepped(
+    subject: Subject, new_cache: Callable[[nn.Module], Any] | None
+) -> Stepped | None:
     """Return the layer called chunk by chunk, or None where there is no cache."""
     way = subject.how.way or plain_way(subject.pristine)
     usual = subject.layout == "btd" and subject.causal
@@ -151,9 +166,12 @@ def _stepped(subject, new_cache):
     way, name = cached_way(subject.pristine, way)
     if way is None:
         return None
-    started, filled = {}, {}
+    started: dict[int | str, Any] = {}
+    filled: dict[int, Any] = {}
 
-    def step(module, chunk, cache):
+    def step(
+        module: nn.Module, chunk: torch.Tensor, cache: Any
+    ) -> tuple[torch.Tensor, Any]:
         old = cache is not None
         if isinstance(cache, KeysAndValues | dict) and new_cache:
             old = bool(cache)
@@ -182,7 +200,7 @@ def _stepped(subject, new_cache):
     return Stepped(Called(subject), step, new_cache, subject)
 
 
-def _called_so(subject, way):
+def _called_so(subject: Subject, way: Way | None) -> bool:
     """Whether it is called in this way, also where the reader wrote the call."""
     if subject.how.call is None or way is None:
         return subject.how.call is None
@@ -200,11 +218,12 @@ def _called_so(subject, way):
 class KeysAndValues:
     """A cache as many layers expect one: it joins new keys and values to the old."""
 
-    def __init__(self):
-        self.keys, self.values = {}, {}
+    def __init__(self) -> None:
+        self.keys: dict[int, torch.Tensor] = {}
+        self.values: dict[int, torch.Tensor] = {}
         self.current_length = 0
 
-    def update(self, *given, **named):
+    def update(self, *given: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Return all keys and values of a layer, with the new ones."""
         new = [
             one for one in [*given, *named.values()] if isinstance(one, torch.Tensor)
@@ -216,10 +235,10 @@ class KeysAndValues:
         self.current_length = self.keys[layer].shape[-2]
         return self.keys[layer], self.values[layer]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.current_length
 
-    def get_seq_length(self, layer=0):
+    def get_seq_length(self, layer: int = 0) -> int:
         """Return how many tokens are held."""
         return self.current_length
 
@@ -229,7 +248,7 @@ class KeysAndValues:
 INSIDE = object()  # the cache is in the module
 
 
-def _place_of_cache(y, t):
+def _place_of_cache(y: Any, t: int) -> int | None:
     """Return where in a tuple the cache may be: not weights, and with tensors."""
     for place in range(len(y) - 1, 0, -1) if isinstance(y, tuple | list) else ():
         entry = y[place]

@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,8 +21,8 @@ from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import Failure
-from attncheck.trace import Watch, norms_of
+from attncheck.subject import Failure, Subject
+from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.walk import walked
 
 UNKNOWN = (
@@ -32,7 +33,7 @@ UNKNOWN = (
 )
 
 
-def compare(subject, found):
+def compare(subject: Subject, found: Collector) -> None:
     """Compare with attention computed from the module's own weights.
 
     Raises:
@@ -110,7 +111,7 @@ def compare(subject, found):
         found.add(cause, done, seen, severity)
 
 
-def agreeing(subject, proposal):
+def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
     """Return options of the check if the comparison with them has a clear outcome.
 
     That is: the output equals attention so described, or attention with mistakes that
@@ -143,7 +144,7 @@ def agreeing(subject, proposal):
     return {} if "differs" in found.found else proposal
 
 
-def _own_arguments(subject, found):
+def _own_arguments(subject: Subject, found: Collector) -> None:
     """Replace what forward takes as key, then as value, and see whether it acts."""
     x = subject.tokens()
     y = subject(x)
@@ -153,9 +154,15 @@ def _own_arguments(subject, found):
         return
     for short, long in (("k", "key"), ("v", "value")):
         name = names.get(long) or names.get(short)
-        replaced = []
+        replaced: list[str] = []
 
-        def put(module, args, kwargs, name=name, replaced=replaced):
+        def put(
+            module: nn.Module,
+            args: tuple[Any, ...],
+            kwargs: dict[str, Any],
+            name: Any = name,
+            replaced: list[str] = replaced,
+        ) -> tuple[tuple[Any, ...], dict[str, Any]]:
             bound = signature.bind(*args, **kwargs)
             old = bound.arguments.get(name)
             if isinstance(old, torch.Tensor) and old.is_floating_point():
@@ -182,10 +189,11 @@ class Comparison:
         subject: the one that is compared, with distinct widths if there is one.
     """
 
-    def __init__(self, owner, subject):
+    def __init__(self, owner: Subject, subject: Subject) -> None:
         self.owner, self.subject = owner, subject
         self.by_name = subject.candidates() or self._without_weights()
-        self.by_role, self.seen = [], None
+        self.by_role: list[Projections] = []
+        self.seen: Seen | None = None
         d_head = self.by_name[0].d_head if self.by_name else 0
         # Where t equals d_head, dividing by the root of either gives the same.
         given = subject.tokens(t=5 if d_head == 7 else 7)
@@ -193,11 +201,11 @@ class Comparison:
         self.x = given.cpu()
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
-        self._stage = None
+        self._stage: str | None = None
         self.first_step = ""
         self.explained = False
 
-    def _without_weights(self):
+    def _without_weights(self) -> list[Projections]:
         """Return the reading of a layer that learns nothing: the tokens themselves."""
         if any(True for _ in self.subject.pristine.parameters()):
             return []
@@ -206,11 +214,11 @@ class Comparison:
         return [Projections(itself, itself, itself, num_heads=h)]
 
     @property
-    def readings(self):
+    def readings(self) -> list[Projections]:
         """The readings of the weights, those by name first."""
         return [*self.by_name, *self.by_role]
 
-    def equal(self):
+    def equal(self) -> bool:
         """Whether the output is that of right attention, by some reading."""
         self.gap = self._gap(self.by_name)
         if self.gap < parity.TOLERANCE:
@@ -222,7 +230,7 @@ class Comparison:
         self.gap = min(gap, self.gap) if self.by_name else gap
         return gap < parity.TOLERANCE and not self._swapped()
 
-    def _swapped(self):
+    def _swapped(self) -> bool:
         """Whether the names say that one projection is used in another's place."""
         if not self.by_name:
             return False
@@ -240,7 +248,7 @@ class Comparison:
         }
         return match is not None and bool(set(match.names) & roles)
 
-    def known_layer(self):
+    def known_layer(self) -> bool:
         """Whether it is right attention with something that was not declared."""
         if not self.subject.layer.plain:
             return False
@@ -255,7 +263,7 @@ class Comparison:
         )
         return True
 
-    def inferred(self, found):
+    def inferred(self, found: Collector) -> bool:
         """Whether each step follows from its input in a layer nobody described."""
         if not replace(self.subject.layer, memory=None, window=None).plain:
             return False
@@ -283,7 +291,7 @@ class Comparison:
         found.compared = True
         return True
 
-    def beside(self):
+    def beside(self) -> list[str]:
         """Return what acts that nobody described, and weights outside of any layer."""
         loose = [
             name
@@ -295,7 +303,7 @@ class Comparison:
         told = list(self.seen.extras) if self.seen else []
         return told + ([f"the parameter {loose[0]}"] if loose else [])
 
-    def tell_unused_positions(self, found):
+    def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
         layer, module = self.owner.layer, self.owner.pristine
         if layer.rope or layer.alibi or layer.bias is not None or not self.readings:
@@ -314,13 +322,13 @@ class Comparison:
             if not self.tell_steps(found):
                 found.add("rope_unused", done, seen)
 
-    def match(self):
+    def match(self) -> parity.Match | None:
         """Return the mistakes that give the same output, or None."""
         if parity.distance(self.y, self.x) < 1e-3:
             return None  # it returns its input: that equals attention to itself alone
         return self._named(self.readings)
 
-    def _named(self, readings):
+    def _named(self, readings: list[Projections]) -> parity.Match | None:
         given = (self.x, self.y, readings, self.subject.causal)
         # Rounding, or what was found before, explains a difference by itself.
         alone = self.explained or self.gap < ROUNDED
@@ -336,14 +344,14 @@ class Comparison:
                     return match
         return None
 
-    def _ropes(self):
+    def _ropes(self) -> list[Layer]:
         """Rotary positions to try where a table acts and nothing was declared."""
         if self.seen is None or not self.subject.layer.plain:
             return []
         tables = {"a table of positions", "a table"} & set(self.seen.extras)
         return [self._with_numbers(Layer(rope=Rope()))] if tables else []
 
-    def tell_steps(self, found):
+    def tell_steps(self, found: Collector) -> bool:
         """Tell of steps that are wrong by themselves; return whether one has a name."""
         steps = []
         with contextlib.suppress(Exception):  # what is captured may have any form
@@ -359,7 +367,7 @@ class Comparison:
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
 
-    def stage(self):
+    def stage(self) -> str:
         """Return the first stage that differs, by what is captured, or ""."""
         if self._stage is not None:
             return self._stage
@@ -372,7 +380,7 @@ class Comparison:
                 )
         return self._stage
 
-    def tell_undeclared(self, found, opened):
+    def tell_undeclared(self, found: Collector, opened: bool) -> None:
         """Stop where the output equals attention that does more than was described.
 
         Nothing says whether that is meant: so the options are proposed that do.
@@ -399,7 +407,7 @@ class Comparison:
                 **declared,
             )
 
-    def _declaration(self, layer):
+    def _declaration(self, layer: Layer) -> dict[str, Any]:
         """Return the options that describe a layer, with the window that was given."""
         known = declaration(self.subject.layer)
         declared = {
@@ -411,26 +419,26 @@ class Comparison:
             declared["window"] = self.owner.given_window
         return declared
 
-    def _off_by_one(self, layer):
+    def _off_by_one(self, layer: Layer) -> bool:
         """Whether its window is one token wider or narrower than was given."""
         meant = self.owner.given_window
         return bool(meant and layer.window in (meant - 1, meant + 1))
 
-    def _words_on_window(self, layer):
+    def _words_on_window(self, layer: Layer) -> str:
         """Return what to declare where a window may not count the token itself."""
         name = type(self.owner.pristine).__name__.lower()
         if not self._off_by_one(layer) or "window" not in name:
             return ""
         meant, acts = self.owner.given_window, layer.window
-        told = {n: v for n, v in self._declaration(layer).items() if n != "window"}
-        told = f" beside {', '.join(told)}" if told else ""
+        others = [name for name in self._declaration(layer) if name != "window"]
+        told = f" beside {', '.join(others)}" if others else ""
         return (
             f"declare window={acts} (--window {acts}){told} if the window of {meant} "
             f"doesn't count the token itself, or window={meant} (--window {meant}) if "
             f"it does"
         )
 
-    def tell_unscaled(self, match):
+    def tell_unscaled(self, match: parity.Match) -> None:
         """Stop where scores are not scaled, in a layer of a kind that does without.
 
         Raises:
@@ -444,7 +452,7 @@ class Comparison:
             scale="none",
         )
 
-    def tell_evident(self, found, done):
+    def tell_evident(self, found: Collector, done: str) -> None:
         """Stop where a mistake in what the constructor was given explains the output.
 
         Where the class fails another test anyway, that mistake is told, too.
@@ -468,21 +476,21 @@ class Comparison:
                     **self._declaration(layer),
                 )
 
-    def _evident(self):
+    def _evident(self) -> list[Layer]:
         """Return layers with what parameters, arguments and calls speak of.
 
         The last has all of it.
         """
         layer, given, seen = self.layer, self.owner.given, self.seen
         extras = set(seen.extras) if seen else set()
-        choices = []
+        choices: list[list[dict[str, Any]]] = []
         if not layer.rope and {"a table of positions", "a table"} & extras:
             bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
             ropes = [Rope(p, float(b), s) for b in bases or BASES[:1]
                      for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
-            norms = [{"qk_norm": n} for n in NORMS] + [
+            norms: list[dict[str, Any]] = [{"qk_norm": n} for n in NORMS] + [
                 {"prenorm": n} for n in NORMS[:2]
             ]
             norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
@@ -509,12 +517,12 @@ class Comparison:
         # Of many, those with most of what is evident.
         return [self._with_numbers(one) for one in made[-MANY:]]
 
-    def _opened(self):
+    def _opened(self) -> list[Layer]:
         """Return layers that fill what the description of this one leaves open."""
         layer = self.layer
         ropes, norms = [layer.rope], [layer]
         if layer.rope:
-            choices = [
+            choices: list[tuple[Any, ...]] = [
                 PAIRINGS if "rope.pairing" in layer.open else (layer.rope.pairing,),
                 BASES if "rope.base" in layer.open else (layer.rope.base,),
                 SHARES if "rope.share" in layer.open else (layer.rope.share,),
@@ -523,7 +531,7 @@ class Comparison:
             ropes = [Rope(*chosen) for chosen in product(*choices)]
         if layer.qk_norm:
             kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
-            overs = (layer.norm_over,)
+            overs: tuple[str, ...] = (layer.norm_over,)
             if "norm_over" in layer.open and self._norms_are_wide():
                 overs = ("heads", "all")
             norms = [
@@ -533,20 +541,20 @@ class Comparison:
         layers = [replace(norm, rope=rope) for norm in norms for rope in ropes]
         return [self._with_numbers(one) for one in layers if one != layer]
 
-    def _norms_are_wide(self):
+    def _norms_are_wide(self) -> bool:
         """Whether the module holds norms as wide as all heads together."""
         wide = self.readings[0].query[0].shape[0] if self.readings else 0
         alone = [n for n in norms_of(self.subject.pristine) if n[2] == wide]
         return len(alone) >= 2
 
-    def _beside(self):
+    def _beside(self) -> list[Layer]:
         """Return layers that do one thing more than the one described."""
         layers = [self.layer]
         layers += [one for one in self._opened() if one.rope == self.layer.rope]
         return [one for layer in layers for one in self._more(layer)]
 
-    def _more(self, layer):
-        more = []
+    def _more(self, layer: Layer) -> list[Layer]:
+        more: list[dict[str, Any]] = []
         if not layer.window:
             more += [{"window": window} for window in range(2, 7)]
             more += [{"window": w, "first": f} for w in (2, 3, 4) for f in (1, 2, 4)]
@@ -555,7 +563,9 @@ class Comparison:
             more += [{"rope": rope} for rope in ropes]
         if not layer.qk_norm:
             overs = ("heads", "all") if self._norms_are_wide() else ("heads",)
-            norms = [{"qk_norm": n, "norm_over": o} for n in NORMS for o in overs]
+            norms: list[dict[str, Any]] = [
+                {"qk_norm": n, "norm_over": o} for n in NORMS for o in overs
+            ]
             more += norms
             more += [n | m for n in norms for m in more if "rope" in m]
         if not layer.prenorm:
@@ -569,7 +579,7 @@ class Comparison:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]
 
-    def tell_excuses(self, found):
+    def tell_excuses(self, found: Collector) -> None:
         """Stop where something acts that nobody described, so a difference says little.
 
         What was described excuses nothing: then every difference counts.
@@ -601,7 +611,7 @@ class Comparison:
                 **agreeing(self.owner, self._proposal(told)),
             )
 
-    def _tell_window(self, found):
+    def _tell_window(self, found: Collector) -> None:
         """Stop where a window was given and the mask is another by one token.
 
         Raises:
@@ -625,7 +635,7 @@ class Comparison:
                 **({} if found.needed else {"window": meant}),
             )
 
-    def _proposal(self, told):
+    def _proposal(self, told: list[str]) -> dict[str, Any]:
         """Return the options that most likely describe what was seen to act.
 
         Only where one thing alone acts: no option describes a part.
@@ -640,6 +650,7 @@ class Comparison:
             first = [name.split(".")[-1].lower()[:1] for name in names]
             if {"q", "k"} & set(first):
                 return {"qk_norm": True}
+            assert self.seen is not None, "it was seen to act"
             products = self.seen.products
             if products and self.seen.places["a norm"] < products[0].place:
                 return {"prenorm": True}
@@ -649,7 +660,7 @@ class Comparison:
             return {"alibi": True} if self.stage() == "scores" else {"rope": True}
         return {}
 
-    def _order_matters(self):
+    def _order_matters(self) -> bool:
         x = self.subject.tokens()
         if x.shape[1] < 4:
             return False
@@ -657,7 +668,7 @@ class Comparison:
         other[:, [0, 2]] = x[:, [2, 0]]
         return changed(self.subject(x)[:, -1], self.subject(other)[:, -1], 1e-4)
 
-    def blame(self, name):
+    def blame(self, name: str) -> Line | None:
         """Return the line of the reader's code that a mistake is likely in."""
         seen = self.seen
         if seen is None:
@@ -669,11 +680,11 @@ class Comparison:
                         return seen.lines[function]
         return None
 
-    def _gap(self, readings):
+    def _gap(self, readings: list[Projections]) -> float:
         causal = self.subject.causal
         return parity.right_distance(self.x, self.y, readings, causal, self.layer)
 
-    def _layers(self):
+    def _layers(self) -> list[Layer]:
         """Return what might act in the layer, likely ones first."""
         norms = self._norm_layers()
         ropes = [Rope("halves"), Rope("neighbors")]
@@ -696,7 +707,7 @@ class Comparison:
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
         return layers
 
-    def _norm_layers(self):
+    def _norm_layers(self) -> list[Layer]:
         width = self.readings[0].d_in if self.readings else None
         layers = []
         for kind in ("layer", "rms"):
@@ -705,7 +716,7 @@ class Comparison:
         layers.append(Layer(qk_norm="l2"))
         return layers if width else []
 
-    def _with_numbers(self, layer):
+    def _with_numbers(self, layer: Layer) -> Layer:
         """Add to a layer the numbers of the norms, sinks and biases that are held.
 
         Raises:
@@ -716,7 +727,7 @@ class Comparison:
             pass
         elif callable(layer.bias) or isinstance(layer.bias, torch.Tensor):
             layer = replace(layer, bias=_Bound(layer.bias, module))
-        norms = {}
+        norms: dict[str, tuple[Any, ...]] = {}
         if layer.sink == "zero":
             norms["sink"] = (torch.zeros(1), None)
         elif layer.sink:
@@ -732,7 +743,7 @@ class Comparison:
             norms |= self._norms(module, layer)
         return replace(layer, norms=tuple(norms.items()))
 
-    def _norms(self, module, layer):
+    def _norms(self, module: nn.Module, layer: Layer) -> dict[str, tuple[Any, ...]]:
         norms = {}
         d_in = self.subject.sizes["d_in"]
         for name, kind, width, *numbers in norms_of(module):
@@ -752,7 +763,7 @@ class Comparison:
         return norms
 
 
-def _same(one, other):
+def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
     return one.shape == other.shape and torch.allclose(one, other)
@@ -761,10 +772,10 @@ def _same(one, other):
 class _Bound:
     """A function (t) that gives the bias of the scores in float64."""
 
-    def __init__(self, bias, module):
+    def __init__(self, bias: Any, module: nn.Module) -> None:
         self.bias, self.module = bias, module
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> torch.Tensor:
         if isinstance(self.bias, torch.Tensor):
             return self.bias.detach().cpu().double()[..., :t, :t]
         try:
@@ -775,7 +786,7 @@ class _Bound:
             raise UnusableError(f"{why}: {first_line(error)}.") from None
 
 
-def declaration(layer):
+def declaration(layer: Layer) -> dict[str, Any]:
     """Return the options of the check that describe a layer."""
     options = {}
     for name in OPTIONS:
@@ -796,7 +807,7 @@ def declaration(layer):
     return options
 
 
-def _adapter(subject):
+def _adapter(subject: Subject) -> dict[str, str]:
     """Return options that would name the linear layers, as far as their names do."""
     linear = [
         name
@@ -816,7 +827,7 @@ def _adapter(subject):
     return {"weights": f"lambda m: dict({', '.join(entries)}, num_heads={heads})"}
 
 
-def _number(value):
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
@@ -857,7 +868,7 @@ _BLAME = [
 ]
 
 
-def _unused(module, readings):
+def _unused(module: nn.Module, readings: list[Projections]) -> str:
     """Say how many numbers of the module's matrices are in no projection, or ""."""
     held = sum(
         p.numel()
@@ -881,7 +892,7 @@ def _unused(module, readings):
 _NO_GAIN = re.compile(r"null|sink|mem|slope|(^|_)[kv]$|temp|logit|lambda")
 
 
-def _sinks(module):
+def _sinks(module: nn.Module) -> torch.Tensor | None:
     """Return the numbers of the parameter that is called a sink, or None."""
     for name, parameter in module.named_parameters():
         if "sink" in name.split(".")[-1].lower():
@@ -889,11 +900,12 @@ def _sinks(module):
     return None
 
 
-def _share(gap):
+def _share(gap: float) -> str:
     return "NaN or another shape" if gap == float("inf") else f"{gap:.0%}"
 
 
-def _compare_with_reference(subject, found):
+def _compare_with_reference(subject: Subject, found: Collector) -> None:
+    assert subject.reference is not None, "compare has seen it"
     x = subject.tokens()
     gap = parity.distance(subject(x), subject.reference(subject.pristine, x))
     if gap >= parity.TOLERANCE * 5:

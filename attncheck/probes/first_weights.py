@@ -1,18 +1,20 @@
 """Tests of the weights as the class draws them, and of weights that are shared."""
 
 import re
+from collections.abc import Mapping
 
 import torch
 
-from attncheck.collector import SkipTest
-from attncheck.projections import find
-from attncheck.subject import CallFailed
+from attncheck.collector import Collector, SkipTest
+from attncheck.projections import Projections, find
+from attncheck.roles import Pair
+from attncheck.subject import CallFailed, Subject
 
 STEPS = 3
 SATURATED = 0.9  # the mean of the largest weight in rows of eight
 
 
-def shared(subject, found):
+def shared(subject: Subject, found: Collector) -> None:
     """See whether two heads, or two projections, are the same weights."""
     module = subject.pristine
     done = "Compared where the weights of all heads and projections are stored."
@@ -24,7 +26,7 @@ def shared(subject, found):
                 linear = isinstance(layers[0], torch.nn.Linear)
                 found.add("projections_tied" if linear else "heads_shared", done, seen)
                 return
-    owners = {}
+    owners: dict[int, list[str]] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         owners.setdefault(id(parameter), []).append(name)
     for names in owners.values():
@@ -34,7 +36,7 @@ def shared(subject, found):
             return
 
 
-def first_weights(subject, found):
+def first_weights(subject: Subject, found: Collector) -> None:
     """Look at the weights as built: can they learn, are they drawn at random?"""
     again = subject.variant(seed=0)
     if again is None:
@@ -59,7 +61,7 @@ def first_weights(subject, found):
         _saturated(readings[0], again, found)
 
 
-def written(subject, found):
+def written(subject: Subject, found: Collector) -> None:
     """Build it once more, with NaN in all memory that nobody has written to."""
     kept = torch.are_deterministic_algorithms_enabled()
     # PyTorch then fills memory that nobody wrote to with NaN.
@@ -78,7 +80,9 @@ def written(subject, found):
         found.add("init_missing", done, f"Never written: {', '.join(names)}.")
 
 
-def _values(weights, subject, found):
+def _values(
+    weights: Mapping[str, torch.Tensor], subject: Subject, found: Collector
+) -> bool:
     done = "Looked at the parameters of a new instance."
     for name, weight in weights.items():
         if weight.numel() < 2 or not weight.isfinite().all():
@@ -95,7 +99,7 @@ def _values(weights, subject, found):
     return False
 
 
-def _learns(subject, found):
+def _learns(subject: Subject, found: Collector) -> None:
     """Train for some steps; a matrix that never changes cannot learn."""
     module = subject.fresh
     module.train()  # some return nothing
@@ -115,7 +119,7 @@ def _learns(subject, found):
             with torch.no_grad():
                 for p in module.parameters():
                     if p.grad is not None:
-                        p -= 0.5 * p.grad
+                        p.sub_(0.5 * p.grad)
     except (CallFailed, RuntimeError):
         return
     still = [
@@ -135,7 +139,7 @@ def _learns(subject, found):
         found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
 
 
-def _saturated(reading, subject, found):
+def _saturated(reading: Projections, subject: Subject, found: Collector) -> None:
     x = subject.tokens(b=16, t=8, seed=13).cpu().double()
     if not x.shape[-1] == reading.d_in == reading.key[0].shape[1]:
         return  # a memory of another width
@@ -152,6 +156,6 @@ def _saturated(reading, subject, found):
         found.add("init_too_large", done, seen)
 
 
-def _project(x, pair):
+def _project(x: torch.Tensor, pair: Pair) -> torch.Tensor:
     y = x @ pair[0].double().T
     return y if pair[1] is None else y + pair[1].double()

@@ -2,13 +2,14 @@
 
 import torch
 
-from attncheck.collector import SkipTest
+from attncheck.collector import Collector, SkipTest
 from attncheck.layer import document_of
 from attncheck.numbers import changed
 from attncheck.stages import Captured
+from attncheck.subject import Subject
 
 
-def finite(subject, found):
+def finite(subject: Subject, found: Collector) -> None:
     """Look for NaN and infinity."""
     y = subject(subject.tokens())
     bad = ~y.isfinite().all(dim=-1).all(dim=0)  # (t,)
@@ -17,14 +18,14 @@ def finite(subject, found):
         found.add("not_finite", "Passed random tokens.", f"NaN or inf at {where}.")
 
 
-def _positions(indices, t):
+def _positions(indices: list[int], t: int) -> str:
     if len(indices) == t:
         return "every position"
     noun = "position" if len(indices) == 1 else "positions"
     return f"{noun} {', '.join(map(str, indices))}"
 
 
-def batch(subject, found):
+def batch(subject: Subject, found: Collector) -> None:
     """Change one sequence and look at the others."""
     x = subject.tokens(seed=2)
     y = subject(x)
@@ -41,7 +42,7 @@ def batch(subject, found):
         found.add("samples_mixed", done, "Its outputs differ.")
 
 
-def dependence(subject, found):
+def dependence(subject: Subject, found: Collector) -> None:
     """Replace one token after the other and see which positions change."""
     matrix = depends(subject)
     t = len(matrix)
@@ -79,7 +80,7 @@ def dependence(subject, found):
         _tell_full(matrix, known, found)
 
 
-def depends(subject):
+def depends(subject: Subject) -> torch.Tensor:
     """Return (t, t), True where output i changes when token j is replaced.
 
     Small tokens are tried as well: with large ones softmax may be so sharp that a
@@ -88,7 +89,7 @@ def depends(subject):
     return _depends(subject, size=1.0) | _depends(subject, size=0.2)
 
 
-def _depends(subject, size):
+def _depends(subject: Subject, size: float) -> torch.Tensor:
     x = subject.tokens(size=size)
     y = subject(x)
     fresh = subject.tokens(seed=5, size=2 * size)
@@ -101,13 +102,20 @@ def _depends(subject, size):
     return torch.tensor(columns).T
 
 
-def _is_band(lost):
+def _is_band(lost: torch.Tensor) -> bool:
     """Whether what is hidden of the past is all that lies behind a window."""
     distance = torch.arange(len(lost))[:, None] - torch.arange(len(lost))
     return torch.equal(lost, distance >= distance[lost].min())
 
 
-def _tell_causal(ahead, behind, itself, known, found, window=None):
+def _tell_causal(
+    ahead: torch.Tensor,
+    behind: torch.Tensor,
+    itself: torch.Tensor,
+    known: torch.Tensor,
+    found: Collector,
+    window: int | None = None,
+) -> None:
     done = "Replaced one token at a time and compared all outputs."
     t = len(itself)
     if ahead.any():
@@ -143,7 +151,7 @@ def _tell_causal(ahead, behind, itself, known, found, window=None):
         found.add("past_unused", done, seen + f"{int(full.sum())} pairs of the past).")
 
 
-def _tell_documents(matrix, found):
+def _tell_documents(matrix: torch.Tensor, found: Collector) -> None:
     document = document_of(len(matrix))
     seen = (matrix & (document[:, None] > document)).nonzero()
     if len(seen):
@@ -153,7 +161,7 @@ def _tell_documents(matrix, found):
         found.add("documents_unused", done, text)
 
 
-def _tell_full(matrix, known, found):
+def _tell_full(matrix: torch.Tensor, known: torch.Tensor, found: Collector) -> None:
     done = "Replaced one token at a time and compared all outputs."
     missing = ~matrix & known[:, None]
     t = len(matrix)
@@ -169,7 +177,9 @@ def _tell_full(matrix, known, found):
         found.add("past_unused", done, seen)
 
 
-def _tell_memory(subject, matrix, known, found):
+def _tell_memory(
+    subject: Subject, matrix: torch.Tensor, known: torch.Tensor, found: Collector
+) -> None:
     done = "Replaced one query at a time and compared all outputs."
     if (matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any():
         # Where nothing was compared, the memory may hold the queries, too.
@@ -182,13 +192,13 @@ def _tell_memory(subject, matrix, known, found):
         found.add("cross_ignores_queries", done, seen, "warning" if some else None)
     done = "Replaced one token of the memory at a time."
     x = subject.tokens(size=0.2)
-    y, acts = subject(x), []
-    for place in range(subject.layer.memory):
+    y, columns = subject(x), []
+    for place in range(subject.layer.memory or 0):
         subject.replaced_memory = place
         z = subject(x)
-        acts.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
+        columns.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
     subject.replaced_memory = None
-    acts = torch.tensor(acts)[:, known]
+    acts = torch.tensor(columns)[:, known]
     if not acts.any():
         found.add("cross_ignores_memory", done, "No output changed.")
     elif not acts.all():
@@ -196,13 +206,13 @@ def _tell_memory(subject, matrix, known, found):
         found.add("cross_masked", done, text)
 
 
-def _listed(distances):
+def _listed(distances: list[int]) -> str:
     if len(distances) > 2 and distances == list(range(1, len(distances) + 1)):
         return f"1 to {len(distances)}"
     return ", ".join(map(str, distances))
 
 
-def prefix(subject, found):
+def prefix(subject: Subject, found: Collector) -> None:
     """Compare the first tokens alone with the same tokens followed by others."""
     if not subject.causal:
         raise SkipTest("without a mask, outputs may differ")
@@ -217,7 +227,7 @@ def prefix(subject, found):
             return
 
 
-def equal_tokens(subject, found):
+def equal_tokens(subject: Subject, found: Collector) -> None:
     """Repeat one token: an average of equal values is that value, at any position."""
     if subject.layer.sink:
         raise SkipTest("a sink takes a share of each token's weights")
@@ -240,7 +250,7 @@ def equal_tokens(subject, found):
         found.add("rows_do_not_sum_to_one", done, seen)
 
 
-def _mixing(subject, found):
+def _mixing(subject: Subject, found: Collector) -> None:
     """Look at the rows that values are mixed with, where they can be captured."""
     x = subject.tokens()
     module = subject.copy()
@@ -263,7 +273,7 @@ def _mixing(subject, found):
         found.add("rows_do_not_sum_to_one", done, seen, severity)
 
 
-def large_scores(subject, found):
+def large_scores(subject: Subject, found: Collector) -> None:
     """Raise the scores until exp alone overflows, and a finite fill value leaks."""
     if not subject(subject.tokens()).isfinite().all():
         raise SkipTest("the output isn't finite for ordinary tokens either")
@@ -280,7 +290,7 @@ def large_scores(subject, found):
 _LEAKS = {"future_leaks", "mask_upside_down", "mask_inverted", "mask_off_by_one"}
 
 
-def _finite_fill(subject, found):
+def _finite_fill(subject: Subject, found: Collector) -> None:
     size = 300.0
     x = subject.tokens(b=16, size=size)
     other = x.clone()

@@ -2,16 +2,16 @@
 
 import torch
 
-from attncheck.collector import SkipTest
+from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.probes.training import mean_holds
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
 from attncheck.trace import Watch
 
 RATES = 0.2, 0.5
 
 
-def same_in_training(subject, found):
+def same_in_training(subject: Subject, found: Collector) -> None:
     """Compare training mode with eval() where dropout is 0."""
     one = subject.variant(dropout=0.0) or subject
     x = one.tokens()
@@ -25,7 +25,7 @@ def same_in_training(subject, found):
         _tell_difference(one, x, found)
 
 
-def _random(subject, one, found):
+def _random(subject: Subject, one: Subject, found: Collector) -> None:
     """Without dropout two calls differ: the rate is another than the one asked for."""
     takes_rate = one is not subject or subject.variant(dropout=0.0) is not None
     if not takes_rate:
@@ -37,7 +37,7 @@ def _random(subject, one, found):
     found.add("dropout_rate_ignored", done, "The two outputs differ.", severity)
 
 
-def _tell_difference(one, x, found):
+def _tell_difference(one: Subject, x: torch.Tensor, found: Collector) -> None:
     done = "Passed the same tokens in train() and eval(), with dropout 0."
     watch = Watch(module := one.copy())
     one(x, module, train=True, mode=watch)
@@ -69,11 +69,11 @@ def _tell_difference(one, x, found):
     found.add("training_differs", done, "The two outputs differ.")
 
 
-def _same_for_all(y):
+def _same_for_all(y: torch.Tensor) -> bool:
     return not changed(y, y[:1, :1].expand_as(y))
 
 
-def dropout_place(subject, found):
+def dropout_place(subject: Subject, found: Collector) -> None:
     """Drop with one token, whose weight is 1: all or nothing of each head remains."""
     dropped = subject.variant(dropout=0.5)
     if dropped is None:
@@ -114,7 +114,7 @@ def dropout_place(subject, found):
         found.add("dropout_elsewhere", done, f"{seen}.{where}")
 
 
-def _residual_dropped(subject):
+def _residual_dropped(subject: Subject) -> bool | torch.Tensor:
     """Whether numbers of the output are set to 0, though the input is added."""
     x = subject.tokens()
     still, y = subject(x), subject(x, train=True, seed=5)
@@ -122,7 +122,7 @@ def _residual_dropped(subject):
     return not (still == 0).any() and 0.3 < share < 0.7
 
 
-def _patterns(subject):
+def _patterns(subject: Subject) -> tuple[int, int]:
     """Return how many outputs one token has, and how many dropped weights can give."""
     x = subject.tokens(b=1, t=1).expand(512, -1, -1).contiguous()
     y = subject(x, train=True, seed=3)[:, 0]
@@ -131,7 +131,7 @@ def _patterns(subject):
     return len(forms), 2 ** min(subject.sizes.get("num_heads") or 1, 8)
 
 
-def _places(subject):
+def _places(subject: Subject) -> tuple[list[str], int]:
     """Return (where dropout acted: on weights, scores, …; how often on weights)."""
     x = subject.tokens(b=2)
     t = x.shape[1]
@@ -158,13 +158,14 @@ def _places(subject):
     return sorted(set(places)), round(times)
 
 
-def _rate(subject, found):
+def _rate(subject: Subject, found: Collector) -> None:
     """Compare the spread of two rates: it grows with p / (1 - p)."""
     if not mean_holds(subject):
         return
     spreads = []
     for rate in RATES:
         one = subject.variant(dropout=rate)
+        assert one is not None, "it has dropout"
         x = one.tokens(b=1, t=2).expand(1024, -1, -1).contiguous()
         y = one(x, train=True, seed=4)
         spreads.append(y.var(dim=0).sum().item())
@@ -179,7 +180,7 @@ def _rate(subject, found):
         found.add("dropout_rate_ignored", done, seen)
 
 
-def order(subject, found):
+def order(subject: Subject, found: Collector) -> None:
     """Exchange two earlier tokens and look at the last one."""
     x = subject.tokens()
     if x.shape[1] < 4:

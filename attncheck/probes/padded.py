@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import torch
 
-from attncheck.calling import LINKS, as_mask, mask_names, plain_way
-from attncheck.collector import SkipTest
+from attncheck.calling import LINKS, Way, as_mask, mask_names, plain_way
+from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
 from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
@@ -20,13 +20,13 @@ BY_MASK = {
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
-def padded(subject, found):
+def padded(subject: Subject, found: Collector) -> None:
     """Hide two tokens of one sequence, and put other numbers there."""
     way = subject.how.way or plain_way(subject.pristine)
     names = mask_names(subject.pristine, way) if way else []
     if isinstance(subject.pristine, torch.nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
-    if not names or way.masked or subject.how.call is not None:
+    if way is None or not names or way.masked or subject.how.call is not None:
         raise SkipTest("no argument takes a padding mask")
     if way.image != "btd" or way.sides:
         raise SkipTest("padding masks aren't tried for images")
@@ -43,7 +43,7 @@ class Masked:
         name: the argument that takes it.
     """
 
-    def __init__(self, subject, way, name):
+    def __init__(self, subject: Subject, way: Way, name: str) -> None:
         self.subject, self.way, self.name = subject, way, name
         self.x = subject.tokens(b=2)
         t = subject.layer.memory or self.x.shape[1]
@@ -54,7 +54,9 @@ class Masked:
         self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
         self.plain = subject(self.x)
 
-    def outputs(self, how, shape):
+    def outputs(
+        self, how: str, shape: tuple[int, ...]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the outputs with padding, and with other numbers in its places."""
         subject, kept = self.subject, self.subject.how
         subject.how = replace(kept, way=self._way(how, shape))
@@ -70,7 +72,7 @@ class Masked:
         finally:
             subject.how, subject.replaced_memory = kept, None
 
-    def steps(self, how, shape):
+    def steps(self, how: str, shape: tuple[int, ...]) -> list[str]:
         """Return the names of steps that are wrong by themselves, with the mask."""
         subject, kept = self.subject, self.subject.how
         subject.how = replace(kept, way=self._way(how, shape))
@@ -81,11 +83,11 @@ class Masked:
         finally:
             subject.how = kept
 
-    def _way(self, how, shape):
+    def _way(self, how: str, shape: tuple[int, ...]) -> Way:
         hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
         return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
 
-    def hides_rows(self, y):
+    def hides_rows(self, y: torch.Tensor) -> bool:
         """Return whether it changes what padded tokens get, and nothing else."""
         if self.subject.layer.memory:
             return False
@@ -94,14 +96,14 @@ class Masked:
         ]
         return rows == [True, False] and not changed(y[1], self.plain[1], 1e-4)
 
-    def judged(self, y, z):
+    def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
         known = not changed(y[0, self.real], z[0, self.real], 1e-4)
         acts, other = (changed(y[i], self.plain[i], 1e-4) for i in (0, 1))
         return known and acts and not other, acts or other, other
 
 
-def _try(masked, found):
+def _try(masked: Masked, found: Collector) -> None:
     seen, given = [], []
     for shape in SHAPES:
         for how in HOWS:
@@ -146,7 +148,7 @@ def _try(masked, found):
         found.add("padding_leaks", done, text, severity)
 
 
-def _tell_inverted(masked, how, found):
+def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
     name = masked.name.lower()
     if any(part in name for part in INVERTED.get(how, ())):

@@ -1,21 +1,25 @@
 """Tests of what is stored: the state dict, devices, dtypes."""
 
 import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from attncheck.collector import SkipTest
+from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
+from attncheck.trace import Arguments
 
 
-def saved(subject, found):
+def saved(subject: Subject, found: Collector) -> None:
     """Build a second instance, load the first one's state dict, compare outputs."""
     second = subject.variant(seed=1)
     if second is None:
         raise SkipTest("this needs the class, not an instance")
     first = subject.variant(seed=0)
+    assert first is not None, "it was built with another seed"
     done = "Loaded the state dict into a second instance, and compared outputs."
     try:
         second.pristine.load_state_dict(first.pristine.state_dict())
@@ -27,7 +31,7 @@ def saved(subject, found):
         found.add("weights_not_saved", done, "The two instances' outputs differ.")
 
 
-def devices(subject, found):
+def devices(subject: Subject, found: Collector) -> None:
     """Move the module to another device: PyTorch's device without memory, or a GPU."""
     # The first operation there makes PyTorch load much of itself, which can take
     # longer than a call of the reader's class may.
@@ -39,7 +43,7 @@ def devices(subject, found):
         _move(subject, device, found)
 
 
-def _move(subject, device, found):
+def _move(subject: Subject, device: str, found: Collector) -> None:
     done = f"Moved module and tokens with .to('{device}')."
     try:
         module = subject.copy().to(device)
@@ -74,7 +78,13 @@ class OneDevice(TorchFunctionMode):
     ALLOWED = ("to", "type_as", "copy_", "__getitem__", "__setitem__", "view_as",
                "expand_as")  # fmt: skip
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: Arguments = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         name = getattr(function, "__name__", "")
         devices = {tensor.device.type for tensor in _tensors((args, kwargs))}
         if len(devices) > 1 and name not in self.ALLOWED and "like" not in name:
@@ -85,7 +95,7 @@ class OneDevice(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def _tensors(nested):
+def _tensors(nested: object) -> Iterator[torch.Tensor]:
     """Yield the tensors with at least one axis; a lone number may lie anywhere."""
     if isinstance(nested, torch.Tensor):
         if nested.dim() > 0:
@@ -97,13 +107,13 @@ def _tensors(nested):
             yield from _tensors(entry)
 
 
-def _about_devices(failure):
+def _about_devices(failure: CallFailed) -> bool:
     # What PyTorch alone refuses on "meta", such as an index on the CPU, a GPU takes.
     text = str(failure)
     return "needs all tensors on the same device" in text or "cuda" in text
 
 
-def precision(subject, found):
+def precision(subject: Subject, found: Collector) -> None:
     """Compute in float64 what was computed in float32: the gap must be rounding."""
     x = subject.tokens(b=2)
     y = subject(x)
@@ -126,7 +136,13 @@ def precision(subject, found):
     _rounded(subject, x.double(), fine, scale, found)
 
 
-def _rounded(subject, x, fine, scale, found):
+def _rounded(
+    subject: Subject,
+    x: torch.Tensor,
+    fine: torch.Tensor,
+    scale: torch.Tensor,
+    found: Collector,
+) -> None:
     """Shift the input by less than lower precision can see."""
     step = 2e-5  # float32 sees it, float16 and bfloat16 do not
     direction = subject.tokens(b=2, seed=21).double()
@@ -142,7 +158,7 @@ def _rounded(subject, x, fine, scale, found):
         found.add("low_precision", done, "The output doesn't change in proportion.")
 
 
-def dtypes(subject, found):
+def dtypes(subject: Subject, found: Collector) -> None:
     """Convert the module and call it, with ordinary and with large scores."""
     x = subject.tokens()
     if not subject(x).isfinite().all():

@@ -1,23 +1,26 @@
 """Tests of what happens in training: dropout and gradients."""
 
 import re
+from typing import Any
 
 import torch
+from torch import nn
 
-from attncheck.collector import SkipTest
+from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.projections import NAMES
-from attncheck.subject import Failure, guarded
+from attncheck.subject import Failure, Subject, guarded
 from attncheck.trace import Watch
 
 P = 0.5
 
 
-def dropout(subject, found):
+def dropout(subject: Subject, found: Collector) -> None:
     """Run many copies of one sequence with dropout 0.5 and look at their mean."""
-    subject = subject.variant(dropout=P)
-    if subject is None:
+    dropped = subject.variant(dropout=P)
+    if dropped is None:
         raise SkipTest("no dropout was found")
+    subject = dropped
     if "random_in_eval" in found.found:
         raise SkipTest("the layer is random in eval()")
     linear = mean_holds(subject)
@@ -48,7 +51,7 @@ def dropout(subject, found):
         found.add("dropout_not_rescaled", done, seen)
 
 
-def mean_holds(subject):
+def mean_holds(subject: Subject) -> bool:
     """Whether dropout of weights may not change the mean: no norm comes after it."""
     if subject.layer.prenorm or subject.layer.qk_norm:
         return True
@@ -61,7 +64,9 @@ def mean_holds(subject):
     return "a norm" not in watch.seen.extras
 
 
-def _too_early(subject, x, y, found):
+def _too_early(
+    subject: Subject, x: torch.Tensor, y: torch.Tensor, found: Collector
+) -> bool:
     """Tell whether scores are dropped: with equal values, that cannot show."""
     if not y.isfinite().all():
         done = f"Called it in training mode with dropout {P}."
@@ -81,11 +86,11 @@ def _too_early(subject, x, y, found):
     return False
 
 
-def _copies(subject):
+def _copies(subject: Subject) -> int:
     return 512 if subject.sizes["d_in"] <= 128 else 128
 
 
-def _without_biases(subject):
+def _without_biases(subject: Subject) -> None:
     """Set biases to 0, since dropout does not touch them and the ratio would blur."""
     with torch.no_grad():
         for name, parameter in subject.pristine.named_parameters():
@@ -93,7 +98,7 @@ def _without_biases(subject):
                 parameter.zero_()
 
 
-def gradients(subject, found):
+def gradients(subject: Subject, found: Collector) -> None:
     """Send a gradient back and see where it arrives."""
     module = subject.copy()
     x = subject.tokens().requires_grad_()
@@ -163,13 +168,13 @@ def gradients(subject, found):
         found.add("gradient_missing", done, seen, severity)
 
 
-def _fed_zeros(module):
+def _fed_zeros(module: nn.Module) -> set[str]:
     """Return a set that will hold the names of linear layers that get only zeros."""
     names = set()
     for name, part in module.named_modules():
         if isinstance(part, torch.nn.Linear):
 
-            def look(_, args, name=name):
+            def look(_: nn.Module, args: tuple[Any, ...], name: str = name) -> None:
                 if args and not args[0].any():
                     names.add(name)
 
@@ -177,7 +182,7 @@ def _fed_zeros(module):
     return names
 
 
-def _not_derived(subject):
+def _not_derived(subject: Subject) -> float:
     """Return how far the input's gradient is from the derivative, or 0."""
     kept = subject.dtype
     try:
@@ -200,12 +205,15 @@ def _not_derived(subject):
         return 0.0
     finally:
         subject.dtype = kept
+    assert gradient is not None, "the probe has seen it arrive"
     told, scale = (gradient * step).sum(), gradient.norm() + abs(slopes[1])
     smooth = abs(slopes[0] - slopes[1]) < 1e-3 * scale
     return float(abs(told - slopes[1]) / abs(slopes[1])) if smooth else 0.0
 
 
-def _never_acts(subject, names, x, y):
+def _never_acts(
+    subject: Subject, names: list[str], x: torch.Tensor, y: torch.Tensor
+) -> bool:
     """Whether parameters may hold any numbers."""
     module = subject.copy()
     with torch.no_grad():
@@ -217,7 +225,7 @@ def _never_acts(subject, names, x, y):
     return not changed(y, subject(x, module, train=True))
 
 
-def _third_unused(subject, x, y):
+def _third_unused(subject: Subject, x: torch.Tensor, y: torch.Tensor) -> str:
     """Return which third of a joined weight may hold any numbers, or ""."""
     for name, p in subject.pristine.named_parameters():
         part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
@@ -246,7 +254,7 @@ UNUSED = (
 )  # fmt: skip
 
 
-def _norm_used_twice(subject, x):
+def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:
     """Whether queries and keys go through one norm."""
     module, calls = subject.copy(), []
     for name, part in module.named_modules():
@@ -256,7 +264,7 @@ def _norm_used_twice(subject, x):
     return len(calls) == 2 and calls[0] == calls[1]
 
 
-def _by_name(name):
+def _by_name(name: str) -> tuple[str, str]:
     """Return (mistake, stage) of a parameter that is never used."""
     parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
     plain = parts[-1].replace("_", "") if parts else ""
@@ -268,7 +276,7 @@ def _by_name(name):
     return "gradient_missing", ""
 
 
-def _lost_distances(subject, module, found):
+def _lost_distances(subject: Subject, module: nn.Module, found: Collector) -> None:
     """Look for a table of distances to both sides with rows that no pair reaches."""
     if subject.causal or subject.layer.memory:
         return
@@ -287,7 +295,7 @@ def _lost_distances(subject, module, found):
             return
 
 
-def _rows_cut(subject, module):
+def _rows_cut(subject: Subject, module: nn.Module) -> list[str]:
     """Return what of a weight that joins projections gets no gradient, in words.
 
     A joined weight has a gradient as soon as one of its parts has.
@@ -312,7 +320,7 @@ def _rows_cut(subject, module):
     return told
 
 
-def _cut_off(parameter):
+def _cut_off(parameter: torch.Tensor) -> bool:
     """Whether no gradient arrives. That of a key's bias is 0 by nature: let it be."""
     if not parameter.requires_grad:
         return False
