@@ -1,6 +1,7 @@
 """What a layer does besides attention, as a reader declares it or as it is found."""
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ class Rope:
 
     pairing: str = "halves"
     base: float = 10000.0
-    share: float = 1.0
+    share: float | Fraction = 1.0
     way: int = 1
 
     def words(self) -> str:
