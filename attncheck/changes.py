@@ -41,8 +41,7 @@ KINDS = [
 
 def base_recipe(causal: bool, layer: Layer = PLAIN) -> Recipe:
     """Return what is right."""
-    scale: Any = layer.scale
-    right = RIGHT if scale is None else replace(RIGHT, scale=scale)
+    right = RIGHT if layer.scale is None else replace(RIGHT, scale=layer.scale)
     return right if causal else replace(right, mask="none")
 
 

@@ -1,16 +1,19 @@
 """The first call of a class, and other ways to call or build it where that fails."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
 
 from attncheck.build import UnusableError
-from attncheck.calling import example_call, masked_ways, plain_way, ways
+from attncheck.calling import Way, example_call, masked_ways, plain_way, ways
+from attncheck.collector import Collector
 from attncheck.numbers import changed
 from attncheck.probes.comparing import Comparison
 from attncheck.probes.meaning import depends
-from attncheck.subject import CallFailed, Failure
+from attncheck.source import Source
+from attncheck.subject import CallFailed, Failure, How, Subject
 from attncheck.variants import (
     first_subject,
     narrower_heads,
@@ -25,7 +28,9 @@ SETTINGS = 8  # that are guessed one after another
 MEMORY = 6  # tokens of a memory that nobody declared
 
 
-def first_call(source, subject, collector, tests):
+def first_call(
+    source: Source, subject: Subject, collector: Collector, tests: Iterable[str]
+) -> Subject | None:
     """Call it once; return the subject if the other tests make sense.
 
     Raises:
@@ -61,12 +66,18 @@ def first_call(source, subject, collector, tests):
     return subject
 
 
-def _refuses(failure):
+def _refuses(failure: Failure | UnusableError) -> bool:
     return isinstance(failure, UnusableError) or failure.mistake in (
         "forward_raises", "wrong_shape")  # fmt: skip
 
 
-def _otherwise(source, subject, failure, collector, done):
+def _otherwise(
+    source: Source,
+    subject: Subject,
+    failure: Failure | UnusableError,
+    collector: Collector,
+    done: str,
+) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
     tries = [_more_settings, _another_way]
     if not isinstance(failure, UnusableError):
@@ -85,7 +96,9 @@ def _otherwise(source, subject, failure, collector, done):
     return None
 
 
-def _more_settings(source, subject, failure):
+def _more_settings(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     """Return the subject with settings of its config that forward alone reads."""
     for _ in range(SETTINGS):
         if not source.ask(str(failure)):
@@ -100,7 +113,9 @@ def _more_settings(source, subject, failure):
     return None
 
 
-def _narrower(source, subject, failure):
+def _narrower(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     other = narrower_heads(source, subject)
     if other is not None:
         size = source.arguments["head_size"]
@@ -108,14 +123,18 @@ def _narrower(source, subject, failure):
     return other
 
 
-def _alone(source, subject, failure):
+def _alone(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     other = one_by_one(source, subject)
     if other is not None:
         subject.note("It takes one sequence (t, d) at a time: each was passed alone.")
     return other
 
 
-def _full_length(source, subject, failure):
+def _full_length(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
     lengths = [subject.limit or 0, *_numbers(failure)]
     for length in dict.fromkeys(lengths):
@@ -127,7 +146,9 @@ def _full_length(source, subject, failure):
     return None
 
 
-def _another_width(source, subject, failure):
+def _another_width(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     """Return the subject where it runs with tokens as wide as the error says."""
     known = subject.sizes["d_in"]
     for width in _numbers(failure):
@@ -138,15 +159,19 @@ def _another_width(source, subject, failure):
     return None
 
 
-def _numbers(failure):
+def _numbers(failure: Failure | UnusableError) -> list[int]:
     found = [int(number) for number in re.findall(r"(?<![\w.])\d+", str(failure))]
     found += [int(n) for pair in re.findall(r"(\d+)x(\d+)", str(failure)) for n in pair]
     return [number for number in dict.fromkeys(found) if 2 < number <= 1024]
 
 
-def _as_an_image(source, subject, failure):
+def _as_an_image(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     plain = plain_way(subject.pristine)
-    for image in ("bhwc", "bchw") if plain else ():
+    if plain is None:
+        return None
+    for image in ("bhwc", "bchw"):
         found = _given(subject, replace(plain, image=image))
         if found is not None:
             subject.note("It takes an image, so the tokens were passed as its pixels.")
@@ -154,7 +179,9 @@ def _as_an_image(source, subject, failure):
     return None
 
 
-def _own_defaults(source, subject, failure):
+def _own_defaults(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     """Return the subject built with the defaults of its constructor, or None."""
     if not source.own_defaults():
         return None
@@ -168,13 +195,17 @@ def _own_defaults(source, subject, failure):
     return other
 
 
-def _another_way(source, subject, failure):
+def _another_way(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
     """Return the subject where forward runs with more than x, or None."""
     if subject.how.call is not None or subject.layer.documents:
         return None
     widths = [None, *_in_widths(subject)]
     has_memory = bool(subject.layer.memory)
-    turned, leaking, kept = [], None, (subject.how, subject.causal)
+    turned: list[tuple[How, bool]] = []
+    leaking: tuple[How, bool] | None = None
+    kept = subject.how, subject.causal
     for optional in (False, True):
         for way in ways(subject.pristine, subject.causal, widths, has_memory, optional):
             if _given(subject, way) is None:
@@ -192,30 +223,33 @@ def _another_way(source, subject, failure):
         _set(subject, *how)
         if _is_attention(subject):
             return _told(subject)
-    if turned or leaking:
-        _set(subject, *(turned or [leaking])[0])
+    first = turned[0] if turned else leaking
+    if first:
+        _set(subject, *first)
         return _told(subject)
     return None
 
 
-def _told(subject):
-    if words := subject.how.way.words():
+def _told(subject: Subject) -> Subject:
+    way = subject.how.way
+    assert way is not None, "it was called in a way that was found"
+    if words := way.words():
         subject.note(f"forward was called with {words}.")
     return subject
 
 
-def _is_attention(subject):
+def _is_attention(subject: Subject) -> bool:
     comparison = Comparison(subject, subject)
     return comparison.equal() or comparison.known_layer()
 
 
-def _in_widths(subject):
+def _in_widths(subject: Subject) -> list[int]:
     """Return the widths that the module's matrices take, but for that of x."""
     widths = [p.shape[1] for p in subject.pristine.parameters() if p.dim() == 2]
     return [w for w in dict.fromkeys(widths) if w != subject.sizes["d_in"]]
 
 
-def _given(subject, way):
+def _given(subject: Subject, way: Way) -> Subject | None:
     """Return the subject called in this way if it runs so; else leave it as it is."""
     how, causal = subject.how, subject.causal
     layer = subject.layer
@@ -232,11 +266,11 @@ def _given(subject, way):
     return None
 
 
-def _set(subject, how, causal):
+def _set(subject: Subject, how: How, causal: bool) -> None:
     subject.how, subject.layer, subject.causal = how, how.layer, causal
 
 
-def _with_a_mask(subject):
+def _with_a_mask(subject: Subject) -> None:
     """Give the causal mask that it takes to a class that sees the future without."""
     way = subject.how.way or plain_way(subject.pristine)
     how = subject.how
@@ -248,7 +282,7 @@ def _with_a_mask(subject):
             _set(subject, how, True)
 
 
-def _leaks(subject):
+def _leaks(subject: Subject) -> bool:
     """Whether earlier outputs change with the last token."""
     x = subject.tokens()
     other = x.clone()
@@ -260,13 +294,13 @@ def _leaks(subject):
     return changed(y[:, :-1], z[:, :-1]) or not y.isfinite().all()
 
 
-def _try_out(subject, collector):
+def _try_out(subject: Subject, collector: Collector) -> None:
     _try_lengths(subject, collector)
     _try_layout(subject, collector)
     subject.uneven = uneven(subject, collector)
 
 
-def _try_lengths(subject, collector):
+def _try_lengths(subject: Subject, collector: Collector) -> None:
     """See whether it takes one number of tokens alone, by its own design."""
     t = subject.tokens().shape[1]
     if subject.fixed_length or subject.takes_length or t < 4:
@@ -286,7 +320,7 @@ def _try_lengths(subject, collector):
     subject.note(f"It takes only {t} tokens, and was tested with that many.")
 
 
-def _try_layout(subject, collector):
+def _try_layout(subject: Subject, collector: Collector) -> None:
     """See whether sequences attend to each other where tokens should."""
     x = subject.tokens(seed=2)
     other = x.clone()
@@ -308,6 +342,6 @@ def _try_layout(subject, collector):
     subject.note("The other tests passed the input as (t, b, d).")
 
 
-def _mixes_tokens(subject):
+def _mixes_tokens(subject: Subject) -> bool:
     matrix = depends(subject)
     return bool((matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any())

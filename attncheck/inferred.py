@@ -7,21 +7,28 @@ one step stays unexplained is not judged by this.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import torch
+from torch import nn
 
-from attncheck.layer import Rope, memory_tokens, normalize, rotate
+from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
 from attncheck.projections import NAMES
-from attncheck.subject import Failure
+from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
-from attncheck.walk import Recorded, Step, _close, _followed
+from attncheck.walk import Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 BASE = re.compile(r"theta|base|freq")
+Turn = tuple[Rope, str]  # words on two axes
+# The norm, "behind" if it comes after the positions, and these.
+Kind = tuple[tuple[str | None, str | None], Turn | None]
+Part = tuple[str, int, int]  # parameter, which part of it, how many there are
 
 
 class UnexplainedError(Exception):
@@ -52,13 +59,13 @@ class Read:
         asks: options that have to be declared, since two ways are usual.
     """
 
-    words: list
-    options: dict
-    steps: list
-    asks: dict
+    words: list[str]
+    options: dict[str, Any]
+    steps: list[Step]
+    asks: dict[str, Any]
 
 
-def inferred(subject, x):
+def inferred(subject: Subject, x: torch.Tensor) -> Read | None:
     """Return what the layer is, or None where a step stays unexplained."""
     try:
         try:
@@ -70,7 +77,7 @@ def inferred(subject, x):
         return None
 
 
-def _views(tensor, b, t):
+def _views(tensor: torch.Tensor, b: int, t: int) -> Iterator[torch.Tensor]:
     """Yield a tensor as tokens (b, t, width), in each way in which it may hold them."""
     shape = tuple(tensor.shape)
     if len(shape) == 3:
@@ -97,7 +104,9 @@ class Reading:
         x: tokens (b, t, d_in).
     """
 
-    def __init__(self, subject, x, module=None):
+    def __init__(
+        self, subject: Subject, x: torch.Tensor, module: nn.Module | None = None
+    ) -> None:
         self.subject, self.x = subject, x
         self.module = module or subject.copy()
         watch = Recorded(self.module)
@@ -108,15 +117,18 @@ class Reading:
             raise UnexplainedError
         self.walk, self.h = walk, walk.h
         self.keys = walk.key.shape[-2]
-        self.words, self.options, self.steps = [], {}, []
+        self.words: list[str] = []
+        self.options: dict[str, Any] = {}
+        self.steps: list[Step] = []
         self.parameters = dict(self.module.named_parameters())
         self.maps = [one for call in self.calls for one in self._maps(call)]
-        self.normed = None  # what the norm of the input gave
-        self.extra = None  # the place of a key that is no token's, 0 or -1
-        self.asks = {}  # what has to be declared
-        self.sources = []  # what queries, keys and values are projected from
+        self.normed: torch.Tensor | None = None  # what the norm of the input gave
+        self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
+        self.asks: dict[str, Any] = {}  # what has to be declared
+        # What queries, keys and values are projected from.
+        self.sources: list[torch.Tensor] = []
 
-    def read(self):
+    def read(self) -> Read:
         """Return what was read off.
 
         Raises:
@@ -130,7 +142,7 @@ class Reading:
 
     # What goes into the scores.
 
-    def _maps(self, call):
+    def _maps(self, call: Call) -> Iterator[Map]:
         """Yield the linear map that a call is, if it is one with a parameter."""
         name, given, _, result = call
         if name in ("linear", "conv1d", "conv2d", "matmul", "__matmul__", "mm"):
@@ -139,7 +151,12 @@ class Reading:
             taken, weight = given[1:]
         else:
             return
-        if taken is None or weight.dim() < 2 or weight[0, 0].numel() != 1:
+        if (
+            taken is None
+            or weight is None
+            or weight.dim() < 2
+            or weight[0, 0].numel() != 1
+        ):
             return
         for own, parameter in self.parameters.items():
             if parameter.shape in (weight.shape, weight.mT.shape) and any(
@@ -158,11 +175,11 @@ class Reading:
                     )
                 return
 
-    def _sides(self):
+    def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Explain queries, keys and values; return the factors of the first two."""
         walk, kinds = self.walk, []
-        for slot, one in enumerate((walk.query, walk.key, walk.values)):
-            heads = one.view(self.b, self.h, *one.shape[1:]).double()
+        for slot, made in enumerate((walk.query, walk.key, walk.values)):
+            heads = made.view(self.b, self.h, *made.shape[1:]).double()
             kinds.append(self._side(slot, self._without_extra(slot, heads)))
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if one != two or three != ((None, None), None):
@@ -194,7 +211,7 @@ class Reading:
         self.l2 = norm == "l2"
         return q, k
 
-    def _without_extra(self, slot, heads):
+    def _without_extra(self, slot: int, heads: torch.Tensor) -> torch.Tensor:
         """Leave out a key or value that every token sees, and that is a parameter."""
         if slot == 0 or self.subject.layer.memory or heads.shape[2] != self.t + 1:
             return heads
@@ -210,7 +227,7 @@ class Reading:
                 return rest
         raise UnexplainedError
 
-    def _side(self, slot, heads):
+    def _side(self, slot: int, heads: torch.Tensor) -> tuple[Kind, torch.Tensor, Part]:
         """Return ((norm, rope), factors, part) that explain (b, h, t, d)."""
         role = ("query", "key", "value")[slot]
         t = heads.shape[2]
@@ -241,7 +258,7 @@ class Reading:
                     return how, factor, (map_.name, *place)
         raise UnexplainedError
 
-    def _shifted(self, left):
+    def _shifted(self, left: torch.Tensor) -> bool:
         """Whether a parameter was added to the queries of every token."""
         own = left[:1, :, :1]
         return _close(left, own.expand_as(left)) and any(
@@ -250,7 +267,9 @@ class Reading:
             if p.numel() == own.numel()
         )
 
-    def _parts(self, made, d):
+    def _parts(
+        self, made: torch.Tensor, d: int
+    ) -> Iterator[tuple[tuple[int, int], torch.Tensor]]:
         """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
         width = made.shape[-1]
         if width % d:
@@ -270,7 +289,9 @@ class Reading:
             for i, one in enumerate(made.split(sizes, dim=-1)):
                 yield (i, 3), one.unflatten(-1, (-1, d)).transpose(1, 2)
 
-    def _turned(self, part, slot):
+    def _turned(
+        self, part: torch.Tensor, slot: int
+    ) -> Iterator[tuple[Kind, torch.Tensor]]:
         """Yield ((norm, rope), what these make of queries or keys)."""
         yield ((None, None), None), part
         if slot == 2:
@@ -290,14 +311,14 @@ class Reading:
                     normalize(again, norm[0], norm[1] or (None, None)),
                 )
 
-    def _norms(self, letter, width):
+    def _norms(self, letter: str, width: int) -> Iterator[tuple[str, Numbers]]:
         for name, kind, wide, *numbers in norms_of(self.module):
             last = name.split(".")[-1].lower()
             other = "qk".replace(letter, "")
             if wide == width and not re.match(rf"{other}|norm_?{other}", last):
                 yield kind, tuple(numbers)
 
-    def _ropes(self, t):
+    def _ropes(self, t: int) -> Iterator[Turn]:
         """Yield (rotary positions, words on two axes) that tables may hold."""
         tables = {"a table of positions", "a table"} & set(self.walk.extras)
         if not tables:
@@ -327,13 +348,13 @@ class Reading:
                     for pairing in ("halves", "neighbors"):
                         yield Rope(pairing, base), f", by row and column of {rows}"
 
-    def _rows(self, t):
+    def _rows(self, t: int) -> list[int]:
         """Return how many rows a grid of tokens may have."""
         sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
         given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
         return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
 
-    def _named(self, map_, role, place):
+    def _named(self, map_: Map, role: str, place: tuple[int, int]) -> None:
         """Refuse a parameter whose name says that it makes something else."""
         parts = [p for p in map_.name.split(".") if p not in ("weight", "bias")]
         plain = parts[-1].replace("_", "").lower() if parts else ""
@@ -341,7 +362,7 @@ class Reading:
         if place[1] == 1 and any(plain in NAMES[other] for other in others):
             raise UnexplainedError
 
-    def _added(self, map_):
+    def _added(self, map_: Map) -> torch.Tensor:
         """Return what a linear map adds to each token, as (1, 1, width)."""
         took, made = map_.took.double(), map_.made.double()
         weight = self.parameters[map_.name].double()
@@ -353,7 +374,7 @@ class Reading:
                     return left[:1, :1]
         return torch.zeros_like(made[:1, :1])
 
-    def _biased(self, bias, role):
+    def _biased(self, bias: torch.Tensor, role: str) -> None:
         """Tell of a bias that another projection has by its name."""
         for name, parameter in self.parameters.items():
             whose = BIAS_OF.fullmatch(name.rpartition(".")[2].lower())
@@ -364,7 +385,7 @@ class Reading:
                 told = f"{name} is added to the {role} of each token."
                 self.steps.append(Step("projection_mixed_up", "projection", told))
 
-    def _source(self, map_, slot):
+    def _source(self, map_: Map, slot: int) -> None:
         """Explain what a projection takes: the tokens, or their norm."""
         x, memory = self.x, self.subject.layer.memory
         self.sources.append(map_.took)
@@ -379,7 +400,7 @@ class Reading:
                 self.words.append("a norm of the input")
             self.normed = map_.took
 
-    def _is_norm(self, tensor, x):
+    def _is_norm(self, tensor: torch.Tensor, x: torch.Tensor) -> bool:
         """Whether a tensor is the norm of tokens."""
         b, t = x.shape[:2]
         for name, given, _, result in self.calls:
@@ -398,7 +419,7 @@ class Reading:
 
     # From scores to weights.
 
-    def _scores(self, q, k):
+    def _scores(self, q: torch.Tensor, k: torch.Tensor) -> None:
         """Explain what softmax takes: scores, a factor, a bias and a mask."""
         walk, b, h = self.walk, self.b, self.h
         keys = self.keys
@@ -430,7 +451,7 @@ class Reading:
             else:
                 self._bias(bias, seen)
 
-    def _is_fixed(self, bias, seen):
+    def _is_fixed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether no parameter beside the projections changes the bias."""
         module, made = self.subject.copy(), {one.name for one in self.maps}
         with torch.no_grad():
@@ -447,7 +468,7 @@ class Reading:
             taken, scores = taken[..., cut], scores[..., cut]
         return _close(_fitted(taken, scores, seen)[1], bias)
 
-    def _slopes(self, bias, seen):
+    def _slopes(self, bias: torch.Tensor, seen: torch.Tensor) -> None:
         """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
         i = torch.arange(self.t)
         far = (i[:, None] - i).abs()
@@ -457,7 +478,13 @@ class Reading:
         self.words.append("a distance bias")
         self.options |= {"alibi": True}
 
-    def _content(self, taken, scores, factor, seen):
+    def _content(
+        self,
+        taken: torch.Tensor,
+        scores: torch.Tensor,
+        factor: torch.Tensor,
+        seen: torch.Tensor,
+    ) -> None:
         """Explain what is added by products of the queries with one row by distance."""
         d = self.walk.d
         if self.b < 3 * d:
@@ -475,7 +502,7 @@ class Reading:
         self._bias(rows.transpose(1, 2).flatten(0, 1), seen[:1].expand(
             self.h * (d + 1), -1, -1), of="products of the queries")  # fmt: skip
 
-    def _sink(self, taken):
+    def _sink(self, taken: torch.Tensor) -> None:
         """Explain a column of scores without values: a parameter, or zeros."""
         for place in (-1, 0):
             column = taken[..., place]
@@ -490,7 +517,7 @@ class Reading:
                 return
         raise UnexplainedError
 
-    def _mask(self, hidden):
+    def _mask(self, hidden: torch.Tensor) -> None:
         """Explain what is hidden: nothing, the future, or what a window leaves out."""
         if not torch.equal(hidden, hidden[:1, :1].expand_as(hidden)):
             raise UnexplainedError
@@ -517,11 +544,13 @@ class Reading:
         elif widths[0] != meant:
             raise UnexplainedError
 
-    def _apart(self, i, j, ahead):
+    def _apart(
+        self, i: torch.Tensor, j: torch.Tensor, ahead: torch.Tensor
+    ) -> torch.Tensor:
         """Return how far apart tokens are, to one side where the future is hidden."""
         return i - j if ahead.any() else (i - j).abs()
 
-    def _factor(self, whole):
+    def _factor(self, whole: torch.Tensor) -> None:
         """Explain what the scores are multiplied with, for each head."""
         usual = self.walk.d**-0.5
         if not self.l2 and ((whole / usual - 1).abs() < 1e-3).all():
@@ -553,7 +582,7 @@ class Reading:
             return
         raise UnexplainedError
 
-    def _bias(self, bias, seen, of=""):
+    def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
         """Explain what is added to the scores: one number for each distance.
 
         That of a distance is what no other distance has, or that of its bucket.
@@ -586,7 +615,9 @@ class Reading:
                 return
         raise UnexplainedError
 
-    def _by_distance(self, bias, seen, places):
+    def _by_distance(
+        self, bias: torch.Tensor, seen: torch.Tensor, places: torch.Tensor
+    ) -> bool:
         numbers, seen, most = [], seen[0], bias.abs().max()
         for place in places[seen].unique():
             each = bias[:, seen & (places == place)]  # (h, pairs)
@@ -605,11 +636,13 @@ class Reading:
             near.pop()
         if not self.subject.causal and ends[0] != ends[1]:
             return False
-        ends = same[:, [0, -1]].any(dim=1)
-        inner = same[~ends][:, ~ends]
+        outer = same[:, [0, -1]].any(dim=1)
+        inner = same[~outer][:, ~outer]
         return not any(near) and int(inner.sum()) == len(inner)
 
-    def _by_bucket(self, bias, seen, distance):
+    def _by_bucket(
+        self, bias: torch.Tensor, seen: torch.Tensor, distance: torch.Tensor
+    ) -> bool:
         """Whether the bias is that of T5's buckets, of a table that is held."""
         both = not self.subject.causal
         for name, p in self.parameters.items():
@@ -630,7 +663,7 @@ class Reading:
 
     # Behind the scores.
 
-    def _weights(self):
+    def _weights(self) -> None:
         """Explain the weights, their use and the context."""
         walk, keys = self.walk, self.keys
         weights = walk.taken.softmax(dim=-1)
@@ -641,7 +674,7 @@ class Reading:
         if not _close(walk.context, walk.mixing @ walk.values):
             raise UnexplainedError
 
-    def _around(self):
+    def _around(self) -> None:
         """Explain the output: the joined heads, projected, and what is added."""
         context = self.walk.context.view(self.b, self.h, self.t, -1)
         joined = context.transpose(1, 2).flatten(2)
@@ -668,12 +701,14 @@ class Reading:
                 return
         raise UnexplainedError
 
-    def _is_out(self, name):
+    def _is_out(self, name: str) -> bool:
         parts = [p for p in name.split(".") if p not in ("weight", "bias")]
         return bool(parts) and parts[-1].replace("_", "").lower() in NAMES["out"]
 
 
-def _fitted(taken, scores, seen):
+def _fitted(
+    taken: torch.Tensor, scores: torch.Tensor, seen: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return (factor for each head, what is added, how much is left by sequence)."""
     zero = torch.zeros((), dtype=torch.float64)
     change = torch.where(seen, taken[0] - taken[1], zero)
@@ -684,8 +719,8 @@ def _fitted(taken, scores, seen):
     return factor, torch.where(seen, taken[0] - each * scores[0], zero), left
 
 
-def _rotated(heads, rope):
-    rope, axial = rope
+def _rotated(heads: torch.Tensor, turn: Turn) -> torch.Tensor:
+    rope, axial = turn
     t = heads.shape[2]
     if not axial:
         return rotate(heads, rope, torch.arange(t, dtype=heads.dtype))
@@ -697,7 +732,7 @@ def _rotated(heads, rope):
     return torch.cat([rotate(one, rope, y), rotate(two, rope, z)], dim=-1)
 
 
-def _bucket(distance, both, count, most):
+def _bucket(distance: torch.Tensor, both: bool, count: int, most: int) -> torch.Tensor:
     """Return T5's bucket of each distance, key minus query."""
     start = torch.zeros_like(distance)
     if both:
@@ -713,7 +748,7 @@ def _bucket(distance, both, count, most):
     return start + torch.where(far < exact, far, large.clamp(max=count - 1))
 
 
-def _holds(parameter, numbers):
+def _holds(parameter: torch.Tensor, numbers: torch.Tensor) -> bool:
     """Whether a parameter has these numbers, one after another."""
     size = len(numbers)
     return len(parameter) % size == 0 and any(

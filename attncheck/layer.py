@@ -1,6 +1,7 @@
 """What a layer does besides attention, as a reader declares it or as it is found."""
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from attncheck.build import UnusableError
 
 NORMS = ("layer", "rms", "l2")
 PAIRINGS = ("halves", "neighbors")
+Numbers = tuple[Any, ...]  # weight or None, bias or None, epsilon if it is known
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,10 @@ class Rope:
 
     pairing: str = "halves"
     base: float = 10000.0
-    share: float = 1.0
+    share: float | Fraction = 1.0
     way: int = 1
 
-    def words(self):
+    def words(self) -> str:
         """Return how pairs turn, in words."""
         told = f"pairs of {self.pairing}, base {self.base:g}"
         told += f", {self.share:g} of each head" if self.share != 1 else ""
@@ -74,24 +76,24 @@ class Layer:
     scale: str | float | None = None
     bias: Any = None
     norm_over: str = "heads"
-    norms: tuple = ()
-    open: tuple = ()
+    norms: tuple[tuple[str, Numbers], ...] = ()
+    open: tuple[str, ...] = ()
 
     @property
-    def plain(self):
+    def plain(self) -> bool:
         """Whether nothing acts."""
         return self.words() == "nothing else"
 
     @property
-    def ordered(self):
+    def ordered(self) -> bool:
         """Whether the order of tokens matters to it."""
         return bool(self.rope or self.alibi or self.window or self.documents)
 
-    def norm_of(self, place):
+    def norm_of(self, place: str) -> Numbers:
         """Return (weight or None, bias or None) of what acts at "x", "q", "k", …."""
         return dict(self.norms).get(place, (None, None))
 
-    def words(self):
+    def words(self) -> str:
         """Return what acts, in words."""
         told = []
         if self.rope:
@@ -131,7 +133,13 @@ SINKS = ("learned", "zero")
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
 
-def described(rope=None, qk_norm=None, prenorm=None, postnorm=None, **others):
+def described(
+    rope: Any = None,
+    qk_norm: Any = None,
+    prenorm: Any = None,
+    postnorm: Any = None,
+    **others: Any,
+) -> Layer:
     """Make a :class:`Layer` from the arguments of :func:`attention.check`.
 
     Raises:
@@ -160,7 +168,7 @@ def described(rope=None, qk_norm=None, prenorm=None, postnorm=None, **others):
     return Layer(rope=rope, **norms, **others, open=(*opened, *left))
 
 
-def _sink(given):
+def _sink(given: Any) -> str | None:
     if not given:
         return None
     sink = "learned" if given is True else given
@@ -169,7 +177,7 @@ def _sink(given):
     return sink
 
 
-def _scale(given):
+def _scale(given: Any) -> str | float | None:
     """Return a name of :func:`attncheck.reference._factor`, or a number."""
     if given is None:
         return None
@@ -184,7 +192,7 @@ def _scale(given):
     return None if scale == "1/√d_head" else scale
 
 
-def _rope(given):
+def _rope(given: Any) -> tuple[Rope | None, tuple[str, ...]]:
     """Return (the rotary positions or None, what was left open of them)."""
     if not given:
         return None, ()
@@ -213,7 +221,9 @@ def _rope(given):
     return rope, tuple(f"rope.{name}" for name in left)
 
 
-def memory_tokens(count, like, width=None):
+def memory_tokens(
+    count: int, like: torch.Tensor, width: int | None = None
+) -> torch.Tensor:
     """Return the same random memory (b, count, width) for each of (b, t, d)."""
     b, _, d = like.shape
     d = width or d
@@ -221,12 +231,14 @@ def memory_tokens(count, like, width=None):
     return memory.to(like).expand(b, count, d)
 
 
-def document_of(t):
+def document_of(t: int) -> torch.Tensor:
     """Return the number of each token's document (t): the first has four tokens."""
     return (torch.arange(t) >= 4).long()
 
 
-def rotate(x, rope, positions, width=None):
+def rotate(
+    x: torch.Tensor, rope: Rope, positions: torch.Tensor, width: int | None = None
+) -> torch.Tensor:
     """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies.
 
     Raises:
@@ -258,7 +270,9 @@ def rotate(x, rope, positions, width=None):
     return torch.cat([turned, rest], dim=-1)
 
 
-def _mismatched(x, cos, sin, which):
+def _mismatched(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, which: str
+) -> torch.Tensor:
     if which == "halves with a table of neighbors":
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         one, two = x.chunk(2, dim=-1)
@@ -268,7 +282,9 @@ def _mismatched(x, cos, sin, which):
     return x * cos + swapped * sin
 
 
-def normalize(x, how, pair, width=None):
+def normalize(
+    x: torch.Tensor, how: str | None, pair: Numbers, width: int | None = None
+) -> torch.Tensor:
     """Normalize over the last axis, as LayerNorm, RMSNorm or to length 1."""
     weight, bias, *eps = pair
     if how == "l2":

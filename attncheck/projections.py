@@ -1,11 +1,14 @@
 """Finds the query, key, value and output weights inside somebody's module."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import torch
 from torch import nn
 
+Pair = tuple[torch.Tensor, torch.Tensor | None]  # weight (out, in), bias
 # Names in use, without underscores and in lower case.
 _WORDS = {
     "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform qw "
@@ -47,20 +50,20 @@ class Projections:
             latent swapped.
     """
 
-    query: tuple
-    key: tuple
-    value: tuple
-    out: tuple | None = None
+    query: Pair
+    key: Pair
+    value: Pair
+    out: Pair | None = None
     num_heads: int = 1
     per_head: bool = False
     rope_share: Fraction | None = None
     latent: int | None = None
-    swapped: tuple = ()
+    swapped: tuple[tuple[str, Pair], ...] = ()
 
-    def cpu(self):
+    def cpu(self) -> "Projections":
         """Return the same weights on the CPU."""
         roles = ("query", "key", "value", "out")
-        moved = {}
+        moved: dict[str, Any] = {}
         for role in roles:
             pair = getattr(self, role)
             moved[role] = pair and _on_cpu(pair)
@@ -68,27 +71,27 @@ class Projections:
         return replace(self, **moved)
 
     @property
-    def d_in(self):
+    def d_in(self) -> int:
         """Width of a token on the way in."""
         return self.query[0].shape[1]
 
     @property
-    def d_head(self):
+    def d_head(self) -> int:
         """Width of one head."""
         return self.query[0].shape[0] // self.num_heads
 
     @property
-    def d_out(self):
+    def d_out(self) -> int:
         """Width of the result."""
         width = self.out or self.query
         return width[0].shape[0]
 
 
-def _on_cpu(pair):
+def _on_cpu(pair: Pair) -> tuple[Any, ...]:
     return tuple(None if w is None else w.cpu() for w in pair)
 
 
-def from_adapter(given):
+def from_adapter(given: Any) -> Projections:
     """Make :class:`Projections` from the dictionary that a reader's function returns.
 
     Raises:
@@ -102,7 +105,7 @@ def from_adapter(given):
             f"weights(module) must return a dictionary with query, key and value, "
             f"but got {sorted(given)}. Add {', '.join(sorted(missing))}."
         )
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for role in ("query", "key", "value", "out"):
         entry = given.get(role)
         if isinstance(entry, torch.Tensor) and entry.dim() == 2:
@@ -116,7 +119,9 @@ def from_adapter(given):
     return Projections(**pairs, num_heads=given.get("num_heads", 1))
 
 
-def find(module, num_heads=None, d_in=None):
+def find(
+    module: nn.Module, num_heads: int | None = None, d_in: int | None = None
+) -> list[Projections]:
     """Return the ways in which the module's weights can be read, likely ones first.
 
     A square weight may stand either way round, and a combined one may hold its parts
@@ -136,16 +141,16 @@ def find(module, num_heads=None, d_in=None):
     return []
 
 
-def _members(part):
+def _members(part: nn.Module) -> dict[str, Any]:
     """Return the part's weights and layers by their role."""
-    everything = dict(part.named_children()) | dict(
+    everything: dict[str, Any] = dict(part.named_children()) | dict(
         part.named_parameters(recurse=False)
     )
     # Lists and plain tensors are not registered, and may hold weights all the same.
     for name, value in vars(part).items():
         if isinstance(value, list | torch.Tensor):
             everything.setdefault(name, value)
-    members = {}
+    members: dict[str, Any] = {}
     for name, value in everything.items():
         plain = name.replace("_", "").lower()
         for role, names in NAMES.items():
@@ -164,16 +169,16 @@ def _members(part):
     return members
 
 
-def _biases_apart(everything, width):
+def _biases_apart(everything: Mapping[str, Any], width: int) -> torch.Tensor | None:
     """Return the bias of a joined layer that is held apart, without one for keys."""
-    parts = [everything.get(f"{one}_bias") for one in "qkv"]
+    parts: list[Any] = [everything.get(f"{one}_bias") for one in "qkv"]
     if all(part is None for part in parts):
         return None
     parts = [torch.zeros(width) if part is None else part for part in parts]
     return torch.cat(parts) if all(len(part) == width for part in parts) else None
 
 
-def _head_count(part):
+def _head_count(part: nn.Module) -> int | None:
     for name in HEAD_COUNTS.split():
         value = getattr(part, name, None)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -181,12 +186,12 @@ def _head_count(part):
     return None
 
 
-def _from_heads(heads, out, d_in):
+def _from_heads(heads: Iterable[Any], out: Any, d_in: int | None) -> list[Projections]:
     """Join separate heads into one wide projection: the same function."""
     each = [find(head, 1, d_in) for head in heads if isinstance(head, nn.Module)]
     if not each or not all(each):
         return []
-    wide = {
+    wide: dict[str, Any] = {
         role: (
             torch.cat([getattr(one[0], role)[0] for one in each]),
             _join_biases([getattr(one[0], role)[1] for one in each]),
@@ -197,14 +202,18 @@ def _from_heads(heads, out, d_in):
     return [Projections(**wide, out=out, num_heads=len(each), per_head=True)]
 
 
-def _join_biases(biases):
+def _join_biases(biases: list[Any]) -> torch.Tensor | None:
     return None if any(bias is None for bias in biases) else torch.cat(biases)
 
 
-def _from_layer(members, num_heads, d_in):
+def _from_layer(
+    members: dict[str, Any], num_heads: int, d_in: int | None
+) -> list[Projections]:
     out = _pair(members["out"]) if "out" in members else None
     if {"query", "key", "value"} <= set(members):
-        roles = {r: _pair(members[r], d_in) for r in ("query", "key", "value")}
+        roles: dict[str, Any] = {
+            r: _pair(members[r], d_in) for r in ("query", "key", "value")
+        }
         if None in roles.values():
             return []
         if num_heads > 1 and all(
@@ -212,7 +221,8 @@ def _from_layer(members, num_heads, d_in):
             for w, _ in roles.values()
         ):  # one small weight for all heads
             roles = {
-                role: _for_each_head(*pair, num_heads) for role, pair in roles.items()
+                role: _for_each_head(weight, bias, num_heads)
+                for role, (weight, bias) in roles.items()
             }
         plain = Projections(**roles, out=out, num_heads=num_heads)
         if plain.query[0].shape[0] % num_heads:
@@ -231,14 +241,16 @@ def _from_layer(members, num_heads, d_in):
     return []
 
 
-def _for_each_head(weight, bias, h):
+def _for_each_head(weight: torch.Tensor, bias: torch.Tensor | None, h: int) -> Pair:
     """Return the wide projection in which each head is projected alike."""
     return torch.block_diag(*[weight] * h), None if bias is None else bias.repeat(h)
 
 
-def _from_latent(members, out, h):
+def _from_latent(
+    members: dict[str, Any], out: Pair | None, h: int
+) -> list[Projections]:
     """Multiply the two halves of low-rank projections, and join the rotary parts."""
-    given = {role: _pair(entry) for role, entry in members.items()}
+    given: dict[str, Any] = {role: _pair(entry) for role, entry in members.items()}
     if None in given.values():
         return []
     query, down = given["query"], given["down"]
@@ -253,7 +265,7 @@ def _from_latent(members, out, h):
         else:  # in one weight, behind the other part of each head
             query = _rolled(query, d_rope, h)
         turned = _repeated(turned, h)
-        nothing = tuple(w if w is None else torch.zeros_like(w) for w in turned)
+        nothing: Any = tuple(w if w is None else torch.zeros_like(w) for w in turned)
         swapped = (
             ("k by v", _beside(turned, value, h)),
             ("v by k", _beside(nothing, key, h)),
@@ -266,11 +278,11 @@ def _from_latent(members, out, h):
         share = Fraction(d_rope, key[0].shape[0] // h)
     except RuntimeError:
         return []  # sizes that do not fit: another layer under these names
-    kinds = {"rope_share": share, "latent": r, "swapped": swapped}
+    kinds: dict[str, Any] = {"rope_share": share, "latent": r, "swapped": swapped}
     return [Projections(query, key, value, out, h, **kinds)]
 
 
-def _chained(second, first):
+def _chained(second: Pair, first: Pair) -> Pair:
     """Return one linear map for two in a row."""
     weight, bias = second[0] @ first[0], second[1]
     if first[1] is not None:
@@ -279,12 +291,12 @@ def _chained(second, first):
     return weight, bias
 
 
-def _repeated(pair, h):
+def _repeated(pair: Pair, h: int) -> tuple[Any, ...]:
     """Return what all heads share once for each."""
     return tuple(None if w is None else torch.cat([w] * h) for w in pair)
 
 
-def _rolled(pair, d_rope, h):
+def _rolled(pair: Pair, d_rope: int, h: int) -> tuple[Any, ...]:
     """Bring the last rows of each head to its front."""
     return tuple(
         None if w is None else w.unflatten(0, (h, -1)).roll(d_rope, 1).flatten(0, 1)
@@ -292,7 +304,7 @@ def _rolled(pair, d_rope, h):
     )
 
 
-def _beside(one, other, h):
+def _beside(one: Pair, other: Pair, h: int) -> Pair:
     """Join two projections head by head."""
     pairs = [(pair[0].unflatten(0, (h, -1)), pair[1]) for pair in (one, other)]
     weight = torch.cat([w for w, _ in pairs], dim=1).flatten(0, 1)
@@ -305,19 +317,21 @@ def _beside(one, other, h):
     return weight, torch.cat(biases, dim=1).flatten()
 
 
-def _turned(plain, members):
+def _turned(plain: Projections, members: dict[str, Any]) -> list[Projections]:
     """Square plain weights may be used as x @ W or as x @ W.T: offer the other way."""
     square = plain.query[0].shape[0] == plain.query[0].shape[1]
     if not square or not isinstance(members["query"], torch.Tensor):
         return []
-    turn = {
+    turn: dict[str, Any] = {
         role: (getattr(plain, role)[0].T, getattr(plain, role)[1])
         for role in ("query", "key", "value")
     }
     return [replace(plain, **turn)]
 
 
-def _from_combined(pair, out, num_heads):
+def _from_combined(
+    pair: Pair | None, out: Pair | None, num_heads: int
+) -> list[Projections]:
     if pair is None:
         return []
     weight, bias = pair
@@ -328,25 +342,28 @@ def _from_combined(pair, out, num_heads):
     if d_out % num_heads or (rows - d_out) % 2 or rows <= d_out:
         return []
     sizes = [d_out, (rows - d_out) // 2, (rows - d_out) // 2]
-    parts = list(zip(weight.split(sizes), _split_bias(bias, sizes), strict=True))
-    found = [Projections(*parts, out, num_heads)]
+    parts = zip(weight.split(sizes), _split_bias(bias, sizes), strict=True)
+    query, key, value = parts
+    found = [Projections(query, key, value, out, num_heads)]
     if sizes[0] == sizes[1]:  # head by head: each with its query, key and value
         d_head = d_out // num_heads
         mixed = weight.view(num_heads, 3, d_head, width)
-        biases = [None] * 3 if bias is None else bias.view(num_heads, 3, d_head)
-        each = [
+        biases: Any = [None] * 3 if bias is None else bias.view(num_heads, 3, d_head)
+        query, key, value = (
             (
                 mixed[:, i].reshape(d_out, width),
                 None if bias is None else biases[:, i].reshape(d_out),
             )
             for i in range(3)
-        ]
-        found.append(Projections(*each, out, num_heads))
+        )
+        found.append(Projections(query, key, value, out, num_heads))
         found += _from_blocks(weight, bias, out, num_heads)
     return found
 
 
-def _from_blocks(weight, bias, out, h):
+def _from_blocks(
+    weight: torch.Tensor, bias: torch.Tensor | None, out: Pair | None, h: int
+) -> Iterator[Projections]:
     """Read one weight in blocks of heads, each with queries, keys and values.
 
     As in CodeGen, whose blocks hold queries, values and keys.
@@ -358,21 +375,25 @@ def _from_blocks(weight, bias, out, h):
             if count == h and order == (0, 1, 2):
                 continue  # head by head, which was read before
             each = [rows[:, i].flatten() for i in range(3)]
-            pairs = [(weight[r].view(-1, width), None if bias is None else bias[r])
-                     for r in each]  # fmt: skip
-            yield Projections(*pairs, out, h)
+            query, key, value = (
+                (weight[r].view(-1, width), None if bias is None else bias[r])
+                for r in each
+            )
+            yield Projections(query, key, value, out, h)
 
 
-def _cut(pair, count):
+def _cut(pair: Pair, count: int) -> Iterator[Pair]:
     sizes = [pair[0].shape[0] // count] * count
     return zip(pair[0].split(sizes), _split_bias(pair[1], sizes), strict=True)
 
 
-def _split_bias(bias, sizes):
+def _split_bias(
+    bias: torch.Tensor | None, sizes: list[int]
+) -> Sequence[torch.Tensor | None]:
     return [None] * len(sizes) if bias is None else bias.split(sizes)
 
 
-def _pair(entry, d_in=None):
+def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     """Turn a layer, a tensor or a pair into (weight (out, in), bias or None)."""
     if isinstance(entry, nn.Sequential):
         linear = [layer for layer in entry if isinstance(layer, nn.Linear)]
@@ -380,9 +401,9 @@ def _pair(entry, d_in=None):
     if isinstance(entry, nn.Linear):
         return entry.weight.detach(), _detached(entry.bias)
     if isinstance(entry, tuple) and len(entry) == 2:
-        weight = entry[0].detach()
+        weight: Any = entry[0].detach()
         if weight.dim() == 3:  # one slice, and one bias, for each head
-            made = _plain(weight, d_in)
+            made: Any = _plain(weight, d_in)
             if made[0].shape[0] != entry[1].numel():  # the output's, by head
                 made = weight.flatten(0, 1).T, None
             return made[0], entry[1].detach().flatten()
@@ -397,7 +418,7 @@ def _pair(entry, d_in=None):
     return None
 
 
-def _plain(weight, d_in):
+def _plain(weight: torch.Tensor, d_in: int | None) -> Pair | None:
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
             return weight.flatten(1).T, None  # (d_in, h, d_head) -> (d_out, d_in)
@@ -410,5 +431,5 @@ def _plain(weight, d_in):
     return (weight.T if stands else weight), None
 
 
-def _detached(bias):
+def _detached(bias: torch.Tensor | None) -> torch.Tensor | None:
     return None if bias is None else bias.detach()

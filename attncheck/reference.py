@@ -1,16 +1,21 @@
 """Attention computed step by step in float64, right or with mistakes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
 
 import torch
 
 from attncheck.layer import (
     Layer,
+    Rope,
     document_of,
     memory_tokens,
     normalize,
     rotate,
 )
+from attncheck.projections import Pair, Projections
 
 PLAIN = Layer()
 
@@ -54,19 +59,19 @@ class Recipe:
             is both in another document and in the future.
     """
 
-    source: tuple = ("q", "k", "v")
-    biases: tuple = ("q", "k", "v")
-    split: tuple = ("transpose", "transpose", "transpose")
+    source: tuple[str, ...] = ("q", "k", "v")
+    biases: tuple[str, ...] = ("q", "k", "v")
+    split: tuple[str, ...] = ("transpose", "transpose", "transpose")
     join: str = "transpose"
     attend: str = "tokens"
-    scale: str = "1/√d_head"
+    scale: str | float = "1/√d_head"
     mask: str = "future"
     fill: float = -torch.inf
     mask_by: str = "fill"
     softmax: int | str = -1
     turned: str = ""
     scale_weights: bool = False
-    groups: tuple = ("blocks", "blocks")
+    groups: tuple[str, ...] = ("blocks", "blocks")
     relu: str = ""
     use_bias: bool = True
     use_out: bool = True
@@ -96,7 +101,12 @@ _NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
 _OF_ALL_THREE = tuple(f.name for f in fields(Recipe) if f.name not in _NOT_SHARED)
 
 
-def attention(x, projections, recipe=RIGHT, layer=PLAIN):
+def attention(
+    x: torch.Tensor,
+    projections: Projections,
+    recipe: Recipe = RIGHT,
+    layer: Layer = PLAIN,
+) -> torch.Tensor:
     """Compute the layer's output (b, t, width) for tokens ``x`` (b, t, d_in).
 
     Raises:
@@ -114,7 +124,9 @@ class Computation:
         layer: what acts besides attention.
     """
 
-    def __init__(self, x, projections, layer=PLAIN):
+    def __init__(
+        self, x: torch.Tensor, projections: Projections, layer: Layer = PLAIN
+    ) -> None:
         self.x = x.double()
         self.p = projections
         self.layer = layer
@@ -124,9 +136,9 @@ class Computation:
         if layer.memory:
             width = projections.key[0].shape[1]
             self.memory = memory_tokens(layer.memory, x, width).double()
-        self._kept = {}
+        self._kept: dict[Any, torch.Tensor] = {}
 
-    def output(self, recipe):
+    def output(self, recipe: Recipe) -> torch.Tensor:
         """Return the output (b, t, width)."""
         r, p = recipe, self.p
         context = self.context(r)
@@ -145,7 +157,7 @@ class Computation:
             context = normalize(context, self.layer.postnorm, numbers)
         return context + self.x if late else context
 
-    def _added(self, r):
+    def _added(self, r: Recipe) -> torch.Tensor:
         """Return what a residual adds, as meant or as mistaken."""
         if r.residual == "normed":
             if not self.layer.prenorm:
@@ -155,14 +167,14 @@ class Computation:
             return _project(self.x, self.p.query, r.use_bias)
         return self.x if r.residual == "input" else torch.zeros_like(self.x)
 
-    def weights(self, recipe):
+    def weights(self, recipe: Recipe) -> torch.Tensor:
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
         own = tuple(getattr(r, name) for name in _OF_WEIGHTS)
         key = (own, self._key(r, 0), self._key(r, 1), r.groups)
         return self._once(key, lambda: self._weights(r))
 
-    def context(self, recipe):
+    def context(self, recipe: Recipe) -> torch.Tensor:
         """Return the sum of values for each head."""
         r = recipe
         values = self._heads(r, 2)
@@ -170,27 +182,34 @@ class Computation:
             values = values.transpose(1, 2)
         return self.weights(r) @ values
 
-    def _once(self, key, function):
+    def _once(
+        self, key: tuple[Any, ...], function: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
         if key not in self._kept:
             self._kept[key] = function()
         return self._kept[key]
 
-    def _key(self, r, slot):
+    def _key(self, r: Recipe, slot: int) -> tuple[Any, ...]:
         shared = tuple(getattr(r, name) for name in _OF_ALL_THREE)
         group = r.groups[max(slot - 1, 0)]
         return (slot, r.source[slot], r.split[slot], group, shared)
 
-    def _heads(self, r, slot):
+    def _heads(self, r: Recipe, slot: int) -> torch.Tensor:
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
 
-    def _made(self, r, slot):
+    def _made(self, r: Recipe, slot: int) -> torch.Tensor:
         """Return queries, keys or values (b, h, t, d_head) as the recipe does."""
         p, layer = self.p, self.layer
         name, how = r.source[slot], r.split[slot]
         x = self.x if slot == 0 or not layer.memory else self.memory
         if layer.prenorm and "qkv"[slot] in r.prenormed:
             x = normalize(x, layer.prenorm, layer.norm_of("x"))
-        pairs = {"q": p.query, "k": p.key, "v": p.value, "x": None} | dict(p.swapped)
+        pairs: dict[str, Any] = {
+            "q": p.query,
+            "k": p.key,
+            "v": p.value,
+            "x": None,
+        } | dict(p.swapped)
         if name not in pairs:
             raise RuntimeError("there is no latent")
         pair = pairs[name]
@@ -217,7 +236,7 @@ class Computation:
             made = _share(made, h, r.groups[slot - 1])
         return made
 
-    def _weights(self, r):
+    def _weights(self, r: Recipe) -> torch.Tensor:
         q, k = self._heads(r, 0), self._heads(r, 1)
         if r.attend == "heads":
             q, k = q.transpose(1, 2), k.transpose(1, 2)
@@ -233,7 +252,8 @@ class Computation:
         mask = hidden(r.mask, *scores.shape[-2:])
         window = self.layer.window
         if window:
-            far = _far(window + r.window, *scores.shape[-2:], r.mask)
+            t_q, t_k = scores.shape[-2:]
+            far = _far(window + r.window, t_q, t_k, r.mask)
             mask = mask | (far & (torch.arange(len(far)) >= (self.layer.first or 0)))
         if self.layer.documents and r.documents != "joined":
             document = document_of(len(mask))
@@ -245,7 +265,7 @@ class Computation:
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
-def hidden(which, t_q, t_k):
+def hidden(which: str, t_q: int, t_k: int) -> torch.Tensor:
     """Return the mask (t_q, t_k), True where a score is hidden."""
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     return {
@@ -259,13 +279,13 @@ def hidden(which, t_q, t_k):
     }[which]
 
 
-def _far(window, t_q, t_k, mask):
+def _far(window: float, t_q: int, t_k: int, mask: str) -> torch.Tensor:
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     # Without a causal mask a window reaches to both sides.
     return (i - j).abs() >= window if mask == "none" else i - j >= window
 
 
-def _distances(how, h, t_q, t_k):
+def _distances(how: str, h: int, t_q: int, t_k: int) -> torch.Tensor:
     """Return the bias by distance (h, t_q, t_k): -slope · |i - j|."""
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     heads = torch.arange(1, h + 1, dtype=torch.float64)
@@ -278,7 +298,7 @@ def _distances(how, h, t_q, t_k):
     return sign * slopes[:, None, None] * (i - j).abs()
 
 
-def _rotated(x, rope, how, slot):
+def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
     """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
     sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": ()}
     if slot not in sides.get(how, (0, 1)):
@@ -302,7 +322,9 @@ def _rotated(x, rope, how, slot):
     return rotate(x, rope, positions, width.get(how))
 
 
-def _left_out(x, share, of_the_root):
+def _left_out(
+    x: torch.Tensor, share: float | Fraction, of_the_root: bool
+) -> torch.Tensor:
     """Set the part that is rotated to 0, and with it its part of the scores."""
     turned = int(x.shape[-1] * share)
     if turned == x.shape[-1]:
@@ -311,13 +333,13 @@ def _left_out(x, share, of_the_root):
     return x / float(1 - share) ** 0.5 if of_the_root else x
 
 
-def _project(x, pair, use_bias):
+def _project(x: torch.Tensor, pair: Pair, use_bias: bool) -> torch.Tensor:
     weight, bias = pair
     y = x @ weight.double().T
     return y + bias.double() if use_bias and bias is not None else y
 
 
-def _factor(scale, projections, t):
+def _factor(scale: str | float, projections: Projections, t: int) -> float:
     d_head, d_out = projections.d_head, projections.query[0].shape[0]
     if scale == "1/√latent":
         if projections.latent is None:
@@ -340,7 +362,7 @@ def _factor(scale, projections, t):
     }[scale]
 
 
-def _split(x, h, how):
+def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
     """Cut (b, t, width) into heads (b, h, t, d_head), as meant or as mistaken."""
     b, t, width = x.shape
     if how == "view":  # straight to the target shape: mixes tokens
@@ -350,7 +372,7 @@ def _split(x, h, how):
     return x.reshape(b, t, h, width // h).transpose(1, 2)
 
 
-def _share(x, h, groups):
+def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
     """Repeat the keys or values of grouped heads until there are h."""
     repeats = h // x.shape[1]
     if repeats <= 1:
@@ -362,7 +384,13 @@ def _share(x, h, groups):
     return x.repeat_interleave(repeats, dim=1)
 
 
-def _masked(scores, mask, recipe, cap, sink):
+def _masked(
+    scores: torch.Tensor,
+    mask: torch.Tensor,
+    recipe: Recipe,
+    cap: float | None,
+    sink: torch.Tensor | None,
+) -> torch.Tensor:
     if recipe.turned == "scores":
         scores = scores.transpose(-2, -1)
     if recipe.mask_by == "adding ones":
@@ -380,7 +408,9 @@ def _masked(scores, mask, recipe, cap, sink):
     return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
 
 
-def _with_sink(scores, sink, recipe):
+def _with_sink(
+    scores: torch.Tensor, sink: torch.Tensor, recipe: Recipe
+) -> torch.Tensor:
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
@@ -392,7 +422,7 @@ def _with_sink(scores, sink, recipe):
     return weights[..., 1:] if how == "last" else weights[..., :-1]
 
 
-def _normalize(scores, how):
+def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
     if how == "none":
         return scores
     if how == "all":
@@ -404,7 +434,7 @@ def _normalize(scores, how):
     return torch.softmax(scores, dim=how)
 
 
-def _join(context, recipe):
+def _join(context: torch.Tensor, recipe: Recipe) -> torch.Tensor:
     """Put heads (b, h, t, d_head) together to (b, t, width)."""
     b, h, t, d_head = context.shape
     if recipe.merge != "concatenate":

@@ -285,9 +285,9 @@ def _run(
     subject.skip_reference = reference is False
     if reference is not None and reference is not False:
         subject.reference = reference_from(reference, source)
-    subject = first_call(source, subject, collector, TESTS[1:])
-    if subject is not None:
-        _probe(subject, collector)
+    running = first_call(source, subject, collector, TESTS[1:])
+    if running is not None:
+        _probe(running, collector)
 
 
 # Without the right to shorter inputs, these have nothing to say.

@@ -4,8 +4,11 @@ import contextlib
 import inspect
 import re
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,8 +28,8 @@ from attncheck.calling import (
     with_memory,
 )
 from attncheck.layer import Layer, document_of, memory_tokens
-from attncheck.limits import TimedOutError, is_out_of_memory, message
-from attncheck.projections import find, from_adapter
+from attncheck.limits import TimedOutError, Worker, is_out_of_memory, message
+from attncheck.projections import Projections, find, from_adapter
 from attncheck.reference import PLAIN
 
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
@@ -40,7 +43,7 @@ class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
         severity: another severity than usual, or None.
     """
 
-    def __init__(self, mistake, text, severity=None):
+    def __init__(self, mistake: str, text: str, severity: str | None = None) -> None:
         super().__init__(text)
         self.mistake = mistake
         self.severity = severity
@@ -67,9 +70,9 @@ class How:
         way: what forward is given besides x, found out by trying.
     """
 
-    call: object = None
+    call: Callable[..., Any] | None = None
     layout: str = "btd"
-    weights: object = None
+    weights: Callable[[nn.Module], Any] | None = None
     layer: Layer = PLAIN
     one_by_one: bool = False
     way: Way | None = None
@@ -90,7 +93,14 @@ class Subject:
         pristine: a copy with weights drawn anew, so that mistakes show.
     """
 
-    def __init__(self, module, worker, causal, sizes, how):
+    def __init__(
+        self,
+        module: nn.Module,
+        worker: Worker,
+        causal: bool,
+        sizes: dict[str, Any],
+        how: How,
+    ) -> None:
         self.worker = worker
         self.causal = causal
         self.sizes = sizes
@@ -98,15 +108,15 @@ class Subject:
         self.layer = how.layer
         self.layout = how.layout
         self.keeps_state = True  # until a probe has shown that it does not
-        self.notes = []
-        self.given = {}  # what its constructor was given
+        self.notes: list[str] = []
+        self.given: dict[str, Any] = {}  # what its constructor was given
         self.takes_length = False  # whether that names the largest number of tokens
-        self.replaced_memory = None  # the token of the memory that is another one
-        self.limit = None  # the most tokens allowed
-        self.fixed_length = None  # set where it takes no other number of tokens
-        self.reference = None
+        self.replaced_memory: int | None = None  # the token that is another one
+        self.limit: int | None = None  # the most tokens allowed
+        self.fixed_length: int | None = None  # set where it takes no other number
+        self.reference: Callable[[nn.Module, torch.Tensor], Any] | None = None
         self.skip_reference = False
-        self.uneven = None  # the same with d_in ≠ d_out
+        self.uneven: Subject | None = None  # the same with d_in ≠ d_out
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta' and have no values.")
         self.pristine = duplicate(module)
@@ -119,15 +129,16 @@ class Subject:
         self.dtype = torch.float32
         if floating and floating[0].dtype == torch.float64:
             self.dtype = torch.float64
-        self._shared = None
-        self._head = None
+        self._shared: nn.Module | None = None
+        self._head: int | None = None
+        self.variant: Callable[..., Subject | None]
 
     @property
-    def width(self):
+    def width(self) -> int:
         """How wide a token is."""
         return self.sizes["d_in"]
 
-    def speaks_of(self, pattern):
+    def speaks_of(self, pattern: str) -> bool:
         """Whether a name in the module fits, of its class, parts or arguments."""
         module = self.pristine
         names = [type(module).__name__, *vars(module), *self.given]
@@ -139,7 +150,7 @@ class Subject:
         return any(re.search(pattern, name.lower()) for name in names)
 
     @property
-    def given_window(self):
+    def given_window(self) -> int | None:
         """How many tokens one sees, where its constructor was told, or None."""
         named = list(self.given.items())
         for config in self.given.values():  # an object with all settings
@@ -148,11 +159,13 @@ class Subject:
         sizes = [v for n, v in named if WINDOW.fullmatch(n)]
         return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
 
-    def copy(self):
+    def copy(self) -> nn.Module:
         """Return a copy of the module that a probe may change."""
         return duplicate(self.pristine)
 
-    def tokens(self, b=3, t=6, seed=0, size=1.0):
+    def tokens(
+        self, b: int = 3, t: int = 6, seed: int = 0, size: float = 1.0
+    ) -> torch.Tensor:
         """Return random tokens (b, t, d_in), t no more than the layer allows."""
         generator = torch.Generator().manual_seed(seed)
         t = self.fixed_length or min(t, self.sizes.get("context_length") or t)
@@ -161,14 +174,14 @@ class Subject:
 
     def __call__(
         self,
-        x,
-        module=None,
-        train=False,
-        seed=0,
-        grad=False,
-        mode=None,
-        any_shape=False,
-    ):
+        x: torch.Tensor,
+        module: nn.Module | None = None,
+        train: bool = False,
+        seed: int = 0,
+        grad: bool = False,
+        mode: AbstractContextManager[Any] | None = None,
+        any_shape: bool = False,
+    ) -> torch.Tensor:
         """Return the module's output (b, t, width) for a copy of ``x``.
 
         Args:
@@ -189,7 +202,7 @@ class Subject:
         module.train(train)
         given = x if grad else x.detach().clone()
 
-        def job():
+        def job() -> Any:
             seed_everything(seed, self.device)
             with torch.set_grad_enabled(grad), mode or contextlib.nullcontext():
                 return self._forward(module, given)
@@ -203,7 +216,7 @@ class Subject:
             raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}", severity)
         return y
 
-    def candidates(self):
+    def candidates(self) -> list[Projections]:
         """Return the readings of the weights, or an empty list.
 
         Raises:
@@ -219,12 +232,12 @@ class Subject:
         found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
         return [projections.cpu() for projections in found]
 
-    def note(self, text):
+    def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
         if text not in self.notes:
             self.notes.append(text)
 
-    def _fresh(self):
+    def _fresh(self) -> nn.Module:
         """Return a module that no earlier call can have disturbed."""
         if self.keeps_state:
             return self.copy()
@@ -232,7 +245,7 @@ class Subject:
             self._shared = self.copy()
         return self._shared
 
-    def _forward(self, module, x):
+    def _forward(self, module: nn.Module, x: torch.Tensor) -> Any:
         if self.how.one_by_one:
             outputs = [self._plain_call(module, one) for one in x]
             if all(isinstance(y, torch.Tensor) for y in outputs):
@@ -241,14 +254,14 @@ class Subject:
         x = x.transpose(0, 1) if self.layout == "tbd" else x
         return self._plain_call(module, x)
 
-    def _plain_call(self, module, x):
+    def _plain_call(self, module: nn.Module, x: torch.Tensor) -> Any:
         if self.layer.documents:
             call = self.how.call or with_documents
             b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
             return call(module, x, document_of(t).to(x.device).expand(b, t))
         if self.how.call is not None and not self._call_takes_memory():
             return self.how.call(module, x)
-        memory = None
+        memory: Any = None
         if self.layer.memory:
             memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
             memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
@@ -265,16 +278,17 @@ class Subject:
         places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))
 
-    def _call_takes_memory(self):
+    def _call_takes_memory(self) -> bool:
         if not self.layer.memory:
             return False
+        assert self.how.call is not None, "only such a call is asked about"
         try:
             inspect.signature(self.how.call).bind(None, None, None)
         except (TypeError, ValueError):
             return False
         return True
 
-    def _d_head(self):
+    def _d_head(self) -> int:
         """Return the width of a head, as far as it is known."""
         if self._head is None:
             found = find(
@@ -284,7 +298,8 @@ class Subject:
             self._head = found[0].d_head if found else self.sizes["d_in"] // h
         return self._head
 
-    def _memory(self, x):
+    def _memory(self, x: torch.Tensor) -> torch.Tensor:
+        assert self.layer.memory is not None, "only where there is a memory"
         width = self.how.way.memory_width if self.how.way else None
         memory = memory_tokens(self.layer.memory, x, width)
         if self.replaced_memory is not None:
@@ -292,7 +307,7 @@ class Subject:
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]
         return memory
 
-    def _unwrap(self, output):
+    def _unwrap(self, output: Any) -> torch.Tensor:
         if isinstance(output, tuple | list) and output:
             self.note(
                 f"forward returned a {type(output).__name__} of {len(output)}; only "
@@ -306,7 +321,7 @@ class Subject:
         return output
 
 
-def guarded(worker, job, mistake):
+def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
     """Run a job of the reader's code; turn whatever goes wrong into a Failure.
 
     Raises:
@@ -330,7 +345,7 @@ def guarded(worker, job, mistake):
         raise CallFailed(mistake, text) from None
 
 
-def _is_environment(error):
+def _is_environment(error: BaseException) -> bool:
     """Whether this PyTorch lacks what the code needs, which is no mistake of it."""
     text = message(error)
     words = ("Could not run 'aten::", "not implemented for '", "no kernel image",
@@ -341,7 +356,7 @@ def _is_environment(error):
     return isinstance(error, kinds) and any(word in text for word in words)
 
 
-def _where(error):
+def _where(error: BaseException) -> str:
     """Return the line of the reader's code that raised, if there is one."""
     ours = str(Path(__file__).parent)
     library = str(Path(torch.__file__).parent)
@@ -357,7 +372,7 @@ def _where(error):
     return f" ({name}, line {frames[-1].lineno}{line})"
 
 
-def seed_everything(seed, device):
+def seed_everything(seed: int, device: torch.device) -> None:
     """Seed the generator that dropout draws from, on the module's own device."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
@@ -366,7 +381,7 @@ def seed_everything(seed, device):
 
 
 @contextlib.contextmanager
-def random_state_kept(device):
+def random_state_kept(device: torch.device | None) -> Iterator[None]:
     """Give the global random state back as it was."""
     devices = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):

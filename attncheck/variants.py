@@ -1,12 +1,14 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
 from dataclasses import replace
+from typing import Any
 
 from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
-from attncheck.source import set_dropout
-from attncheck.subject import CallFailed, Failure, Subject
+from attncheck.collector import Collector
+from attncheck.source import Source, set_dropout
+from attncheck.subject import CallFailed, Failure, How, Subject
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
@@ -15,7 +17,7 @@ DISTINCT = ((18, 24, 3), (20, 48, 6))
 POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
-def first_subject(source, causal, how, module):
+def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
     """Return the subject for the module, with sizes read from it.
 
     Raises:
@@ -34,7 +36,9 @@ def first_subject(source, causal, how, module):
     return subject
 
 
-def _materialized(source, causal, how, module):
+def _materialized(
+    source: Source, causal: bool, how: How, module: nn.Module
+) -> nn.Module:
     """Call a lazy module once, so that it gets its sizes."""
     sizes = {"d_in": DEFAULTS["d_in"], "context_length": 8} | {
         name: value for name, value in source.sizes.items() if value
@@ -44,7 +48,7 @@ def _materialized(source, causal, how, module):
     return module
 
 
-def variant(source, subject, **changes):
+def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     """Return the subject with other arguments or another seed, or None."""
     dropout = changes.pop("dropout", None)
     if not source.is_class and changes:
@@ -72,7 +76,7 @@ def variant(source, subject, **changes):
     return twin
 
 
-def uneven(subject, collector):
+def uneven(subject: Subject, collector: Collector) -> Subject | None:
     """Return the subject with d_in, d_out, h and d_head all different, if it can be.
 
     With equal sizes, a mistake about one of them would not show.
@@ -92,7 +96,7 @@ def uneven(subject, collector):
     return distinct(subject)
 
 
-def distinct(subject):
+def distinct(subject: Subject) -> Subject | None:
     """Return a variant whose widths have no alias, or the nearest that runs."""
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
@@ -116,7 +120,7 @@ def distinct(subject):
     return wider or runs(subject.variant(d_in=narrow))
 
 
-def _whole_groups(subject):
+def _whole_groups(subject: Subject) -> bool:
     """Whether each key head serves the same number of query heads."""
     return all(
         reading.query[0].shape[0] % reading.key[0].shape[0] == 0
@@ -124,7 +128,7 @@ def _whole_groups(subject):
     )
 
 
-def runs(subject):
+def runs(subject: Subject | None) -> Subject | None:
     """Return the subject if there is one that runs."""
     try:
         if subject is not None:
@@ -134,7 +138,7 @@ def runs(subject):
     return subject
 
 
-def one_by_one(source, subject):
+def one_by_one(source: Source, subject: Subject) -> Subject | None:
     """Return the subject called with one sequence (t, d_in) at a time, or None."""
     how = replace(subject.how, one_by_one=True)
     twin = Subject(subject.fresh, subject.worker, subject.causal, subject.sizes, how)
@@ -143,7 +147,7 @@ def one_by_one(source, subject):
     return runs(twin)
 
 
-def narrower_heads(source, subject):
+def narrower_heads(source: Source, subject: Subject) -> Subject | None:
     """Return the subject built with head_size = d_in / h, or None."""
     h, d_in = subject.sizes["num_heads"], subject.sizes["d_in"]
     if not source.is_class or "head_size" not in source.arguments or not h:

@@ -5,15 +5,23 @@ into heads, multiplied, masked, normalized, mixed and joined. A step that turns 
 input into something else than meant is named, whatever else the layer does.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+from torch import nn
 
-from attncheck.trace import Watch, tensors
+from attncheck.layer import Layer
+from attncheck.subject import Subject
+from attncheck.trace import Arguments, Line, Product, Watch, tensors
 
 CLOSE = 1e-4  # of the largest number
 MOST = 400  # tensors that are kept
 CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
+Settings = tuple[list[Any], dict[str, Any]]
+# Name, tensors given, settings, tensor returned.
+Call = tuple[str, list[torch.Tensor], Settings, torch.Tensor]
 # What scores are multiplied with, by the mistake; d is the width of a head.
 SCALES = (
     ("scale_twice", lambda w: 1 / w.d),
@@ -46,17 +54,23 @@ class Step:
 class Recorded(Watch):
     """Keeps a copy of what each call took and gave, since later ones may change it."""
 
-    def __init__(self, module):
+    def __init__(self, module: nn.Module) -> None:
         super().__init__(module)
-        self.calls = []  # (name, tensors given, settings, tensor returned)
+        self.calls: list[Call] = []
 
-    def _product(self, *call):
+    def _product(self, *call: Any) -> Product | None:
         product = super()._product(*call)
         if product is not None:
             product.output = _copy(product.output)
         return product
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: Arguments = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         name = getattr(function, "__name__", "")
         plain = name in ("__get__", "size", "dim", "__len__", "stride")
         keep = not plain and len(self.calls) < MOST
@@ -70,7 +84,7 @@ class Recorded(Watch):
         return result
 
 
-def _copy(tensor):
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone()
 
 
@@ -99,25 +113,25 @@ class Walk:
     values: torch.Tensor
     context: torch.Tensor
     h: int
-    settings: tuple = ()
-    others: list = field(default_factory=list)
-    projected: list = field(default_factory=list)
-    before: list = field(default_factory=list)
-    behind: list = field(default_factory=list)
-    extras: dict = field(default_factory=dict)
+    settings: tuple[Any, ...] = ()
+    others: list[torch.Tensor] = field(default_factory=list)
+    projected: list[torch.Tensor] = field(default_factory=list)
+    before: list[torch.Tensor] = field(default_factory=list)
+    behind: list[Call] = field(default_factory=list)
+    extras: dict[str, Line | None] = field(default_factory=dict)
 
     @property
-    def t(self):
+    def t(self) -> int:
         """The number of tokens."""
         return self.x.shape[1]
 
     @property
-    def d(self):
+    def d(self) -> int:
         """The width of a head."""
         return self.query.shape[-1]
 
 
-def walked(subject, x):
+def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     """Return the steps of a module that are not what is meant, first ones first."""
     module = subject.copy()
     watch = Recorded(module)
@@ -142,7 +156,7 @@ def walked(subject, x):
     return found
 
 
-def _summed(calls):
+def _summed(calls: list[Call]) -> list[Step]:
     """Compare the axis of softmax with the one that einsum sums the values over."""
     for place, (name, _, settings, weights) in enumerate(calls):
         axis = [*settings[0], *settings[1].values()][:1]
@@ -168,7 +182,7 @@ def _summed(calls):
     return []
 
 
-def _followed(watch, x, y):
+def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     """Find the steps by their sizes and order; return None where they are others."""
     calls, (b, t, _) = watch.calls, x.shape
     fused = [i for i, c in enumerate(calls) if c[0] == "scaled_dot_product_attention"]
@@ -196,7 +210,7 @@ def _followed(watch, x, y):
     )  # fmt: skip
 
 
-def _by_hand(calls):
+def _by_hand(calls: list[Call]) -> list[int]:
     """Join exp and the division behind it to one call of softmax."""
     powers = [i for i, c in enumerate(calls) if c[0] in ("exp", "exp_")]
     if len(powers) != 1:
@@ -210,7 +224,7 @@ def _by_hand(calls):
     return []
 
 
-def _of_fused(call, t):
+def _of_fused(call: Call, t: int) -> dict[str, Any] | None:
     """Compute what the fused function does not show."""
     _, given, (_, named), result = call
     if len(given) < 3 or named.get("enable_gqa"):
@@ -243,7 +257,9 @@ def _of_fused(call, t):
                 mixing=weights, values=v, context=context)  # fmt: skip
 
 
-def _of_softmax(calls, at, b, t):
+def _of_softmax(
+    calls: list[Call], at: int, b: int, t: int
+) -> tuple[dict[str, Any] | None, int, int]:
     """Find the products before and behind a softmax."""
     nothing = None, 0, 0
     _, given, settings, weights = calls[at]
@@ -275,6 +291,8 @@ def _of_softmax(calls, at, b, t):
         if name not in CONTRACTIONS or len(factors) < 2:
             continue
         for values_first in (False, True):
+            mixing: torch.Tensor | None
+            values: torch.Tensor | None
             mixing, values = factors[-2:][:: -1 if values_first else 1]
             mixing = _square(mixing, n, t)
             values = _shared(_rows(values, scores.shape[-1]), n)
@@ -293,14 +311,14 @@ def _of_softmax(calls, at, b, t):
     return nothing
 
 
-def _square(tensor, n, t):
+def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
     """Return scores or weights as (n, t, keys), or None."""
     if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
         return None
     return tensor.flatten(0, -3)
 
 
-def _rows(tensor, t, d=None):
+def _rows(tensor: torch.Tensor, t: int, d: int | None = None) -> torch.Tensor | None:
     """Return heads (…, t, d), (b, t, h, d), (b, t, g, r, d) or turned as (n, t, d)."""
     if tensor.dim() < 3:
         return None
@@ -314,14 +332,14 @@ def _rows(tensor, t, d=None):
     return None
 
 
-def _shared(rows, n):
+def _shared(rows: torch.Tensor | None, n: int) -> torch.Tensor | None:
     """Return keys or values once for each query head, or None."""
     if rows is None or n % len(rows):
         return None
     return rows.repeat_interleave(n // len(rows), dim=0)
 
 
-def _as_tokens(tensor, b, t):
+def _as_tokens(tensor: torch.Tensor, b: int, t: int) -> torch.Tensor | None:
     """Return what was projected as (b, t, width), or None."""
     if tensor.dim() == 3 and tensor.shape[:2] == (b, t):
         return tensor
@@ -332,14 +350,14 @@ def _as_tokens(tensor, b, t):
     return None
 
 
-def _close(one, other):
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape:
         return False
     size = other[other.isfinite()].abs().max() if other.isfinite().any() else 1.0
     return torch.allclose(one, other.to(one), 1e-4, 1e-5 * float(size), equal_nan=True)
 
 
-def _parts(walk):
+def _parts(walk: Walk) -> Iterator[torch.Tensor]:
     """Yield what may be queries, keys or values of a projection: (b, t, width)."""
     d = walk.d
     for made in walk.projected:
@@ -356,7 +374,7 @@ def _parts(walk):
             yield from made.split([wide, rest, rest], dim=-1)
 
 
-def _cut(walk):
+def _cut(walk: Walk) -> Iterator[Step]:
     """Look for heads that were cut out across tokens."""
     b, t, d = len(walk.x), walk.t, walk.d
     made = [one for one in walk.before if one.dim() in (3, 4) and one.shape[-1] == d]
@@ -390,7 +408,7 @@ def _cut(walk):
                 return
 
 
-def _shares(walk):
+def _shares(walk: Walk) -> Iterator[Step]:
     """Compare which query heads share a key with which share a value."""
     b, h, d = len(walk.x), walk.h, walk.d
     kinds = []
@@ -412,7 +430,7 @@ def _shares(walk):
                    f"and values in {kinds[1]}.")  # fmt: skip
 
 
-def _turned(walk):
+def _turned(walk: Walk) -> Iterator[Step]:
     """Look at what became of queries and keys between the cut and the scores."""
     for name, made in (("queries", walk.query), ("keys", walk.key)):
         if _normed_across(made):
@@ -425,14 +443,14 @@ def _turned(walk):
             yield from _turns(name, one, made.view(one.shape))
 
 
-def _normed_across(made):
+def _normed_across(made: torch.Tensor) -> bool:
     """Whether each number of a head has the same size over all tokens."""
     along, across = made.norm(dim=-2), made.norm(dim=-1)
     even = [one.std() < 1e-4 * one.mean() for one in (along, across)]
     return even == [True, False]
 
 
-def _cuts(walk, made):
+def _cuts(walk: Walk, made: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield what may have been turned into queries or keys: (b, h, t, d)."""
     b, h, t, d = len(walk.x), walk.h, walk.t, walk.d
     held = [part.unflatten(-1, (-1, d)).transpose(1, 2) for part in _parts(walk)
@@ -447,7 +465,7 @@ def _cuts(walk, made):
                 yield wide
 
 
-def _turns(name, one, made):
+def _turns(name: str, one: torch.Tensor, made: torch.Tensor) -> Iterator[Step]:
     """Compare heads before and after they were turned, both (b, h, t, d)."""
     d = made.shape[-1]
     for turned in range(2, d, 2):
@@ -473,7 +491,7 @@ def _turns(name, one, made):
         yield Step("rope_over_heads", "positions", f"{told}each head by another.")
 
 
-def _factor(walk, factor):
+def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     """Return what queries or keys were multiplied with since they were projected."""
     b, t = len(walk.x), walk.t
     size = factor.square().sum(-1).view(b, -1, factor.shape[-2]).sum(1).sqrt()
@@ -489,7 +507,7 @@ def _factor(walk, factor):
     return None
 
 
-def _scaled(walk, layer, sizes):
+def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
     """Compare what the scores are multiplied with and added to."""
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
     taken = _own(walk)
@@ -516,8 +534,8 @@ def _scaled(walk, layer, sizes):
         yield Step("scores_scaled_apart", "scores", "The products in the scores are "
                    f"multiplied by {told}.")  # fmt: skip
         return
-    each = zip(factors.tolist(), parts, strict=True)
-    added = taken - sum(factor * one for factor, one in each)
+    both = zip(factors.tolist(), parts, strict=True)
+    added = taken - sum(factor * one for factor, one in both)
     added = added.view(b, -1, walk.t, keys)[0]
     if keys == walk.t and walk.h > 1:
         yield from _biased(walk, layer, added)
@@ -536,7 +554,7 @@ def _scaled(walk, layer, sizes):
             return
 
 
-def _biased(walk, layer, added):
+def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
     seen = added[0].isfinite() & (added[0].abs() < 1e3)
@@ -564,7 +582,7 @@ def _biased(walk, layer, added):
                    "the root of d_head, too.")  # fmt: skip
 
 
-def _masked(walk, causal, layer):
+def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
     """Compare which scores are hidden."""
     keys = walk.scores.shape[-1]
     taken = _own(walk)
@@ -622,11 +640,11 @@ def _masked(walk, causal, layer):
         yield Step("window_one_sided", "mask", f"{count}, all on one side.")
 
 
-def _ahead(t):
+def _ahead(t: int) -> torch.Tensor:
     return torch.ones(t, t).triu(1).bool()
 
 
-def _normalized(walk, layer):
+def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
     """Compare what softmax gives, and what becomes of it before values are mixed."""
     keys = walk.mixing.shape[-1]
     weights, sums = walk.weights, walk.weights.sum(dim=-1)
@@ -672,20 +690,20 @@ def _normalized(walk, layer):
                    f"{ratio.mean():.3g} after softmax.")  # fmt: skip
 
 
-def _sinks(walk):
+def _sinks(walk: Walk) -> list[bool]:
     """Return whether the first and the last column are the same for all tokens."""
     ends = [(walk.taken[: walk.h, :1, at], walk.taken[..., at]) for at in (0, -1)]
     return [_close(one, even.repeat(len(walk.x), walk.t)) for even, one in ends]
 
 
-def _own(walk):
+def _own(walk: Walk) -> torch.Tensor:
     """Return what softmax takes, without the column of a sink."""
     keys = walk.scores.shape[-1]
     front = walk.taken.shape[-1] == keys + 1 and _sinks(walk) == [True, False]
     return walk.taken[..., 1:] if front else walk.taken[..., :keys]
 
 
-def _mixed(walk):
+def _mixed(walk: Walk) -> Iterator[Step]:
     """Compare the sum of values with the weights that make it."""
     if _close(walk.context, walk.mixing @ walk.values):
         return
@@ -696,7 +714,7 @@ def _mixed(walk):
                    "transposed weights.")  # fmt: skip
 
 
-def _joined(walk):
+def _joined(walk: Walk) -> Iterator[Step]:
     """Compare the heads as they are put together."""
     b, t = len(walk.x), walk.t
     if walk.h < 2 or walk.h == t:
