@@ -45,7 +45,7 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 if not TYPE_CHECKING:  # a type checker would take any name for granted
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> object:
         """Import the module that holds a public name when it is first used."""
         if name in _PLACES:
             module = importlib.import_module(f"attncheck.{_PLACES[name]}")

@@ -13,8 +13,8 @@ import attncheck
 pytest.importorskip("mypy", reason="mypy is not installed: no type was checked")
 
 PACKAGE = Path(attention.__file__).parent
-# Typed inside: every module of the package itself. The checker's machinery and the
-# chapter's kit are not; of the checker, what a user calls is typed.
+# Typed inside: every module of the package itself; of the checker, what a user calls.
+# That the rest of it is annotated, ruff sees.
 MODULES = sorted(PACKAGE.glob("*.py"))
 MODULES += [PACKAGE.parent / "attncheck/__init__.py"]
 PUBLIC = [(attention, n) for n in attention.__all__]
