@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-Pair = tuple[torch.Tensor, torch.Tensor | None]  # weight (out, in), bias
+# A weight, outputs by inputs, and its bias, if it has one.
+Pair = tuple[torch.Tensor, torch.Tensor | None]
 # Names in use, without underscores and in lower case.
 _WORDS = {
     "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform qw "
