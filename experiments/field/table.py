@@ -145,11 +145,11 @@ def notes() -> str:
         kind = verdict(entry, report)
         if kind == "flagged":
             called = ", ".join(f"`{mistake}`" for mistake in report["found"])
-            rows.append(f"- {link(entry)}: flagged as {called}, though correct. ")
+            rows.append(f"- {link(entry)} is correct, but was flagged as {called}. ")
         elif "wrong" in entry and kind in ("passed", "warned"):
-            warned = ", but only with a warning" if kind == "warned" else ""
+            told = "It only got a warning" if kind == "warned" else "Passed"
             where = link(entry) if "address" in entry else "Planted"
-            rows.append(f"- {where}: {entry['wrong']}. Passed{warned}. ")
+            rows.append(f"- {where}: {entry['wrong']}. {told}. ")
         else:
             continue
         rows[-1] = f"{rows[-1]}{entry.get('note', '')}".rstrip()
