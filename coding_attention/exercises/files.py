@@ -23,7 +23,7 @@ PAGES = {
     "05_multi_head_attention": "Multi-head attention",
     "06_averaging": "The averaging route",
     "07_where_the_time_goes": "Where the time goes",
-    "08_past_one_device": "Past one device",
+    "08_past_one_device": "Beyond one device",
     "09_watch_heads_learn": "Watch heads learn",
     "10_attention_in_models": "Attention in real models",
 }
