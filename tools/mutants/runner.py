@@ -36,7 +36,9 @@ def runs(path, line):
         name = stem[:2] if stem[:2].isdigit() else ""
         yield [*_there(PAGES), "-k", stem]
         own = [f"tests/book/test_{part}.py" for part in (f"general_{name}", stem)]
-        yield _there([*own, "tests/book/test_formulas.py"])
+        symbols = [f"tests/book/test_{part}.py" for part in ("formulas", "symbols")]
+        yield _there([*own, *symbols])
+        yield _naming(path, stem)
         if (ROOT / page).exists():
             yield ["--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", page]
         return
