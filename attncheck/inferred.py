@@ -16,15 +16,22 @@ import torch
 from torch import nn
 
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
+from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
+from attncheck.reference import _rotated as turned_as
+from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
+from attncheck.walk import SCALES as FACTORS
 from attncheck.walk import Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 BASE = re.compile(r"theta|base|freq")
+# Changes of a recipe that do not act on one head after another.
+UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
+          ""}  # fmt: skip
 Turn = tuple[Rope, str]  # words on two axes
 # The norm, "behind" if it comes after the positions, and these.
 Kind = tuple[tuple[str | None, str | None], Turn | None]
@@ -125,6 +132,7 @@ class Reading:
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
+        self.wrong: dict[str, Any] = {}  # the mistake that is tried
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -176,7 +184,39 @@ class Reading:
                 return
 
     def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Explain queries, keys and values; return the factors of the first two."""
+        """Explain queries, keys and values; return the factors of the first two.
+
+        Where they are not what is meant, a mistake has to explain all three.
+        """
+        kept = list(self.words), self.normed, dict(self.options)
+        for name, change, told in [("", {}, ""), *self._wrong()]:
+            self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
+            self.sources, self.extra, self.steps = [], None, []
+            self.options = dict(kept[2])
+            try:
+                factors = self._sides_so()
+            except (UnexplainedError, RuntimeError):
+                continue
+            if name:
+                stage = MISTAKES[name].stage
+                self.steps.append(Step(name, stage, f"Queries, keys and values equal "
+                                       f"those of attention {told}."))  # fmt: skip
+            return factors
+        raise UnexplainedError
+
+    def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
+        """Yield (mistake, change of the recipe, words) that may explain the sides."""
+        tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        for mistake in MISTAKES.values():
+            for recipe in mistake.recipes:
+                change = dict(recipe.change)
+                alone = set(change) in ({"rotated"}, {"groups"}, {"norm"})
+                known = set(change.values()) & UNREAD if alone else {""}
+                if alone and not known and (tables or "rotated" not in change):
+                    yield mistake.name, change, recipe.equals
+
+    def _sides_so(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Explain them with the mistake that is tried, if any."""
         walk, kinds = self.walk, []
         for slot, made in enumerate((walk.query, walk.key, walk.values)):
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
@@ -243,7 +283,8 @@ class Reading:
                 if self.h % part.shape[1]:
                     continue
                 for how, turned in self._turned(part, slot):
-                    turned = turned.repeat_interleave(self.h // part.shape[1], 1)
+                    shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
+                    turned = _share(turned, self.h, shared if slot else "")
                     size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
                     factor = (heads * turned).sum(dim=(0, 2, 3)) / size
                     if not _close(heads, turned * factor[:, None, None]):
@@ -293,19 +334,38 @@ class Reading:
         self, part: torch.Tensor, slot: int
     ) -> Iterator[tuple[Kind, torch.Tensor]]:
         """Yield ((norm, rope), what these make of queries or keys)."""
-        yield ((None, None), None), part
+        rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
+            if rotated == "values":
+                for rope, _ in self._ropes(part.shape[2]):
+                    yield ((None, None), None), turned_as(part, rope, rotated, slot)
+            else:
+                yield ((None, None), None), part
             return
+        if rotated is None and normed is None:
+            yield ((None, None), None), part
         ropes = list(self._ropes(part.shape[2]))
-        for rope in ropes:
-            yield ((None, None), rope), _rotated(part, rope)
+
+        def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
+            if rotated is None:
+                return _rotated(one, turn)
+            if turn[1]:
+                raise UnexplainedError
+            return turned_as(one, turn[0], rotated, slot)
+
+        if normed is None:
+            for rope in ropes:
+                yield ((None, None), rope), moved(part, rope)
         for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
             one = normalize(part, norm[0], norm[1] or (None, None))
+            if normed is not None and "qk"[slot] not in normed:
+                one = part
             how = (norm[0], None)
-            yield (how, None), one
+            if rotated is None:
+                yield (how, None), one
             for rope in ropes:
-                yield (how, rope), _rotated(one, rope)
-                again = _rotated(part, rope)
+                yield (how, rope), moved(one, rope)
+                again = moved(part, rope)
                 yield (
                     ((how[0], "behind"), rope),
                     normalize(again, norm[0], norm[1] or (None, None)),
@@ -399,6 +459,7 @@ class Reading:
             if self.normed is None:
                 self.words.append("a norm of the input")
             self.normed = map_.took
+            self.options |= {"prenorm": "layer"}
 
     def _is_norm(self, tensor: torch.Tensor, x: torch.Tensor) -> bool:
         """Whether a tensor is the norm of tokens."""
@@ -580,6 +641,12 @@ class Reading:
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
             return
+        for mistake, factor in FACTORS:
+            known = mistake != "scale_missing" or not self.options.get("qk_norm")
+            if known and not self.l2 and ((whole / factor(self.walk) - 1).abs() < 1e-3).all():
+                told = f"The scores are multiplied by {whole[0]:.4g} instead of "
+                self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
+                return
         raise UnexplainedError
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
@@ -690,10 +757,11 @@ class Reading:
                 return
             if self._is_norm(self.y, one):
                 self.words.append("a norm of the output")
+                self.options |= {"postnorm": "layer"}
                 return
             if self._is_norm(self.y, one + self.x):
                 self.words += ["the input added", "a norm of the output"]
-                self.options |= {"residual": True}
+                self.options |= {"residual": True, "postnorm": "layer"}
                 return
             if self.normed is not None and _close(self.y, one + self.normed):
                 told = "The output is the projected heads plus the normed input."
