@@ -7,6 +7,7 @@ one step stays unexplained is not judged by this.
 """
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -28,6 +29,7 @@ from attncheck.walk import Call, Recorded, Step, _close, _followed
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
 # Changes of a recipe that do not act on one head after another.
 UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
@@ -133,6 +135,7 @@ class Reading:
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
         self.wrong: dict[str, Any] = {}  # the mistake that is tried
+        self.cuts: list[tuple[int, int]] = []
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -189,7 +192,10 @@ class Reading:
         Where they are not what is meant, a mistake has to explain all three.
         """
         kept = list(self.words), self.normed, dict(self.options)
+        end = time.process_time() + SECONDS
         for name, change, told in [("", {}, ""), *self._wrong()]:
+            if time.process_time() > end:
+                break
             self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
             self.sources, self.extra, self.steps = [], None, []
             self.options = dict(kept[2])
@@ -197,7 +203,7 @@ class Reading:
                 factors = self._sides_so()
             except (UnexplainedError, RuntimeError):
                 continue
-            if name:
+            if told:
                 stage = MISTAKES[name].stage
                 self.steps.append(Step(name, stage, f"Queries, keys and values equal "
                                        f"those of attention {told}."))  # fmt: skip
@@ -207,6 +213,7 @@ class Reading:
     def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
         """Yield (mistake, change of the recipe, words) that may explain the sides."""
         tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        yield "projection_mixed_up", {"cut": True}, ""
         for mistake in MISTAKES.values():
             for recipe in mistake.recipes:
                 change = dict(recipe.change)
@@ -224,14 +231,11 @@ class Reading:
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if one != two or three != ((None, None), None):
             raise UnexplainedError
-        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
-            # In a joined weight, queries come first, then keys.
-            if first[0] == second[0] and first[1] >= second[1]:
-                raise UnexplainedError
         parts = (part_q, part_k, part_v)
-        for name, _, count in parts:
-            if sum(one[0] == name for one in parts) != count:
-                raise UnexplainedError  # a part of its rows is left out
+        if self.wrong.get("cut"):
+            self._overlapping(parts)
+        else:
+            self._in_order(parts)
         asked = self.subject.sizes.get("num_heads")
         if asked and asked != self.h:
             raise UnexplainedError
@@ -239,7 +243,10 @@ class Reading:
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
         if any(not _close(own, other) for other in others):
-            raise UnexplainedError  # as where a norm is left out for one of them
+            # Each is the tokens or their norm.
+            self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
+                              "keys and values come from the norm of the input, and "
+                              "some from the input."))  # fmt: skip
         (norm, _), rope = one
         if norm:
             self.words.append(f"a norm of queries and keys ({norm})")
@@ -250,6 +257,42 @@ class Reading:
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
         return q, k
+
+    def _cuts(
+        self, slot: int, made: torch.Tensor, heads: torch.Tensor
+    ) -> list[tuple[int, int]]:
+        """Return which numbers of a projection may be those of queries, …"""
+        width, d = made.shape[-1], heads.shape[-1]
+        starts = {0, self.h * d, width // 3, width // 2}
+        if slot == 2:  # nothing turns values, so their first number is among them
+            own = heads[:, 0, :, 0]
+            starts = {i for i in range(width) if _close(made[..., i], own)}
+        wide = [n * d for n in range(1, self.h + 1) if self.h % n == 0]
+        return [(a, a + w) for a in starts for w in wide if a + w <= width]
+
+    def _in_order(self, parts: tuple[Part, ...]) -> None:
+        """Refuse parts of a joined weight that are not queries, keys and values."""
+        part_q, part_k, part_v = parts
+        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
+            # In a joined weight, queries come first, then keys.
+            if first[0] == second[0] and first[1] >= second[1]:
+                raise UnexplainedError
+        for name, _, count in parts:
+            if sum(one[0] == name for one in parts) != count:
+                raise UnexplainedError  # a part of its rows is left out
+
+    def _overlapping(self, parts: tuple[Part, ...]) -> None:
+        """Tell where queries, keys and values are cut from rows that overlap."""
+        names = {name for name, *_ in parts}
+        rows = sorted((first, last) for _, first, last in parts)
+        whole = [m.made.shape[-1] for m in self.maps if m.name in names][:1]
+        apart = [b[0] - a[1] for a, b in zip(rows, rows[1:], strict=False)]
+        if len(names) > 1 or (rows[-1][1] == whole[0] and not any(apart)):
+            raise UnexplainedError
+        told = ", ".join(f"{first} to {last - 1}" for _, first, last in parts)
+        self.steps.append(Step("projection_mixed_up", "split", f"Of {whole[0]} numbers "
+                               f"of {names.pop()}, those of queries, keys and values "
+                               f"are {told}."))  # fmt: skip
 
     def _without_extra(self, slot: int, heads: torch.Tensor) -> torch.Tensor:
         """Leave out a key or value that every token sees, and that is a parameter."""
@@ -275,12 +318,14 @@ class Reading:
             if map_.made.shape[1] != t:
                 continue
             made, added = map_.made.double(), self._added(map_)
+            if self.wrong.get("cut"):
+                self.cuts = self._cuts(slot, made, heads)
             each = zip(
                 *(self._parts(one, heads.shape[-1]) for one in (made, added)),
                 strict=True,
             )
             for (place, part), (_, bias) in each:
-                if self.h % part.shape[1]:
+                if self.h % part.shape[1] or self._hopeless(slot, role, map_, place):
                     continue
                 for how, turned in self._turned(part, slot):
                     shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
@@ -313,6 +358,11 @@ class Reading:
     ) -> Iterator[tuple[tuple[int, int], torch.Tensor]]:
         """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
         width = made.shape[-1]
+        if self.wrong.get("cut"):
+            for first, last in self.cuts:
+                part = made[..., first:last]
+                yield (first, last), part.unflatten(-1, (-1, d)).transpose(1, 2)
+            return
         if width % d:
             return
         yield (0, 1), made.unflatten(-1, (-1, d)).transpose(1, 2)
@@ -413,6 +463,21 @@ class Reading:
         sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
         given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
         return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
+
+    def _hopeless(
+        self, slot: int, role: str, map_: Map, place: tuple[int, int]
+    ) -> bool:
+        """Whether a part is not worth a try with a mistake: it is another's."""
+        if not self.wrong:
+            return False
+        own = {1: (0, 0, 0), 2: (0, 0, 1), 3: (0, 1, 2)}  # of two, those of k and v
+        if not self.wrong.get("cut") and place[0] != own[place[1]][slot]:
+            return True
+        try:
+            self._named(map_, role, place)
+        except UnexplainedError:
+            return True
+        return False
 
     def _named(self, map_: Map, role: str, place: tuple[int, int]) -> None:
         """Refuse a parameter whose name says that it makes something else."""

@@ -576,6 +576,9 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
+    if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
+        yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
+                   f"of {walk.d**-0.5:.4g}.")  # fmt: skip
 
 
 def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
@@ -591,8 +594,11 @@ def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
     if layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
+    signed = slopes[:, None, None] * (j - i)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
-    if (slopes < 0).all():
+    if (slopes < 0).all() or (
+        ahead.numel() and _close(ahead, signed[:, (i < j) & seen])
+    ):
         yield Step("alibi_sign", "positions", "What is added to the scores grows with "
                    "the distance.")  # fmt: skip
     elif ahead.numel() and (ahead.abs() < 1e-4 * slopes.min()).all():

@@ -289,7 +289,8 @@ class Comparison:
                 **read.asks,
             )
         told = f": {', '.join(read.words)}" if read.words else ""
-        self.owner.note(f"Each step follows from what went into it{told}.")
+        which = "Each other step" if read.steps else "Each step"
+        self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
         return True
 
