@@ -136,6 +136,7 @@ class Reading:
         self.asks: dict[str, Any] = {}  # what has to be declared
         self.wrong: dict[str, Any] = {}  # the mistake that is tried
         self.cuts: list[tuple[int, int]] = []
+        self.values: Part | None = None
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -213,14 +214,30 @@ class Reading:
     def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
         """Yield (mistake, change of the recipe, words) that may explain the sides."""
         tables = {"a table of positions", "a table"} & set(self.walk.extras)
-        yield "projection_mixed_up", {"cut": True}, ""
+        self.values = self._values()
+        if self.values is None:
+            yield "projection_mixed_up", {"cut": True}, ""
         for mistake in MISTAKES.values():
             for recipe in mistake.recipes:
                 change = dict(recipe.change)
                 alone = set(change) in ({"rotated"}, {"groups"}, {"norm"})
                 known = set(change.values()) & UNREAD if alone else {""}
-                if alone and not known and (tables or "rotated" not in change):
+                if not alone or known or ("rotated" in change and not tables):
+                    continue
+                # Values that are as meant are no reason to look at what changes them.
+                other = "groups" in change or change.get("rotated") == "values"
+                if other == (self.values is None):
                     yield mistake.name, change, recipe.equals
+
+    def _values(self) -> Part | None:
+        """Return the part that values come from, where nothing is wrong with them."""
+        made = self.walk.values
+        heads = made.view(self.b, self.h, *made.shape[1:]).double()
+        self.wrong = {}
+        try:
+            return self._side(2, self._without_extra(2, heads))[2]
+        except (UnexplainedError, RuntimeError):
+            return None
 
     def _sides_so(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Explain them with the mistake that is tried, if any."""
@@ -333,7 +350,7 @@ class Reading:
                     size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
                     factor = (heads * turned).sum(dim=(0, 2, 3)) / size
                     if not _close(heads, turned * factor[:, None, None]):
-                        if slot or not self._shifted(heads - turned):
+                        if slot or self.wrong or not self._shifted(heads - turned):
                             continue
                         factor = torch.ones_like(factor)
                     if slot == 2 and (factor - 1).abs().max() > 1e-4:
@@ -473,6 +490,13 @@ class Reading:
         own = {1: (0, 0, 0), 2: (0, 0, 1), 3: (0, 1, 2)}  # of two, those of k and v
         if not self.wrong.get("cut") and place[0] != own[place[1]][slot]:
             return True
+        if self.values is not None and slot < 2:
+            name, _, count = self.values
+            together = count == 3 or (count == 2 and slot == 1)
+            if place[1] != (count if together else 1):
+                return True
+            if (map_.name == name) != together:
+                return True
         try:
             self._named(map_, role, place)
         except UnexplainedError:
