@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import torch
@@ -278,7 +278,7 @@ class Reading:
     def _cuts(
         self, slot: int, made: torch.Tensor, heads: torch.Tensor
     ) -> list[tuple[int, int]]:
-        """Return which numbers of a projection may be those of queries, …"""
+        """Return which numbers of a projection may be those of one role."""
         width, d = made.shape[-1], heads.shape[-1]
         starts = {0, self.h * d, width // 3, width // 2}
         if slot == 2:  # nothing turns values, so their first number is among them
@@ -303,7 +303,7 @@ class Reading:
         names = {name for name, *_ in parts}
         rows = sorted((first, last) for _, first, last in parts)
         whole = [m.made.shape[-1] for m in self.maps if m.name in names][:1]
-        apart = [b[0] - a[1] for a, b in zip(rows, rows[1:], strict=False)]
+        apart = [b[0] - a[1] for a, b in pairwise(rows)]
         if len(names) > 1 or (rows[-1][1] == whole[0] and not any(apart)):
             raise UnexplainedError
         told = ", ".join(f"{first} to {last - 1}" for _, first, last in parts)
@@ -404,8 +404,8 @@ class Reading:
         rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
             if rotated == "values":
-                for rope, _ in self._ropes(part.shape[2]):
-                    yield ((None, None), None), turned_as(part, rope, rotated, slot)
+                for one_way, _ in self._ropes(part.shape[2]):
+                    yield ((None, None), None), turned_as(part, one_way, rotated, slot)
             else:
                 yield ((None, None), None), part
             return
@@ -731,8 +731,9 @@ class Reading:
             self.words.append("scores that aren't scaled, as in T5")
             return
         for mistake, factor in FACTORS:
-            known = mistake != "scale_missing" or not self.options.get("qk_norm")
-            if known and not self.l2 and ((whole / factor(self.walk) - 1).abs() < 1e-3).all():
+            if self.l2 or (mistake == "scale_missing" and "qk_norm" in self.options):
+                continue  # where both are normed, other scales are meant
+            if ((whole / factor(self.walk) - 1).abs() < 1e-3).all():
                 told = f"The scores are multiplied by {whole[0]:.4g} instead of "
                 self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
                 return

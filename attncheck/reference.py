@@ -314,7 +314,12 @@ def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
         return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
     d = x.shape[-1]
     part = int(d * rope.share)
-    width = {"half steps": 2 * part, "double steps": part // 2, "whole width": d * x.shape[1], "head width": d}
+    width = {
+        "half steps": 2 * part,
+        "double steps": part // 2,
+        "whole width": d * x.shape[1],
+        "head width": d,
+    }
     if how == "one step up":
         positions = positions * rope.base ** (2 / int(d * rope.share))
     if how == "rest in front" and slot == 1:

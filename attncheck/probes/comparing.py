@@ -303,7 +303,8 @@ class Comparison:
         if name == "rope" and known and layer.rope:
             opened = {n[5:]: getattr(known, n[5:]) for n in layer.open if "rope." in n}
             return bool(replace(layer.rope, **opened) == known)
-        return known is not None and (name in layer.open or known == getattr(layer, name))
+        same = name in layer.open or known == getattr(layer, name)
+        return known is not None and same
 
     def beside(self) -> list[str]:
         """Return what acts that nobody described, and weights outside of any layer."""

@@ -27,6 +27,7 @@ BY_MASK = {
 }
 WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
 WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
+TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
@@ -183,6 +184,6 @@ def _said(masked: Masked) -> str:
         does
         for line in text.splitlines()
         for does, words in WORDS.items()
-        if re.search(rf"\b{masked.name}\b.*\b(True|1s?)\W+(\w+\W+){{0,3}}?{words}", line)
+        if re.search(rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line)
     }
     return told.pop() if len(told) == 1 else ""

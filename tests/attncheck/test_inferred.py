@@ -3,6 +3,7 @@
 import pytest
 
 import attncheck
+from attncheck.loading import load
 from attncheck.mistakes import compiled
 
 SOURCE = """\
@@ -355,11 +356,12 @@ WRONG = {
     "rope_pairing": ("torch.cat([angles, angles], dim=-1)",
                      "angles.repeat_interleave(2, -1)"),
     "rope_rest_moved": ("q, k = self.turned(q), self.turned(k)",
-                        "q, k = self.turned(q), self.turned(k).roll(-int(self.d * self.share), -1)"),
+                        "q, k = self.turned(q), self.turned(k)\n"
+                        "        k = k.roll(-int(self.d * self.share), -1)"),
     "rope_on_one_side": ("self.turned(q), self.turned(k)", "self.turned(q), k"),
     "scale_twice": ("is_causal=True", "is_causal=True, scale=1 / self.d"),
-    "groups_tiled": ("k, v = (z.repeat_interleave(self.h // self.g, 1) for z in (k, v))",
-                     REPEATED),
+    "groups_tiled": ("k, v = (z.repeat_interleave(self.h // self.g, 1) "
+                     "for z in (k, v))", REPEATED),
     "prenorm_partly": ("        k, v = wide.chunk(2, dim=-1)",
                        "        k, v = wide.chunk(2, dim=-1)\n"
                        "        v = self.kv(x).chunk(2, dim=-1)[1]"),
@@ -429,7 +431,7 @@ class Attention(nn.Module):
 def test_a_mask_beside_a_memory_means_what_is_written_beside_it(tmp_path, words, found):
     file = tmp_path / "masked.py"
     file.write_text(MASKED.replace("WORDS", words), encoding="utf-8")
-    cls = attncheck.loading.load(f"{file}:Attention")
+    cls = load(f"{file}:Attention")
     report = attncheck.check(cls, memory=5, **BLOCK_SIZES)
     assert [f.mistake for f in report.findings] == found, str(report)
 
