@@ -429,6 +429,11 @@ def _with_sink(
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+    if how.startswith("unshifted"):
+        most = scores.amax(dim=-1, keepdim=True)
+        most = torch.maximum(most, column) if how == "unshifted" else most
+        powers = (scores - most).exp()
+        return powers / (powers.sum(dim=-1, keepdim=True) + column.exp())
     if how == "zero":
         column = torch.zeros_like(column)
     first = how == "first"  # in front, while the last column is dropped

@@ -4,7 +4,7 @@ import pytest
 
 import attncheck
 from attncheck.loading import load
-from attncheck.mistakes import compiled
+from attncheck.mistakes import BASES, HEADER, compiled
 
 SOURCE = """\
 import math
@@ -443,3 +443,22 @@ def test_a_scale_in_words_is_not_for_the_constructor():
     options = {"scale": "1/d", **DECLARED}
     report = attncheck.check(compiled(source, "scaled.py"), **BLOCK_SIZES, **options)
     assert report.verdict == "passed", str(report)
+
+
+def test_a_sink_that_is_not_shifted_with_the_scores_is_named():
+    source, _, options = BASES["sink"]
+    right = (
+        "        scores = torch.cat([scores, sink], dim=-1)\n"
+        "        weights = scores.softmax(dim=-1)[..., :-1]\n"
+    )
+    assert right in source
+    wrong = (
+        "        powers = (scores - scores.amax(-1, keepdim=True)).exp()\n"
+        "        weights = powers / (powers.sum(-1, keepdim=True) + sink.exp())\n"
+    )
+    for given in (options, {}):
+        cls = compiled(HEADER + source.replace(right, wrong), "sink.py")
+        report = attncheck.check(cls, **given)
+        found = [finding.mistake for finding in report.findings]
+        asked = report.proposal == {"sink": "learned"}
+        assert found == ["sink_unshifted"] or asked, str(report)
