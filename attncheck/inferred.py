@@ -300,16 +300,17 @@ class Reading:
 
     def _overlapping(self, parts: tuple[Part, ...]) -> None:
         """Tell where queries, keys and values are cut from rows that overlap."""
-        names = {name for name, *_ in parts}
-        rows = sorted((first, last) for _, first, last in parts)
-        whole = [m.made.shape[-1] for m in self.maps if m.name in names][:1]
-        apart = [b[0] - a[1] for a, b in pairwise(rows)]
-        if len(names) > 1 or (rows[-1][1] == whole[0] and not any(apart)):
-            raise UnexplainedError
-        told = ", ".join(f"{first} to {last - 1}" for _, first, last in parts)
-        self.steps.append(Step("projection_mixed_up", "split", f"Of {whole[0]} numbers "
-                               f"of {names.pop()}, those of queries, keys and values "
-                               f"are {told}."))  # fmt: skip
+        for own in sorted({name for name, *_ in parts}):
+            rows = sorted((first, last) for name, first, last in parts if name == own)
+            whole = next(m.made.shape[-1] for m in self.maps if m.name == own)
+            ends = [(0, 0), *rows, (whole, whole)]
+            if all(one[1] == two[0] for one, two in pairwise(ends)):
+                continue
+            told = ", ".join(f"{first} to {last - 1}" for first, last in rows)
+            told = f"Of {whole} numbers of {own}, {told} are used."
+            self.steps.append(Step("projection_mixed_up", "split", told))
+            return
+        raise UnexplainedError
 
     def _without_extra(self, slot: int, heads: torch.Tensor) -> torch.Tensor:
         """Leave out a key or value that every token sees, and that is a parameter."""
