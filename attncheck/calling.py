@@ -54,7 +54,7 @@ class Way:
     Attributes:
         tokens: names of the arguments that take x.
         others: (name, kind or value) of what else it is given.
-        memory: the name of the argument that takes a memory, or None.
+        memory: the name of the argument that takes a memory, or "key value", or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
         image: the axes of x: "btd", or those of an image with t pixels.
@@ -99,8 +99,7 @@ class Way:
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
         given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
-        if self.memory:
-            given[self.memory] = memory
+        given |= dict.fromkeys((self.memory or "").split(), memory)
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
             given[name] = _made(kind, x, b, t, d_head, self.form, start)
@@ -135,7 +134,7 @@ class Given:
 
 def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
-    taken = {*way.tokens, way.memory}
+    taken = {*way.tokens, *(way.memory or "").split()}
     names = [name for name in _named(module) if name not in taken]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
@@ -339,6 +338,15 @@ def plain_way(module: nn.Module) -> Way | None:
     except UnusableError:
         return None
     return Way((*list(_named(module))[:places], *names))
+
+
+def memory_way(module: nn.Module) -> Way | None:
+    """Return the way in which :func:`with_memory` calls a module, or None."""
+    names = list(inspect.signature(module.forward).parameters)
+    if _initials(names[:3]) == ["q", "k", "v"]:
+        return Way((names[0],), memory=" ".join(names[1:3]))
+    known = [name for name in MEMORIES if name in names[1:]] or names[1:2]
+    return Way((names[0],), memory=known[0]) if known else None
 
 
 def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:

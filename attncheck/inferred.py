@@ -7,24 +7,33 @@ one step stays unexplained is not judged by this.
 """
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
+from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
+from attncheck.reference import _rotated as turned_as
+from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
+from attncheck.walk import SCALES as FACTORS
 from attncheck.walk import Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
+# Changes of a recipe that do not act on one head after another.
+UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
+          ""}  # fmt: skip
 Turn = tuple[Rope, str]  # words on two axes
 # The norm, "behind" if it comes after the positions, and these.
 Kind = tuple[tuple[str | None, str | None], Turn | None]
@@ -125,6 +134,9 @@ class Reading:
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
+        self.wrong: dict[str, Any] = {}  # the mistake that is tried
+        self.cuts: list[tuple[int, int]] = []
+        self.values: Part | None = None
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -176,7 +188,59 @@ class Reading:
                 return
 
     def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Explain queries, keys and values; return the factors of the first two."""
+        """Explain queries, keys and values; return the factors of the first two.
+
+        Where they are not what is meant, a mistake has to explain all three.
+        """
+        kept = list(self.words), self.normed, dict(self.options)
+        end = time.process_time() + SECONDS
+        for name, change, told in [("", {}, ""), *self._wrong()]:
+            if time.process_time() > end:
+                break
+            self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
+            self.sources, self.extra, self.steps = [], None, []
+            self.options = dict(kept[2])
+            try:
+                factors = self._sides_so()
+            except (UnexplainedError, RuntimeError):
+                continue
+            if told:
+                stage = MISTAKES[name].stage
+                self.steps.append(Step(name, stage, f"Queries, keys and values equal "
+                                       f"those of attention {told}."))  # fmt: skip
+            return factors
+        raise UnexplainedError
+
+    def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
+        """Yield (mistake, change of the recipe, words) that may explain the sides."""
+        tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        self.values = self._values()
+        if self.values is None:
+            yield "projection_mixed_up", {"cut": True}, ""
+        for mistake in MISTAKES.values():
+            for recipe in mistake.recipes:
+                change = dict(recipe.change)
+                alone = set(change) in ({"rotated"}, {"groups"}, {"norm"})
+                known = set(change.values()) & UNREAD if alone else {""}
+                if not alone or known or ("rotated" in change and not tables):
+                    continue
+                # Values that are as meant are no reason to look at what changes them.
+                other = "groups" in change or change.get("rotated") == "values"
+                if other == (self.values is None):
+                    yield mistake.name, change, recipe.equals
+
+    def _values(self) -> Part | None:
+        """Return the part that values come from, where nothing is wrong with them."""
+        made = self.walk.values
+        heads = made.view(self.b, self.h, *made.shape[1:]).double()
+        self.wrong = {}
+        try:
+            return self._side(2, self._without_extra(2, heads))[2]
+        except (UnexplainedError, RuntimeError):
+            return None
+
+    def _sides_so(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Explain them with the mistake that is tried, if any."""
         walk, kinds = self.walk, []
         for slot, made in enumerate((walk.query, walk.key, walk.values)):
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
@@ -184,14 +248,11 @@ class Reading:
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if one != two or three != ((None, None), None):
             raise UnexplainedError
-        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
-            # In a joined weight, queries come first, then keys.
-            if first[0] == second[0] and first[1] >= second[1]:
-                raise UnexplainedError
         parts = (part_q, part_k, part_v)
-        for name, _, count in parts:
-            if sum(one[0] == name for one in parts) != count:
-                raise UnexplainedError  # a part of its rows is left out
+        if self.wrong.get("cut"):
+            self._overlapping(parts)
+        else:
+            self._in_order(parts)
         asked = self.subject.sizes.get("num_heads")
         if asked and asked != self.h:
             raise UnexplainedError
@@ -199,7 +260,10 @@ class Reading:
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
         if any(not _close(own, other) for other in others):
-            raise UnexplainedError  # as where a norm is left out for one of them
+            # Each is the tokens or their norm.
+            self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
+                              "keys and values come from the norm of the input, and "
+                              "some from the input."))  # fmt: skip
         (norm, _), rope = one
         if norm:
             self.words.append(f"a norm of queries and keys ({norm})")
@@ -210,6 +274,43 @@ class Reading:
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
         return q, k
+
+    def _cuts(
+        self, slot: int, made: torch.Tensor, heads: torch.Tensor
+    ) -> list[tuple[int, int]]:
+        """Return which numbers of a projection may be those of one role."""
+        width, d = made.shape[-1], heads.shape[-1]
+        starts = {0, self.h * d, width // 3, width // 2}
+        if slot == 2:  # nothing turns values, so their first number is among them
+            own = heads[:, 0, :, 0]
+            starts = {i for i in range(width) if _close(made[..., i], own)}
+        wide = [n * d for n in range(1, self.h + 1) if self.h % n == 0]
+        return [(a, a + w) for a in starts for w in wide if a + w <= width]
+
+    def _in_order(self, parts: tuple[Part, ...]) -> None:
+        """Refuse parts of a joined weight that are not queries, keys and values."""
+        part_q, part_k, part_v = parts
+        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
+            # In a joined weight, queries come first, then keys.
+            if first[0] == second[0] and first[1] >= second[1]:
+                raise UnexplainedError
+        for name, _, count in parts:
+            if sum(one[0] == name for one in parts) != count:
+                raise UnexplainedError  # a part of its rows is left out
+
+    def _overlapping(self, parts: tuple[Part, ...]) -> None:
+        """Tell where queries, keys and values are cut from rows that overlap."""
+        for own in sorted({name for name, *_ in parts}):
+            rows = sorted((first, last) for name, first, last in parts if name == own)
+            whole = next(m.made.shape[-1] for m in self.maps if m.name == own)
+            ends = [(0, 0), *rows, (whole, whole)]
+            if all(one[1] == two[0] for one, two in pairwise(ends)):
+                continue
+            told = ", ".join(f"{first} to {last - 1}" for first, last in rows)
+            told = f"Of {whole} numbers of {own}, {told} are used."
+            self.steps.append(Step("projection_mixed_up", "split", told))
+            return
+        raise UnexplainedError
 
     def _without_extra(self, slot: int, heads: torch.Tensor) -> torch.Tensor:
         """Leave out a key or value that every token sees, and that is a parameter."""
@@ -235,19 +336,22 @@ class Reading:
             if map_.made.shape[1] != t:
                 continue
             made, added = map_.made.double(), self._added(map_)
+            if self.wrong.get("cut"):
+                self.cuts = self._cuts(slot, made, heads)
             each = zip(
                 *(self._parts(one, heads.shape[-1]) for one in (made, added)),
                 strict=True,
             )
             for (place, part), (_, bias) in each:
-                if self.h % part.shape[1]:
+                if self.h % part.shape[1] or self._hopeless(slot, role, map_, place):
                     continue
                 for how, turned in self._turned(part, slot):
-                    turned = turned.repeat_interleave(self.h // part.shape[1], 1)
+                    shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
+                    turned = _share(turned, self.h, shared if slot else "")
                     size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
                     factor = (heads * turned).sum(dim=(0, 2, 3)) / size
                     if not _close(heads, turned * factor[:, None, None]):
-                        if slot or not self._shifted(heads - turned):
+                        if slot or self.wrong or not self._shifted(heads - turned):
                             continue
                         factor = torch.ones_like(factor)
                     if slot == 2 and (factor - 1).abs().max() > 1e-4:
@@ -272,6 +376,11 @@ class Reading:
     ) -> Iterator[tuple[tuple[int, int], torch.Tensor]]:
         """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
         width = made.shape[-1]
+        if self.wrong.get("cut"):
+            for first, last in self.cuts:
+                part = made[..., first:last]
+                yield (first, last), part.unflatten(-1, (-1, d)).transpose(1, 2)
+            return
         if width % d:
             return
         yield (0, 1), made.unflatten(-1, (-1, d)).transpose(1, 2)
@@ -293,19 +402,38 @@ class Reading:
         self, part: torch.Tensor, slot: int
     ) -> Iterator[tuple[Kind, torch.Tensor]]:
         """Yield ((norm, rope), what these make of queries or keys)."""
-        yield ((None, None), None), part
+        rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
+            if rotated == "values":
+                for one_way, _ in self._ropes(part.shape[2]):
+                    yield ((None, None), None), turned_as(part, one_way, rotated, slot)
+            else:
+                yield ((None, None), None), part
             return
+        if rotated is None and normed is None:
+            yield ((None, None), None), part
         ropes = list(self._ropes(part.shape[2]))
-        for rope in ropes:
-            yield ((None, None), rope), _rotated(part, rope)
+
+        def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
+            if rotated is None:
+                return _rotated(one, turn)
+            if turn[1]:
+                raise UnexplainedError
+            return turned_as(one, turn[0], rotated, slot)
+
+        if normed is None:
+            for rope in ropes:
+                yield ((None, None), rope), moved(part, rope)
         for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
             one = normalize(part, norm[0], norm[1] or (None, None))
+            if normed is not None and "qk"[slot] not in normed:
+                one = part
             how = (norm[0], None)
-            yield (how, None), one
+            if rotated is None:
+                yield (how, None), one
             for rope in ropes:
-                yield (how, rope), _rotated(one, rope)
-                again = _rotated(part, rope)
+                yield (how, rope), moved(one, rope)
+                again = moved(part, rope)
                 yield (
                     ((how[0], "behind"), rope),
                     normalize(again, norm[0], norm[1] or (None, None)),
@@ -354,6 +482,28 @@ class Reading:
         given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
         return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
 
+    def _hopeless(
+        self, slot: int, role: str, map_: Map, place: tuple[int, int]
+    ) -> bool:
+        """Whether a part is not worth a try with a mistake: it is another's."""
+        if not self.wrong:
+            return False
+        own = {1: (0, 0, 0), 2: (0, 0, 1), 3: (0, 1, 2)}  # of two, those of k and v
+        if not self.wrong.get("cut") and place[0] != own[place[1]][slot]:
+            return True
+        if self.values is not None and slot < 2:
+            name, _, count = self.values
+            together = count == 3 or (count == 2 and slot == 1)
+            if place[1] != (count if together else 1):
+                return True
+            if (map_.name == name) != together:
+                return True
+        try:
+            self._named(map_, role, place)
+        except UnexplainedError:
+            return True
+        return False
+
     def _named(self, map_: Map, role: str, place: tuple[int, int]) -> None:
         """Refuse a parameter whose name says that it makes something else."""
         parts = [p for p in map_.name.split(".") if p not in ("weight", "bias")]
@@ -399,6 +549,7 @@ class Reading:
             if self.normed is None:
                 self.words.append("a norm of the input")
             self.normed = map_.took
+            self.options |= {"prenorm": "layer"}
 
     def _is_norm(self, tensor: torch.Tensor, x: torch.Tensor) -> bool:
         """Whether a tensor is the norm of tokens."""
@@ -580,6 +731,13 @@ class Reading:
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
             return
+        for mistake, factor in FACTORS:
+            if self.l2 or (mistake == "scale_missing" and "qk_norm" in self.options):
+                continue  # where both are normed, other scales are meant
+            if ((whole / factor(self.walk) - 1).abs() < 1e-3).all():
+                told = f"The scores are multiplied by {whole[0]:.4g} instead of "
+                self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
+                return
         raise UnexplainedError
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
@@ -690,10 +848,11 @@ class Reading:
                 return
             if self._is_norm(self.y, one):
                 self.words.append("a norm of the output")
+                self.options |= {"postnorm": "layer"}
                 return
             if self._is_norm(self.y, one + self.x):
                 self.words += ["the input added", "a norm of the output"]
-                self.options |= {"residual": True}
+                self.options |= {"residual": True, "postnorm": "layer"}
                 return
             if self.normed is not None and _close(self.y, one + self.normed):
                 told = "The output is the projected heads plus the normed input."

@@ -1,11 +1,19 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
+import inspect
 import re
 from dataclasses import replace
 
 import torch
 
-from attncheck.calling import LINKS, Way, as_mask, mask_names, plain_way
+from attncheck.calling import (
+    LINKS,
+    Way,
+    as_mask,
+    mask_names,
+    memory_way,
+    plain_way,
+)
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -17,12 +25,16 @@ BY_MASK = {
     "mask_after_softmax": "Weights were set to 0 after softmax.",
     "mask_fill_zero": "Scores were set to 0 before softmax.",
 }
+WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
+WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
+TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
 def padded(subject: Subject, found: Collector) -> None:
     """Hide two tokens of one sequence, and put other numbers there."""
-    way = subject.how.way or plain_way(subject.pristine)
+    plain = memory_way if subject.layer.memory else plain_way
+    way = subject.how.way or plain(subject.pristine)
     names = mask_names(subject.pristine, way) if way else []
     if isinstance(subject.pristine, torch.nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
@@ -150,9 +162,28 @@ def _try(masked: Masked, found: Collector) -> None:
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
-    name = masked.name.lower()
-    if any(part in name for part in INVERTED.get(how, ())):
+    name, said = masked.name.lower(), _said(masked)
+    if said and how in WAYS and said != WAYS[how]:
+        done = f"Passed a padding mask as {masked.name}."
+        text = f"It {WAYS[how]} where it's True, and by its words, True {said}."
+        found.add("padding_inverted", done, text)
+    elif not said and any(part in name for part in INVERTED.get(how, ())):
         done = f"Passed a padding mask as {masked.name}."
         text = "It hides where it's False." if how != "hides" else "True hides."
         severity = "error" if "pad" in name else "warning"
         found.add("padding_inverted", done, text, severity)
+
+
+def _said(masked: Masked) -> str:
+    """Return what True in the mask does by the words beside its name, or ""."""
+    try:
+        text = inspect.getsource(type(masked.subject.pristine))
+    except (OSError, TypeError):
+        return ""
+    told = {
+        does
+        for line in text.splitlines()
+        for does, words in WORDS.items()
+        if re.search(rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line)
+    }
+    return told.pop() if len(told) == 1 else ""

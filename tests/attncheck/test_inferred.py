@@ -3,7 +3,8 @@
 import pytest
 
 import attncheck
-from attncheck.mistakes import compiled
+from attncheck.loading import load
+from attncheck.mistakes import BASES, HEADER, compiled
 
 SOURCE = """\
 import math
@@ -305,3 +306,159 @@ def test_a_part_that_is_rotated_has_two_angles_by_default():
     report = of_heads(TURN, halves, rope=ROPE)
     assert errors(report) == ["rope_pairing"]
     assert of_heads(TURN, halves).exit_status != 0
+
+
+BLOCK = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads, kv_heads=2, share=0.5):
+        super().__init__()
+        self.h, self.g, self.d = num_heads, kv_heads, d_model // num_heads
+        self.share = share
+        self.norm = nn.LayerNorm(d_model)
+        self.q = nn.Linear(d_model, num_heads * self.d)
+        self.kv = nn.Linear(d_model, 2 * kv_heads * self.d)
+        self.q_norm, self.k_norm = nn.LayerNorm(self.d), nn.LayerNorm(self.d)
+        self.out = nn.Linear(num_heads * self.d, d_model)
+
+    def turned(self, x):
+        r = int(self.d * self.share)
+        x, rest = x[..., :r], x[..., r:]
+        steps = torch.arange(0, r, 2, device=x.device) / r
+        angles = torch.arange(x.shape[2], device=x.device)[:, None] * 10000.0**-steps
+        angles = torch.cat([angles, angles], dim=-1)
+        one, two = x.chunk(2, dim=-1)
+        other = torch.cat([-two, one], dim=-1)
+        return torch.cat([x * angles.cos() + other * angles.sin(), rest], dim=-1)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        y = self.norm(x)
+        wide = self.kv(y)
+        k, v = wide.chunk(2, dim=-1)
+        q = self.q_norm(self.q(y).view(b, t, self.h, self.d)).transpose(1, 2)
+        k = self.k_norm(k.view(b, t, self.g, self.d)).transpose(1, 2)
+        v = v.view(b, t, self.g, self.d).transpose(1, 2)
+        q, k = self.turned(q), self.turned(k)
+        k, v = (z.repeat_interleave(self.h // self.g, 1) for z in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.out(y.transpose(1, 2).flatten(2))
+"""
+REPEATED = """\
+k, v = (z.transpose(1, 2).flatten(2).repeat_interleave(self.h // self.g, -1)
+                .view(b, t, self.h, self.d).transpose(1, 2) for z in (k, v))"""
+WRONG = {
+    "rope_frequencies": ("device=x.device) / r", "device=x.device) * 2 / r"),
+    "rope_pairing": ("torch.cat([angles, angles], dim=-1)",
+                     "angles.repeat_interleave(2, -1)"),
+    "rope_rest_moved": ("q, k = self.turned(q), self.turned(k)",
+                        "q, k = self.turned(q), self.turned(k)\n"
+                        "        k = k.roll(-int(self.d * self.share), -1)"),
+    "rope_on_one_side": ("self.turned(q), self.turned(k)", "self.turned(q), k"),
+    "scale_twice": ("is_causal=True", "is_causal=True, scale=1 / self.d"),
+    "groups_tiled": ("k, v = (z.repeat_interleave(self.h // self.g, 1) "
+                     "for z in (k, v))", REPEATED),
+    "prenorm_partly": ("        k, v = wide.chunk(2, dim=-1)",
+                       "        k, v = wide.chunk(2, dim=-1)\n"
+                       "        v = self.kv(x).chunk(2, dim=-1)[1]"),
+    "qk_norm_one_side": ("k = self.k_norm(k.view(b, t, self.g, self.d))",
+                         "k = k.view(b, t, self.g, self.d)"),
+    "projection_mixed_up": ("k, v = wide.chunk(2, dim=-1)",
+                            "k, v = wide[..., :2 * self.d], "
+                            "wide[..., self.d:3 * self.d]"),
+}  # fmt: skip
+BLOCK_SIZES = {"d_model": 32, "num_heads": 4}
+DECLARED = {
+    "prenorm": True,
+    "residual": True,
+    "qk_norm": "layer",
+    "rope": {"pairing": "halves", "share": 0.5},
+}
+
+
+@pytest.mark.parametrize("declared", [{}, DECLARED])
+def test_a_block_of_norms_and_rotations_is_right_declared_or_not(declared):
+    report = attncheck.check(compiled(BLOCK, "block.py"), **BLOCK_SIZES, **declared)
+    assert report.verdict == "passed", str(report)
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_the_one_wrong_step_of_a_block_is_named(mistake):
+    right, wrong = WRONG[mistake]
+    assert right in BLOCK
+    cls = compiled(BLOCK.replace(right, wrong), f"{mistake}.py")
+    report = attncheck.check(cls, **BLOCK_SIZES)
+    assert [f.mistake for f in report.findings][:1] == [mistake], str(report)
+
+
+MASKED = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, memory, key_padding_mask=None):
+        \"\"\"key_padding_mask: (b, t), WORDS.\"\"\"
+        q, k, v = self.q(x), self.k(memory), self.v(memory)
+        q, k, v = (z.unflatten(-1, (self.h, -1)).transpose(1, 2) for z in (q, k, v))
+        mask = None
+        if key_padding_mask is not None:
+            mask = key_padding_mask[:, None, None, :]  # what is seen
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(y.transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("True where a key is real", []),
+        ("True for padding", ["padding_inverted"]),
+        ("as usual", ["padding_inverted"]),
+    ],
+)
+def test_a_mask_beside_a_memory_means_what_is_written_beside_it(tmp_path, words, found):
+    file = tmp_path / "masked.py"
+    file.write_text(MASKED.replace("WORDS", words), encoding="utf-8")
+    cls = load(f"{file}:Attention")
+    report = attncheck.check(cls, memory=5, **BLOCK_SIZES)
+    assert [f.mistake for f in report.findings] == found, str(report)
+
+
+def test_a_scale_in_words_is_not_for_the_constructor():
+    source = BLOCK.replace("share=0.5", "share=0.5, scale=1.0")
+    source = source.replace("is_causal=True", "is_causal=True, scale=1 / self.d")
+    source = source.replace("self.share = share", "self.share = share * scale")
+    options = {"scale": "1/d", **DECLARED}
+    report = attncheck.check(compiled(source, "scaled.py"), **BLOCK_SIZES, **options)
+    assert report.verdict == "passed", str(report)
+
+
+def test_a_sink_that_is_not_shifted_with_the_scores_is_named():
+    source, _, options = BASES["sink"]
+    right = (
+        "        scores = torch.cat([scores, sink], dim=-1)\n"
+        "        weights = scores.softmax(dim=-1)[..., :-1]\n"
+    )
+    assert right in source
+    wrong = (
+        "        powers = (scores - scores.amax(-1, keepdim=True)).exp()\n"
+        "        weights = powers / (powers.sum(-1, keepdim=True) + sink.exp())\n"
+    )
+    for given in (options, {}):
+        cls = compiled(HEADER + source.replace(right, wrong), "sink.py")
+        report = attncheck.check(cls, **given)
+        found = [finding.mistake for finding in report.findings]
+        asked = report.proposal == {"sink": "learned"}
+        assert found == ["sink_unshifted"] or asked, str(report)
