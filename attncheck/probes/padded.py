@@ -28,6 +28,8 @@ BY_MASK = {
 WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
 WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
 TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
+OPPOSITE = {"hides": "keeps", "keeps": "hides"}
+NEGATED = re.compile(r"\b(not|no|non|un\w+)\b|n't\b")
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
@@ -170,7 +172,8 @@ def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     elif not said and any(part in name for part in INVERTED.get(how, ())):
         done = f"Passed a padding mask as {masked.name}."
         text = "It hides where it's False." if how != "hides" else "True hides."
-        severity = "error" if "pad" in name else "warning"
+        # PyTorch says what True means under this name; under others, both are in use.
+        severity = "error" if name == "key_padding_mask" else "warning"
         found.add("padding_inverted", done, text, severity)
 
 
@@ -180,10 +183,13 @@ def _said(masked: Masked) -> str:
         text = inspect.getsource(type(masked.subject.pristine))
     except (OSError, TypeError):
         return ""
-    told = {
-        does
+    found = {
+        (does, bool(NEGATED.search(match[0])))
         for line in text.splitlines()
         for does, words in WORDS.items()
-        if re.search(rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line)
+        for match in re.finditer(
+            rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line
+        )
     }
-    return told.pop() if len(told) == 1 else ""
+    does, negated = found.pop() if len(found) == 1 else ("", False)
+    return OPPOSITE.get(does, "") if negated else does

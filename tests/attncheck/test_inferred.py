@@ -424,6 +424,8 @@ class Attention(nn.Module):
     ("words", "found"),
     [
         ("True where a key is real", []),
+        ("True for what is not padding", []),
+        ("True where a key isn't valid", ["padding_inverted"]),
         ("True for padding", ["padding_inverted"]),
         ("as usual", ["padding_inverted"]),
     ],
