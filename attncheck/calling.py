@@ -22,6 +22,7 @@ LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
+    "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "mask": r"mask|^bias$|attn_bias",
     "cache": r"cache|past|state$",
@@ -32,7 +33,8 @@ KINDS = {
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
     "width": r"^w$|width|^nw$",
-    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$",
+    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
+              r"^key_?val",
 }
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip
@@ -57,7 +59,7 @@ class Way:
         memory: the name of the argument that takes a memory, or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
-        image: the axes of x: "btd", or those of an image with t pixels.
+        image: the axes of x: "btd", "bdt", or those of an image with t pixels.
     """
 
     tokens: tuple[str, ...]
@@ -100,10 +102,14 @@ class Way:
         """
         given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
         if self.memory:
-            given[self.memory] = memory
+            bdt = self.image == "bdt" and memory is not None
+            given[self.memory] = memory.mT if bdt else memory
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
+            keys = t if memory is None else memory.shape[1]
             given[name] = _made(kind, x, b, t, d_head, self.form, start)
+            if kind == "lengths":
+                given[name] = torch.full((b,), keys, device=x.device)
         parameters = inspect.signature(module.forward).parameters
         # Those in front are given by place: some have names that nobody may use.
         front = []
@@ -137,7 +143,7 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, way.memory}
     names = [name for name in _named(module) if name not in taken]
-    masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    masks = [n for n in names if _kind(n) in ("mask", "padding", "lengths") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
 
 
@@ -254,8 +260,8 @@ def _turn(
 
 
 def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
-    if image == "btd":
-        return x
+    if image in ("btd", "bdt"):
+        return x if image == "btd" else x.mT
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
     return x if image == "bhwc" else x.permute(0, 3, 1, 2)
 
@@ -264,6 +270,8 @@ def _from_image(y: Any, image: str) -> Any:
     if image == "btd":
         return y
     y = y[0] if isinstance(y, tuple | list) else y
+    if isinstance(y, torch.Tensor) and y.dim() == 3 and image == "bdt":
+        return y.mT
     if isinstance(y, torch.Tensor) and y.dim() == 4:
         y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
         return y.flatten(1, 2)
@@ -388,6 +396,7 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
     values: dict[str | None, list[Any]] = {
         "flag": [False],
         "padding": [None],
+        "lengths": [None, "lengths"],
         "mask": [*MASKS, None] if causal else [None, *OPEN],
         "cache": [None],
         "cos": ["cos"],

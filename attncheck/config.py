@@ -22,13 +22,13 @@ TRIES = 40
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
-    (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
-     r"heads?$|^nhead|^heads$", "num_heads"),
+    (r"heads?_?(count|num|n)$|(^n|^no|num|number|count)(_of)?_?(attn_|attention_|q_|"
+     r"query_)?heads?$|^nhead|^heads?$", "num_heads"),
     (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
-    (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$",
-     "d_in"),
+    (r"^(dim|c)_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$"
+     r"|_input_(dim|channels)$|^n?_?x$|^[cn]_?(in|out|x|state)$|^d_?cross$", "d_in"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
-     r"per_head", "d_head"),
+     r"per_head|^d_(quer|key|value)", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
@@ -47,6 +47,13 @@ GUESSES: list[tuple[str, Any]] = [
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
+# Arguments that are no widths: what they do may change what is computed.
+NO_WIDTH = re.compile(
+    r"mask|caus|cross|rot|type|mode|flag|fn|func|act|norm|layer|att|name|path|scale|temp|"
+    r"tau|factor|alpha|slope|rate|prob|gamma|beta|lambd|theta|ratio|win|span|radius|band|"
+    r"stride|kernel|groups?|share|num_|^n_|pos|^p$|^k$|^ws$|block|unit|mem|rank|token|^is|"
+    r"^use|^with|enc|dec|stage|group|rel|fac|init|train|bias|drop|concat|resid|module"
+)
 
 
 class Config(SimpleNamespace):
@@ -82,6 +89,12 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
             told = isinstance(value, str) and value in known
             return True, known[value] if told else value
     return False, None
+
+
+def may_be_width(name: str, parameter: inspect.Parameter) -> bool:
+    """Whether an argument whose name says nothing may be a width, to be tried."""
+    kind = parameter.annotation
+    return kind in (int, "int", parameter.empty) and not NO_WIDTH.search(name.lower())
 
 
 def parameter_of(

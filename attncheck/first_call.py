@@ -1,10 +1,12 @@
 """The first call of a class, and other ways to call or build it where that fails."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import torch
+from torch import nn
 
 from attncheck.build import UnusableError
 from attncheck.calling import Way, example_call, masked_ways, plain_way, ways
@@ -24,7 +26,10 @@ from attncheck.variants import (
 
 RUNS = "builds and runs"
 PIXELS = 36  # of an image whose sides are asked for: no width is like it
+GRID = 4  # rows and columns of an image whose size has a default
 SETTINGS = 8  # that are guessed one after another
+# Layers whose channels come before the tokens.
+CHANNELS = (nn.Conv1d, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
 MEMORY = 6  # tokens of a memory that nobody declared
 
 
@@ -81,7 +86,9 @@ def _otherwise(
     """Return the subject called or built in another way that runs, or None."""
     tries = [_more_settings, _another_way]
     if not isinstance(failure, UnusableError):
-        tries += [_full_length, _another_width, _narrower, _alone, _as_an_image]
+        tries += [_smaller_grid, _full_length, _another_width, _narrower, _alone, _as_an_image]
+    if any(isinstance(part, CHANNELS) for part in subject.pristine.modules()):
+        tries.insert(1, _as_an_image)  # or the length might be taken for its width
     for attempt in [*tries, _own_defaults]:
         other = attempt(source, subject, failure)
         if other is None:
@@ -136,13 +143,36 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
-    lengths = [subject.limit or 0, *_numbers(failure)]
+    lengths = [subject.limit or 0, *_numbers(failure), 16]
     for length in dict.fromkeys(lengths):
         if 6 < length <= 64:
             subject.fixed_length = length
             if runs(subject) is not None:
                 return subject
     subject.fixed_length = None
+    return None
+
+
+def _smaller_grid(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
+    """Return the subject where it wants a square image whose side has a default."""
+    for name, side in source.defaults().items():
+        if type(side) is not int or side**2 not in _numbers(failure):
+            continue
+        kept = dict(source.arguments)
+        source.arguments[name] = GRID
+        try:
+            other = first_subject(source, subject.causal, subject.how, source.build())
+        except Failure:
+            other = None
+        if other is not None:
+            other.fixed_length = GRID**2
+            if runs(other) is not None:
+                other.note(f"Built with {name}={GRID}.")
+                return other
+        source.arguments.clear()
+        source.arguments |= kept
     return None
 
 
@@ -169,13 +199,20 @@ def _as_an_image(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     plain = plain_way(subject.pristine)
-    if plain is None:
-        return None
-    for image in ("bhwc", "bchw"):
-        found = _given(subject, replace(plain, image=image))
-        if found is not None:
-            subject.note("It takes an image, so the tokens were passed as its pixels.")
-            return found
+    tried = [plain] if plain else list(_ways(subject))
+    for way, image in product(tried, ("bdt", "bhwc", "bchw")):
+        if image != "bdt" and way.memory:
+            continue
+        found = _given(subject, replace(way, image=image))
+        if found is None:
+            continue
+        if image != "bdt" and _mixes_samples(found):
+            subject.how = replace(subject.how, way=None)
+            subject.fixed_length = None
+            continue
+        told = "channels first" if image == "bdt" else "as the pixels of an image"
+        subject.note(f"The tokens were passed {told}.")
+        return found
     return None
 
 
@@ -201,13 +238,11 @@ def _another_way(
     """Return the subject where forward runs with more than x, or None."""
     if subject.how.call is not None or subject.layer.documents:
         return None
-    widths = [None, *_in_widths(subject)]
-    has_memory = bool(subject.layer.memory)
     turned: list[tuple[How, bool]] = []
     leaking: tuple[How, bool] | None = None
     kept = subject.how, subject.causal
     for optional in (False, True):
-        for way in ways(subject.pristine, subject.causal, widths, has_memory, optional):
+        for way in _ways(subject, optional):
             if _given(subject, way) is None:
                 continue
             if subject.causal and way.masked and _leaks(subject):
@@ -228,6 +263,12 @@ def _another_way(
         _set(subject, *first)
         return _told(subject)
     return None
+
+
+def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:
+    widths = [None, *_in_widths(subject)]
+    has_memory = bool(subject.layer.memory)
+    return ways(subject.pristine, subject.causal, widths, has_memory, optional)
 
 
 def _told(subject: Subject) -> Subject:
@@ -322,12 +363,11 @@ def _try_lengths(subject: Subject, collector: Collector) -> None:
 
 def _try_layout(subject: Subject, collector: Collector) -> None:
     """See whether sequences attend to each other where tokens should."""
-    x = subject.tokens(seed=2)
-    other = x.clone()
-    other[1] = subject.tokens(seed=3)[1]
-    y, z = subject(x), subject(other)
-    mixes_samples = changed(y[0], z[0]) or changed(y[2], z[2])
-    if subject.layout != "btd" or not mixes_samples or _mixes_tokens(subject):
+    if (
+        subject.layout != "btd"
+        or not _mixes_samples(subject)
+        or _mixes_tokens(subject)
+    ):
         return
     subject.layout = "tbd"
     if not _mixes_tokens(subject):
@@ -340,6 +380,14 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
     )
     collector.add("batch_first", done, seen)
     subject.note("The other tests passed the input as (t, b, d).")
+
+
+def _mixes_samples(subject: Subject) -> bool:
+    x = subject.tokens(seed=2)
+    other = x.clone()
+    other[1] = subject.tokens(seed=3)[1]
+    y, z = subject(x), subject(other)
+    return changed(y[0], z[0]) or changed(y[2], z[2])
 
 
 def _mixes_tokens(subject: Subject) -> bool:

@@ -196,12 +196,41 @@ class Source:
                     f"Built with a width of {width}; {DEFAULTS['d_in']} failed."
                 )
                 return module
+        if self.is_class and (made := self._with_more()) is not None:
+            return made
         if self.is_class and self.own_defaults():
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
                 self.notes.append("Built with its constructor's default values.")
                 return module
+        if self.is_class and self.plan.asks:
+            raise UnusableError(self.plan.asks)
         raise failure
+
+    def _with_more(self) -> nn.Module | None:
+        """Give what is None by default and can't be left out; return the module."""
+        parameters = inspect.signature(self.given).parameters
+        more = {}
+        for name, parameter in parameters.items():
+            if parameter.default is not None or name in self.arguments:
+                continue
+            found, value = guess(name, DEFAULTS | self.sizes)
+            if re.match(r"act|norm", name):
+                found, value = True, nn.Identity
+            if found and value is not None:
+                more[name] = value
+        if not more or self.plan.config:
+            return None
+        kept = dict(self.arguments)
+        self.arguments |= more
+        with contextlib.suppress(Failure, UnusableError):
+            module = self.build()
+            told = ", ".join(f"{n}={getattr(v, '__name__', v)}" for n, v in more.items())
+            self.notes.append(f"Built with {told}; it failed without.")
+            return module
+        self.arguments.clear()
+        self.arguments |= kept
+        return None
 
     def complete_sizes(self, module: nn.Module) -> None:
         """Read from the built module the sizes that no argument told."""
