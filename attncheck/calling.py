@@ -28,8 +28,8 @@ KINDS = {
     "cache": r"cache|past|state$",
     "cos": r"cos",
     "sin": r"^sin$|_sin$|^sin_",
-    "turn": r"freq|rope|rotary|pos.*emb|sinusoid|pos_cis|^pe$",
-    "positions": r"position|^pos$|input_pos|pos_ids",
+    "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
     "width": r"^w$|width|^nw$",
@@ -143,7 +143,7 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, way.memory}
     names = [name for name in _named(module) if name not in taken]
-    masks = [n for n in names if _kind(n) in ("mask", "padding", "lengths") and not NO_PADDING(n)]
+    masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
 
 

@@ -33,6 +33,7 @@ GUESSES: list[tuple[str, Any]] = [
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
     (r"layer_?(idx|id|index|number|num)|^layer$", 0),
+    (r"_depth$", "d_in"),
     (r"layers?$|depth", 2),
     (r"vocab", 50),
     (r"rope_scaling|window", None),
@@ -43,7 +44,8 @@ GUESSES: list[tuple[str, Any]] = [
     (r"implementation|attn_type|backend", "eager"),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
-    (r"len|ctx|position|seq|block", "context_length"),
+    (r"len|ctx|position|seq|block|(agent|patch|patche|token|node|frame|point|slot|field)"
+     r"s?$", "context_length"),
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
@@ -84,8 +86,8 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
     """Return (whether the name says what the argument is, its value)."""
     for pattern, value in GUESSES:
         if re.search(pattern, name.lower()):
-            h = sizes["num_heads"] or 1
-            known = {"kv_heads": max(h // 2, 1), "d_head": sizes["d_in"] // h} | sizes
+            h, d_in = sizes["num_heads"] or 1, sizes["d_in"] or 16
+            known = {"kv_heads": max(h // 2, 1), "d_head": d_in // h} | sizes
             told = isinstance(value, str) and value in known
             return True, known[value] if told else value
     return False, None

@@ -18,6 +18,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
+from attncheck.probes.meaning import passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
@@ -65,6 +66,11 @@ def compare(subject: Subject, found: Collector) -> None:
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
+    if passed_on(owner).any():
+        raise NotCompared(
+            "some tokens come out as they went in, as where a class token alone "
+            "attends, and there's no option for that"
+        )
     match = comparison.match()
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
