@@ -243,13 +243,14 @@ def _with_config(
             found, value = known(setting)
             found = found and setting == mapped.get(ours_of[setting])
             needed = default in (MISSING, inspect.Parameter.empty)
+            needed |= config.is_kv_heads(setting) and type(default) is int
             if not found and needed:
                 found, value = config.guess(setting, sizes)
             if not found and needed and setting not in settings:
                 unknown.append(setting)
             if found and (needed or ours_of.get(setting) in (*DEFAULTS, "causal")):
                 made[setting] = value
-        made |= settings
+        made |= _in_proportion(held, mapped, sizes) | settings
     else:
         kind = config.Config
         made, unknown = config.asked_for(
@@ -279,6 +280,25 @@ def _with_config(
     )
     plan.guessed = {n: v for n, v in made.items() if n not in settings}
     return plan
+
+
+def _in_proportion(
+    held: Mapping[str, Any], mapped: Mapping[str, str], sizes: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return settings whose defaults go with others that are smaller now."""
+    width, heads = (held.get(mapped.get(n, "")) for n in ("d_in", "num_heads"))
+    if type(width) is not int or type(heads) is not int or not 0 < heads <= width:
+        return {}
+    d, d_head = width // heads, sizes["d_in"] // sizes["num_heads"]
+    scaled = {}
+    for name, default in held.items():
+        if type(default) is not int or name in (mapped["d_in"], mapped["num_heads"]):
+            continue
+        if default == d and "head" in name:
+            scaled[name] = d_head
+        elif ROTATED.search(name) and 1 < default <= d and "base" not in name:
+            scaled[name] = max(default * d_head // d, 2)
+    return scaled
 
 
 _NAMED = (

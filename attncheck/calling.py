@@ -34,7 +34,7 @@ KINDS = {
     "height": r"^h$|height|^nh$",
     "width": r"^w$|width|^nw$",
     "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
-              r"^key_?val",
+    r"^key_?val",
 }
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip

@@ -19,16 +19,19 @@ from attncheck.limits import message
 NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?args|"
                    r"hps|params|settings")  # fmt: skip
 TRIES = 40
+KV_HEADS = r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups"
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
     (r"heads?_?(count|num|n)$|(^n|^no|num|number|count)(_of)?_?(attn_|attention_|q_|"
      r"query_)?heads?$|^nhead|^heads?$", "num_heads"),
-    (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
+    (KV_HEADS, "kv_heads"),
     (r"^(dim|c)_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$"
      r"|_input_(dim|channels)$|^n?_?x$|^[cn]_?(in|out|x|state)$|^d_?cross$", "d_in"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
      r"per_head|^d_(quer|key|value)", "d_head"),
+    (r"lora\w*alpha", 1),
+    (r"lora\w*(dim|rank|_r)$", 0),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
@@ -91,6 +94,11 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
             told = isinstance(value, str) and value in known
             return True, known[value] if told else value
     return False, None
+
+
+def is_kv_heads(name: str) -> bool:
+    """Whether an argument is the number of heads of keys and values."""
+    return re.search(KV_HEADS, name.lower()) is not None
 
 
 def may_be_width(name: str, parameter: inspect.Parameter) -> bool:

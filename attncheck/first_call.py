@@ -11,6 +11,7 @@ from torch import nn
 from attncheck.build import UnusableError
 from attncheck.calling import Way, example_call, masked_ways, plain_way, ways
 from attncheck.collector import Collector
+from attncheck.inferred import inferred
 from attncheck.numbers import changed
 from attncheck.probes.comparing import Comparison
 from attncheck.probes.meaning import depends
@@ -86,7 +87,14 @@ def _otherwise(
     """Return the subject called or built in another way that runs, or None."""
     tries = [_more_settings, _another_way]
     if not isinstance(failure, UnusableError):
-        tries += [_smaller_grid, _full_length, _another_width, _narrower, _alone, _as_an_image]
+        tries += [
+            _smaller_grid,
+            _full_length,
+            _another_width,
+            _narrower,
+            _alone,
+            _as_an_image,
+        ]
     if any(isinstance(part, CHANNELS) for part in subject.pristine.modules()):
         tries.insert(1, _as_an_image)  # or the length might be taken for its width
     for attempt in [*tries, _own_defaults]:
@@ -247,6 +255,8 @@ def _another_way(
                 continue
             if subject.causal and way.masked and _leaks(subject):
                 leaking = leaking or (subject.how, True)
+            elif way.masked and not _takes_one(subject):
+                leaking = leaking or (subject.how, subject.causal)
             elif way.turns:
                 turned.append((subject.how, subject.causal))
             else:
@@ -254,10 +264,11 @@ def _another_way(
             _set(subject, *kept)
         if turned or leaking:
             break
-    for how in turned:
-        _set(subject, *how)
-        if _is_attention(subject):
-            return _told(subject)
+    for is_attention in (_is_attention, _is_explained):
+        for how in turned:
+            _set(subject, *how)
+            if is_attention(subject):
+                return _told(subject)
     first = turned[0] if turned else leaking
     if first:
         _set(subject, *first)
@@ -271,6 +282,15 @@ def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:
     return ways(subject.pristine, subject.causal, widths, has_memory, optional)
 
 
+def _takes_one(subject: Subject) -> bool:
+    """Whether it runs with one token alone, or with one number of tokens by design."""
+    try:
+        subject(subject.tokens()[:, :1])
+    except CallFailed:
+        return bool(subject.fixed_length)
+    return True
+
+
 def _told(subject: Subject) -> Subject:
     way = subject.how.way
     assert way is not None, "it was called in a way that was found"
@@ -282,6 +302,10 @@ def _told(subject: Subject) -> Subject:
 def _is_attention(subject: Subject) -> bool:
     comparison = Comparison(subject, subject)
     return comparison.equal() or comparison.known_layer()
+
+
+def _is_explained(subject: Subject) -> bool:
+    return inferred(subject, subject.tokens()) is not None
 
 
 def _in_widths(subject: Subject) -> list[int]:
@@ -315,9 +339,10 @@ def _with_a_mask(subject: Subject) -> None:
     """Give the causal mask that it takes to a class that sees the future without."""
     way = subject.how.way or plain_way(subject.pristine)
     how = subject.how
-    for masked in masked_ways(subject.pristine, way) if way else ():
+    found = list(masked_ways(subject.pristine, way)) if way else []
+    for masked, narrow in [*product(found, (False,)), *product(found, (True,))]:
         if _given(subject, masked) is not None:
-            if not _leaks(subject):
+            if not _leaks(subject) and (_takes_one(subject) or narrow):
                 _told(subject)
                 return
             _set(subject, how, True)
@@ -363,11 +388,7 @@ def _try_lengths(subject: Subject, collector: Collector) -> None:
 
 def _try_layout(subject: Subject, collector: Collector) -> None:
     """See whether sequences attend to each other where tokens should."""
-    if (
-        subject.layout != "btd"
-        or not _mixes_samples(subject)
-        or _mixes_tokens(subject)
-    ):
+    if subject.layout != "btd" or not _mixes_samples(subject) or _mixes_tokens(subject):
         return
     subject.layout = "tbd"
     if not _mixes_tokens(subject):

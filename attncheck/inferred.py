@@ -9,7 +9,7 @@ one step stays unexplained is not judged by this.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import torch
@@ -67,14 +67,16 @@ class Read:
 
 def inferred(subject: Subject, x: torch.Tensor) -> Read | None:
     """Return what the layer is, or None where a step stays unexplained."""
-    try:
+    for heads_first in (False, True):
         try:
-            return Reading(subject, x).read()
-        except TooFewError:
-            many = subject.tokens(b=80, t=x.shape[1], seed=6)
-            return Reading(subject, many).read()
-    except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
-        return None
+            try:
+                return Reading(subject, x, heads_first=heads_first).read()
+            except TooFewError:
+                many = subject.tokens(b=80, t=x.shape[1], seed=6)
+                return Reading(subject, many, heads_first=heads_first).read()
+        except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
+            continue
+    return None
 
 
 def _views(tensor: torch.Tensor, b: int, t: int) -> Iterator[torch.Tensor]:
@@ -102,10 +104,16 @@ class Reading:
     Args:
         subject: the module under test.
         x: tokens (b, t, d_in).
+        module: the module, if it is changed.
+        heads_first: whether heads come before the sequences of a batch.
     """
 
     def __init__(
-        self, subject: Subject, x: torch.Tensor, module: nn.Module | None = None
+        self,
+        subject: Subject,
+        x: torch.Tensor,
+        module: nn.Module | None = None,
+        heads_first: bool = False,
     ) -> None:
         self.subject, self.x = subject, x
         self.module = module or subject.copy()
@@ -115,7 +123,8 @@ class Reading:
         walk = _followed(watch, x, self.y)
         if walk is None or not self.y.isfinite().all():
             raise UnexplainedError
-        self.walk, self.h = walk, walk.h
+        self.heads_first = heads_first
+        self.walk, self.h = walk.batch_first() if heads_first else walk, walk.h
         self.keys = walk.key.shape[-2]
         self.words: list[str] = []
         self.options: dict[str, Any] = {}
@@ -145,6 +154,7 @@ class Reading:
     def _maps(self, call: Call) -> Iterator[Map]:
         """Yield the linear map that a call is, if it is one with a parameter."""
         name, given, _, result = call
+        yield from self._by_head(name, given, result)
         if name in ("linear", "conv1d", "conv2d", "matmul", "__matmul__", "mm"):
             taken, weight = given[:2] if len(given) > 1 else (None, None)
         elif name == "addmm" and len(given) == 3:
@@ -159,6 +169,8 @@ class Reading:
         ):
             return
         for own, parameter in self.parameters.items():
+            if weight.dim() == 2 and parameter.dim() == 3:
+                parameter = parameter.flatten(0, 1)  # of heads, one below the other
             if parameter.shape in (weight.shape, weight.mT.shape) and any(
                 torch.equal(one.reshape(weight.shape), weight)
                 for one in (parameter, parameter.mT)
@@ -174,6 +186,33 @@ class Reading:
                         )
                     )
                 return
+
+    def _by_head(
+        self, name: str, given: list[torch.Tensor], result: torch.Tensor
+    ) -> Iterator[Map]:
+        """Yield the map of a weight with an axis for the heads, (h, d_in, d_head)."""
+        if name not in ("matmul", "__matmul__", "einsum", "tensordot"):
+            return
+        for own, parameter in self.parameters.items():
+            taken = [one for one in given if not torch.equal(one, parameter)]
+            if parameter.dim() != 3 or len(taken) != 1 or len(given) != 2:
+                continue
+            for t in {self.t, self.keys}:
+                for tokens in _views(taken[0], self.b, t):
+                    for axes in permutations("hdk"):
+                        if parameter.shape[axes.index("d")] != tokens.shape[-1]:
+                            continue
+                        made = torch.einsum(
+                            f"btd,{''.join(axes)}->bthk", tokens, parameter
+                        )
+                        for order in ("bthk", "bhtk", "hbtk"):
+                            places = ["bthk".index(axis) for axis in order]
+                            turned = made.permute(places)
+                            if turned.numel() == result.numel() and _close(
+                                result, turned.reshape(result.shape)
+                            ):
+                                yield Map(own, tokens, made.flatten(2))
+                                return
 
     def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Explain queries, keys and values; return the factors of the first two."""
@@ -198,7 +237,9 @@ class Reading:
         own, *others = (
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
-        if any(not _close(own, other) for other in others):
+        if any(_close(own, self.x) != _close(other, self.x) for other in others) or (
+            not _close(*self.sources[1:])
+        ):
             raise UnexplainedError  # as where a norm is left out for one of them
         (norm, _), rope = one
         if norm:
@@ -288,6 +329,12 @@ class Reading:
             sizes = [self.h * d, rest // 2, rest // 2]
             for i, one in enumerate(made.split(sizes, dim=-1)):
                 yield (i, 3), one.unflatten(-1, (-1, d)).transpose(1, 2)
+            groups = rest // (2 * d)  # or group by group
+            each = made.unflatten(-1, (groups, -1, d))
+            for i, one in enumerate(
+                (each[..., :-2, :], each[..., -2:-1, :], each[..., -1:, :])
+            ):
+                yield (i, 3), one.flatten(2, 3).transpose(1, 2)
 
     def _turned(
         self, part: torch.Tensor, slot: int
@@ -458,7 +505,7 @@ class Reading:
             for name, p in module.named_parameters():
                 if name not in made and not SCALES.search(name):
                     p.mul_(-1.7).add_(0.3)
-        walk = Reading(self.subject, self.x, module).walk
+        walk = Reading(self.subject, self.x, module, self.heads_first).walk
         keys = self.keys
         size = self.b, self.h, self.t
         taken = walk.taken.double().view(*size, -1)[..., self.front :][..., :keys]

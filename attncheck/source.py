@@ -187,9 +187,13 @@ class Source:
         widths = [n for n in named if 2 < n <= 1024] + [32, 64, 128, 512]
         ours = [n for n in ("d_in", "d_out") if n in self.mapped]
         ours = [n for n in ours if self.mapped[n] not in self._asked]
-        for width in dict.fromkeys(widths) if ours else ():
+        guessed = self.plan.guessed if self.is_class else {}
+        others = [n for n, v in guessed.items() if v == DEFAULTS["d_in"]]
+        for width in dict.fromkeys(widths) if ours or others else ():
             with contextlib.suppress(Failure, UnusableError):
-                module = self.build(**dict.fromkeys(ours, width))
+                own = dict.fromkeys(others, width)
+                module = self.build(own=own, **dict.fromkeys(ours, width))
+                self.arguments |= own
                 for name in ours:
                     self.arguments[self.mapped[name]] = self.sizes[name] = width
                 self.notes.append(
@@ -225,7 +229,9 @@ class Source:
         self.arguments |= more
         with contextlib.suppress(Failure, UnusableError):
             module = self.build()
-            told = ", ".join(f"{n}={getattr(v, '__name__', v)}" for n, v in more.items())
+            told = ", ".join(
+                f"{n}={getattr(v, '__name__', v)}" for n, v in more.items()
+            )
             self.notes.append(f"Built with {told}; it failed without.")
             return module
         self.arguments.clear()
