@@ -101,12 +101,13 @@ class Way:
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
         given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
+        keys = t if memory is None else memory.shape[1]
         if self.memory:
-            bdt = self.image == "bdt" and memory is not None
-            given[self.memory] = memory.mT if bdt else memory
+            if self.image == "bdt" and memory is not None:
+                memory = memory.mT
+            given[self.memory] = memory
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
-            keys = t if memory is None else memory.shape[1]
             given[name] = _made(kind, x, b, t, d_head, self.form, start)
             if kind == "lengths":
                 given[name] = torch.full((b,), keys, device=x.device)

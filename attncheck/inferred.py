@@ -168,9 +168,11 @@ class Reading:
             or weight[0, 0].numel() != 1
         ):
             return
-        for own, parameter in self.parameters.items():
-            if weight.dim() == 2 and parameter.dim() == 3:
-                parameter = parameter.flatten(0, 1)  # of heads, one below the other
+        for own, held in self.parameters.items():
+            # With an axis for heads, they may be seen one below the other.
+            parameter: torch.Tensor = held
+            if weight.dim() == 2 and held.dim() == 3:
+                parameter = held.flatten(0, 1)
             if parameter.shape in (weight.shape, weight.mT.shape) and any(
                 torch.equal(one.reshape(weight.shape), weight)
                 for one in (parameter, parameter.mT)
