@@ -158,6 +158,9 @@ def constructor_arguments(
         raise UnusableError(asks)
     tried |= {name: (True, sizes["d_in"]) for name in missing}
     guessed = {name: value for name, (_, value) in tried.items()}
+    for name, value in guessed.items():  # as a window that hides nothing
+        if value is None and parameters[name].annotation in (int, "int"):
+            guessed[name] = sizes["context_length"]
     defaults = {name: parameters[name].default for name in names}
     return Plan(
         arguments | guessed,
@@ -409,6 +412,8 @@ def _is_mask(parameter: torch.Tensor) -> bool:
     if not parameter.isfinite().all():
         return True
     flat = parameter.detach().flatten()
+    if not len(flat):
+        return False
     low, high = flat.min(), flat.max()
     return bool(low != high and ((flat == low) | (flat == high)).all())
 

@@ -16,7 +16,7 @@ import torch
 
 from attncheck.limits import message
 
-NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?args|"
+NAMES = re.compile(r"(\w+_)?(configs?|cfg|configuration|hparams)|conf|(model_)?args|"
                    r"hps|params|settings")  # fmt: skip
 TRIES = 40
 KV_HEADS = r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups"
@@ -31,7 +31,8 @@ GUESSES: list[tuple[str, Any]] = [
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
      r"per_head|^d_(quer|key|value)", "d_head"),
     (r"lora\w*alpha", 1),
-    (r"lora\w*(dim|rank|_r)$", 0),
+    (r"^lora\w*(dim|rank|_r)$", 0),
+    (r"(rope|rot)\w*dim$", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
@@ -45,12 +46,15 @@ GUESSES: list[tuple[str, Any]] = [
     (r"dtype", torch.float32),
     (r"device", "cpu"),
     (r"implementation|attn_type|backend", "eager"),
+    (r"_(mode|type)$", "standard"),
+    (r"^scale_", True),
+    (r"gamma|_init$", 1.0),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
     (r"len|ctx|position|seq|block|(agent|patch|patche|token|node|frame|point|slot|field)"
      r"s?$", "context_length"),
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
-     r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
+     r"n_state|d_token|query_dim|feat|dim$|lora_rank|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
 # Arguments that are no widths: what they do may change what is computed.
 NO_WIDTH = re.compile(

@@ -134,6 +134,7 @@ class Reading:
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
+        self.gated = ""  # a weight of which a part makes no query, key or value
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -231,7 +232,10 @@ class Reading:
                 raise UnexplainedError
         parts = (part_q, part_k, part_v)
         for name, _, count in parts:
-            if sum(one[0] == name for one in parts) != count:
+            used = sum(one[0] == name for one in parts)
+            if used == count - 1 and not self.gated:
+                self.gated = name  # the rest may make the gate
+            elif used != count and self.gated != name:
                 raise UnexplainedError  # a part of its rows is left out
         asked = self.subject.sizes.get("num_heads")
         if asked and asked != self.h:
@@ -727,6 +731,8 @@ class Reading:
         """Explain the output: the joined heads, projected, and what is added."""
         context = self.walk.context.view(self.b, self.h, self.t, -1)
         joined = context.transpose(1, 2).flatten(2)
+        if self.gated or not any(_close(m.took, joined) for m in self.maps):
+            joined = self._gate(joined)
         made = [m.made for m in self.maps if _close(m.took, joined)]
         if not made and any(self._is_out(name) for name in self.parameters):
             raise UnexplainedError
@@ -749,6 +755,41 @@ class Reading:
                 self.steps.append(Step("residual_moved", "output", told))
                 return
         raise UnexplainedError
+
+    def _gate(self, joined: torch.Tensor) -> torch.Tensor:
+        """Return the joined heads times a gate that is projected, if there is one."""
+        b, t, d = self.b, self.t, self.walk.d
+        for name, given, _, gate in self.calls:
+            if name not in ("sigmoid", "sigmoid_") or gate.numel() != joined.numel():
+                continue
+            for by, logits in zip(
+                self._as_joined(gate), self._as_joined(given[0]), strict=True
+            ):
+                wanted = joined * by
+                used = any(_close(m.took, wanted) for m in self.maps)
+                if not used and not _close(self.y, wanted):
+                    continue
+                for m in self.maps:
+                    whole = m.name != self.gated
+                    pieces = [part for _, part in self._parts(m.made, d)]
+                    each = [p.transpose(1, 2).reshape(b, t, -1) for p in pieces]
+                    if _close(m.took, self.sources[0]) and any(
+                        _close(logits, one) for one in ([m.made] if whole else each)
+                    ):
+                        self.words.append("a gate of the joined heads")
+                        return wanted
+        if self.gated:
+            raise UnexplainedError
+        return joined
+
+    def _as_joined(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Return a tensor as (b, t, width), in each way in which it may hold heads."""
+        shape, views = tuple(tensor.shape), list(_views(tensor, self.b, self.t))
+        if tensor.dim() == 4 and shape[:2] == (self.b, self.t):
+            views = [tensor.flatten(2)]
+        elif tensor.dim() == 4 and shape[:3] == (self.b, self.h, self.t):
+            views = [tensor.transpose(1, 2).flatten(2)]
+        return views
 
     def _is_out(self, name: str) -> bool:
         parts = [p for p in name.split(".") if p not in ("weight", "bias")]
