@@ -69,9 +69,9 @@ def first_call(
         _with_a_mask(subject)
     if not any(result.test == RUNS for result in collector.results):
         collector.run(RUNS, _try_out, subject)
-    if subject.layout == "tbd" and subject.causal and subject.how.call is None:
-        if subject.how.way is None and _leaks(subject):
-            _with_a_mask(subject)
+    plain = subject.how.call is None and subject.how.way is None
+    if subject.layout == "tbd" and plain and subject.causal and _leaks(subject):
+        _with_a_mask(subject)
     return subject
 
 

@@ -198,7 +198,11 @@ class Reading:
             return
         for own, parameter in self.parameters.items():
             taken = [one for one in given if not torch.equal(one, parameter)]
-            if parameter.dim() != 3 or len(taken) != 1 or len(given) != 2:
+            if len(taken) != 1 or len(given) != 2:
+                continue
+            if parameter.dim() == 2 and name == "einsum":
+                yield from self._by_matrix(own, parameter, taken[0], result)
+            if parameter.dim() != 3:
                 continue
             for t in {self.t, self.keys}:
                 for tokens in _views(taken[0], self.b, t):
@@ -216,6 +220,18 @@ class Reading:
                             ):
                                 yield Map(own, tokens, made.flatten(2))
                                 return
+
+    def _by_matrix(
+        self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor
+    ) -> Iterator[Map]:
+        for t in {self.t, self.keys}:
+            both = (_views(one, self.b, t) for one in (taken, made))
+            for tokens, result in zip(*both, strict=False):
+                if any(
+                    one.shape[1] == tokens.shape[-1] and _close(tokens @ one.mT, result)
+                    for one in (weight, weight.mT)
+                ):
+                    yield Map(name, tokens, result)
 
     def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Explain queries, keys and values; return the factors of the first two."""
@@ -247,10 +263,12 @@ class Reading:
             not _close(*self.sources[1:])
         ):
             raise UnexplainedError  # as where a norm is left out for one of them
-        (norm, _), rope = one
+        (norm, over), rope = one
         if norm:
-            self.words.append(f"a norm of queries and keys ({norm})")
+            over = " over all heads" if over == "all heads" else ""
+            self.words.append(f"a norm of queries and keys{over} ({norm})")
             self.options |= {"qk_norm": norm}
+            self.options |= {"norm_over": "all"} if over else {}
         if rope:
             turned, axial = rope
             self.words.append(f"rotary positions ({turned.words()}{axial})")
@@ -363,6 +381,14 @@ class Reading:
                     ((how[0], "behind"), rope),
                     normalize(again, norm[0], norm[1] or (None, None)),
                 )
+
+        for norm in self._norms("qk"[slot], part.shape[1] * part.shape[-1]):
+            whole = part.transpose(1, 2).flatten(2)
+            one = normalize(whole, norm[0], norm[1] or (None, None))
+            one = one.unflatten(-1, part.shape[1::2]).transpose(1, 2)
+            yield ((norm[0], "all heads"), None), one
+            for rope in ropes:
+                yield ((norm[0], "all heads"), rope), _rotated(one, rope)
 
     def _norms(self, letter: str, width: int) -> Iterator[tuple[str, Numbers]]:
         for name, kind, wide, *numbers in norms_of(self.module):
@@ -525,8 +551,15 @@ class Reading:
         """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
         i = torch.arange(self.t)
         far = (i[:, None] - i).abs()
-        slopes = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
-        if self.keys != self.t or not _close(bias, -slopes[:, None, None] * far * seen):
+        whole = 1 << (self.h - 1).bit_length()  # a power of two: every second first
+        slopes = 2.0 ** (-8 * torch.arange(1, whole + 1).double() / whole)
+        if whole != self.h:
+            slopes = torch.cat([slopes[1::2], slopes[::2]])[: self.h]
+        meant = -slopes[:, None, None] * far * seen
+        if self.keys == self.t and seen[..., 0].all():
+            # What all scores of a row have in common is nothing to softmax.
+            bias, meant = ((one - one[..., :1]) * seen for one in (bias, meant))
+        if self.keys != self.t or not _close(bias, meant):
             raise UnexplainedError
         self.words.append("a distance bias")
         self.options |= {"alibi": True}
@@ -760,16 +793,21 @@ class Reading:
         """Return the joined heads times a gate that is projected, if there is one."""
         b, t, d = self.b, self.t, self.walk.d
         for name, given, _, gate in self.calls:
-            if name not in ("sigmoid", "sigmoid_") or gate.numel() != joined.numel():
+            if name not in ("sigmoid", "sigmoid_") or not gate.numel():
                 continue
             for by, logits in zip(
                 self._as_joined(gate), self._as_joined(given[0]), strict=True
             ):
-                wanted = joined * by
+                if joined.shape[-1] % by.shape[-1]:
+                    continue
+                # One number for each entry, or for each head.
+                wanted = joined * by.repeat_interleave(
+                    joined.shape[-1] // by.shape[-1], dim=-1
+                )
                 used = any(_close(m.took, wanted) for m in self.maps)
                 if not used and not _close(self.y, wanted):
                     continue
-                for m in self.maps:
+                for m in [m for m in self.maps if m.made.shape[1] == t]:
                     whole = m.name != self.gated
                     pieces = [part for _, part in self._parts(m.made, d)]
                     each = [p.transpose(1, 2).reshape(b, t, -1) for p in pieces]
@@ -789,7 +827,9 @@ class Reading:
             views = [tensor.flatten(2)]
         elif tensor.dim() == 4 and shape[:3] == (self.b, self.h, self.t):
             views = [tensor.transpose(1, 2).flatten(2)]
-        return views
+        elif shape == (self.b, self.h, self.t):
+            views = [tensor.mT]
+        return views[:1]
 
     def _is_out(self, name: str) -> bool:
         parts = [p for p in name.split(".") if p not in ("weight", "bias")]
