@@ -72,6 +72,8 @@ def first_call(
     plain = subject.how.call is None and subject.how.way is None
     if subject.layout == "tbd" and plain and subject.causal and _leaks(subject):
         _with_a_mask(subject)
+        if subject.uneven is not None:
+            _set(subject.uneven, subject.how, subject.causal)
     return subject
 
 

@@ -551,15 +551,15 @@ class Reading:
         """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
         i = torch.arange(self.t)
         far = (i[:, None] - i).abs()
+        usual = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
         whole = 1 << (self.h - 1).bit_length()  # a power of two: every second first
-        slopes = 2.0 ** (-8 * torch.arange(1, whole + 1).double() / whole)
-        if whole != self.h:
-            slopes = torch.cat([slopes[1::2], slopes[::2]])[: self.h]
-        meant = -slopes[:, None, None] * far * seen
+        doubled = 2.0 ** (-8 * torch.arange(1, whole + 1).double() / whole)
+        doubled = torch.cat([doubled[1::2], doubled[::2]])[: self.h]
+        both = [-one[:, None, None] * far * seen for one in (usual, doubled)]
         if self.keys == self.t and seen[..., 0].all():
             # What all scores of a row have in common is nothing to softmax.
-            bias, meant = ((one - one[..., :1]) * seen for one in (bias, meant))
-        if self.keys != self.t or not _close(bias, meant):
+            bias, *both = ((one - one[..., :1]) * seen for one in (bias, *both))
+        if self.keys != self.t or not any(_close(bias, one) for one in both):
             raise UnexplainedError
         self.words.append("a distance bias")
         self.options |= {"alibi": True}
