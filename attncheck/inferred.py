@@ -598,8 +598,9 @@ class Reading:
             held = [p.double().flatten() for p in self.parameters.values()]
             if not own.any() or any(_close(one, own) for one in held):
                 self.front = 1 if place == 0 else 0
-                self.words.append("a sink for each head")
-                self.options |= {"sink": "learned"}
+                kind = "learned" if own.any() else "zero"
+                self.words.append(f"a {kind} sink for each head")
+                self.options |= {"sink": kind}
                 return
         raise UnexplainedError
 
@@ -735,13 +736,18 @@ class Reading:
             if p.dim() != 2 or self.h not in p.shape:
                 continue
             table = p.double() if p.shape[1] == self.h else p.double().T
-            given = [v for v in self.subject.given.values() if type(v) is int]
+            held = [vars(part).values() for part in self.module.modules()]
+            held = [self.subject.given.values(), *held]
+            given = [v for values in held for v in values if type(v) is int]
             for most in {*given, 128}:
                 if most <= len(table) // (4 if both else 2):
                     continue
                 rows = _bucket(distance, both, len(table), most)
                 made = table[rows].permute(2, 0, 1) * seen
-                if any(_close(bias, made * by) for by in (1.0, self.walk.d**0.5)):
+                if any(
+                    _close(bias, made * by)
+                    for by in (1.0, self.walk.d**0.5, self.walk.d**-0.5)
+                ):
                     self.words.append(f"a bias by buckets of the distance ({name})")
                     self.options |= {"bias": bias}
                     return True

@@ -258,15 +258,19 @@ class Source:
 
 def _attribute(module: nn.Module, ours: str) -> int | None:
     """Return an integer that the module keeps under one of the known names."""
-    for name in ALIASES[ours]:
-        value = getattr(module, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
+    configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
+    for holder in (module, *configs):
+        for name in ALIASES[ours]:
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
     return None
 
 
 def _last_width(module: nn.Module) -> int | None:
-    widths = [p.shape[-1] for p in module.parameters() if p.dim() == 2]
+    # Those of a convolution over single tokens count, too.
+    matrices = [p for p in module.parameters() if p.dim() > 1 and p[0, 0].numel() == 1]
+    widths = [p.shape[1] for p in matrices]
     return widths[0] if widths else None
 
 

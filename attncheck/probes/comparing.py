@@ -18,7 +18,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
-from attncheck.probes.meaning import passed_on
+from attncheck.probes.meaning import hides_tokens, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
@@ -72,6 +72,12 @@ def compare(subject: Subject, found: Collector) -> None:
             "attends, and there's no option for that"
         )
     match = comparison.match()
+    own = owner.causal and not owner.layer.memory
+    if match is None and own and hides_tokens(owner):
+        raise NotCompared(
+            "some tokens are hidden from all that follow, and there's no option "
+            "for that"
+        )
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
             return

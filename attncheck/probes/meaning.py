@@ -122,6 +122,21 @@ def _is_band(lost: torch.Tensor) -> bool:
     return torch.equal(lost, distance >= distance[lost].min())
 
 
+def _is_columns(lost: torch.Tensor) -> bool:
+    """Whether what is hidden of the past are tokens that none behind them sees."""
+    columns = lost.any(dim=0)
+    past = torch.ones_like(lost).tril(-1)
+    return bool(columns.any()) and torch.equal(lost, past & columns)
+
+
+def hides_tokens(subject: Subject) -> bool:
+    """Whether the one difference from a causal mask are tokens that none sees."""
+    matrix = depends(subject)
+    past = torch.ones_like(matrix).tril(-1)
+    ahead = (matrix & past.T).any()
+    return not bool(ahead) and _is_columns(past & ~matrix)
+
+
 def _tell_causal(
     ahead: torch.Tensor,
     behind: torch.Tensor,
@@ -159,7 +174,8 @@ def _tell_causal(
         found.add("mask_hides_itself", done, seen)
     elif lost.any():
         i, j = torch.nonzero(lost)[0].tolist()
-        if window and found.not_compared and _is_band(lost):
+        alone = (window and _is_band(lost)) or _is_columns(lost)
+        if found.not_compared and alone:
             return  # as long as nobody says what is meant
         seen = f"Position {i} didn't change when token {j} did ({int(lost.sum())} of "
         found.add("past_unused", done, seen + f"{int(full.sum())} pairs of the past).")
