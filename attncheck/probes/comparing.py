@@ -586,7 +586,8 @@ class Comparison:
         if not layer.alibi:
             more.append({"alibi": True})
         if not layer.sink:
-            more += [{"sink": sink} for sink in SINKS]
+            held = _sinks(self.subject.pristine) is not None
+            more += [{"sink": sink} for sink in SINKS if held or sink == "zero"]
         if not layer.softcap:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]

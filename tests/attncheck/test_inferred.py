@@ -405,7 +405,7 @@ KINDS = {
         ("(i - t)", "(t - i)"),
     ),
 }  # fmt: skip
-HEADS = """q, k, v = (
+SPLIT = """q, k, v = (
             f(x).view(b, t, h, d).transpose(1, 2) for f in (self.q, self.k, self.v)
         )"""
 
@@ -414,7 +414,7 @@ def kind(name, wrong=False):
     parts, change = KINDS[name]
     source = KIND
     for place in ("MADE", "HEADS", "FIRST", "SCORED", "LAST"):
-        default = HEADS if place == "HEADS" else ""
+        default = SPLIT if place == "HEADS" else ""
         source = source.replace(place, parts.get(place, default))
     return compiled(source.replace(*change) if wrong else source, "kind.py")
 
