@@ -299,3 +299,11 @@ def test_batch_norms_may_mix_sequences_and_empty_tensors_lie_anywhere():
 
     found = [f.mistake for f in attention.check(Normed, causal=False).findings]
     assert not {"samples_mixed_in_training", "stays_behind"} & set(found), found
+
+
+def test_tokens_that_none_behind_them_sees_are_no_mistake():
+    cls = layer("x", "t = x.shape[1]", "hidden = torch.ones(t, t).to(x).triu(1).bool()",
+                "hidden = hidden | (torch.arange(t, device=x.device) % 4 == 3)",
+                "return self.attend(q, k, v, hidden)")  # fmt: skip
+    report = attention.check(cls)
+    assert (report.verdict, report.findings) == ("not judged", []), str(report)
