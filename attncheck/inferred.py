@@ -134,6 +134,7 @@ class Reading:
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
+        self.used: set[str] = set()  # weights of queries, keys and values
         self.gated = ""  # a weight of which a part makes no query, key or value
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
@@ -247,6 +248,7 @@ class Reading:
             if first[0] == second[0] and first[1] >= second[1]:
                 raise UnexplainedError
         parts = (part_q, part_k, part_v)
+        self.used = {name for name, *_ in parts}
         for name, _, count in parts:
             used = sum(one[0] == name for one in parts)
             if used == count - 1 and not self.gated:
@@ -813,7 +815,8 @@ class Reading:
                 used = any(_close(m.took, wanted) for m in self.maps)
                 if not used and not _close(self.y, wanted):
                     continue
-                for m in [m for m in self.maps if m.made.shape[1] == t]:
+                free = [m for m in self.maps if m.name not in self.used - {self.gated}]
+                for m in [m for m in free if m.made.shape[1] == t]:
                     whole = m.name != self.gated
                     pieces = [part for _, part in self._parts(m.made, d)]
                     each = [p.transpose(1, 2).reshape(b, t, -1) for p in pieces]
