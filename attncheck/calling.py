@@ -22,17 +22,19 @@ LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
+    "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "mask": r"mask|^bias$|attn_bias",
     "cache": r"cache|past|state$",
     "cos": r"cos",
     "sin": r"^sin$|_sin$|^sin_",
-    "turn": r"freq|rope|rotary|pos.*emb|sinusoid|pos_cis|^pe$",
-    "positions": r"position|^pos$|input_pos|pos_ids",
+    "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
     "width": r"^w$|width|^nw$",
-    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$",
+    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
+    r"^key_?val",
 }
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip
@@ -57,7 +59,7 @@ class Way:
         memory: the name of the argument that takes a memory, or "key value", or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
-        image: the axes of x: "btd", or those of an image with t pixels.
+        image: the axes of x: "btd", "bdt", or those of an image with t pixels.
     """
 
     tokens: tuple[str, ...]
@@ -99,10 +101,16 @@ class Way:
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
         given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
-        given |= dict.fromkeys((self.memory or "").split(), memory)
+        keys = t if memory is None else memory.shape[1]
+        if self.memory:
+            if self.image == "bdt" and memory is not None:
+                memory = memory.mT
+            given |= dict.fromkeys(self.memory.split(), memory)
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
             given[name] = _made(kind, x, b, t, d_head, self.form, start)
+            if kind == "lengths":
+                given[name] = torch.full((b,), keys, device=x.device)
         parameters = inspect.signature(module.forward).parameters
         # Those in front are given by place: some have names that nobody may use.
         front = []
@@ -253,8 +261,8 @@ def _turn(
 
 
 def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
-    if image == "btd":
-        return x
+    if image in ("btd", "bdt"):
+        return x if image == "btd" else x.mT
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
     return x if image == "bhwc" else x.permute(0, 3, 1, 2)
 
@@ -263,6 +271,8 @@ def _from_image(y: Any, image: str) -> Any:
     if image == "btd":
         return y
     y = y[0] if isinstance(y, tuple | list) else y
+    if isinstance(y, torch.Tensor) and y.dim() == 3 and image == "bdt":
+        return y.mT
     if isinstance(y, torch.Tensor) and y.dim() == 4:
         y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
         return y.flatten(1, 2)
@@ -396,6 +406,7 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
     values: dict[str | None, list[Any]] = {
         "flag": [False],
         "padding": [None],
+        "lengths": [None, "lengths"],
         "mask": [*MASKS, None] if causal else [None, *OPEN],
         "cache": [None],
         "cos": ["cos"],

@@ -289,6 +289,8 @@ def _run(
     running = first_call(source, subject, collector, TESTS[1:])
     if running is not None:
         _probe(running, collector)
+    elif source.is_class and source.plan.asks:
+        raise UnusableError(source.plan.asks)
 
 
 # Without the right to shorter inputs, these have nothing to say.

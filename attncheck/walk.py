@@ -6,7 +6,7 @@ input into something else than meant is named, whatever else the layer does.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -119,6 +119,16 @@ class Walk:
     before: list[torch.Tensor] = field(default_factory=list)
     behind: list[Call] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
+
+    def batch_first(self) -> "Walk":
+        """Return it in the usual order, where heads come before sequences."""
+        b = len(self.x)
+        turned = {
+            name: one.unflatten(0, (self.h, b)).transpose(0, 1).flatten(0, 1)
+            for name, one in vars(self).items()
+            if isinstance(one, torch.Tensor) and name not in ("x", "y")
+        }
+        return replace(self, **turned)
 
     @property
     def t(self) -> int:

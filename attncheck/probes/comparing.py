@@ -18,6 +18,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
+from attncheck.probes.meaning import hides_tokens, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
@@ -65,7 +66,18 @@ def compare(subject: Subject, found: Collector) -> None:
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
+    if passed_on(owner).any():
+        raise NotCompared(
+            "some tokens come out as they went in, as where a class token alone "
+            "attends, and there's no option for that"
+        )
     match = comparison.match()
+    own = owner.causal and not owner.layer.memory
+    if match is None and own and hides_tokens(owner):
+        raise NotCompared(
+            "some tokens are hidden from all that follow, and there's no option "
+            "for that"
+        )
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
             return
@@ -592,7 +604,8 @@ class Comparison:
         if not layer.alibi:
             more.append({"alibi": True})
         if not layer.sink:
-            more += [{"sink": sink} for sink in SINKS]
+            held = _sinks(self.subject.pristine) is not None
+            more += [{"sink": sink} for sink in SINKS if held or sink == "zero"]
         if not layer.softcap:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]

@@ -1,8 +1,10 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
+import contextlib
 import inspect
 import re
 from dataclasses import replace
+from itertools import product
 
 import torch
 
@@ -101,6 +103,16 @@ class Masked:
         hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
         return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
 
+    def replaces(self) -> bool:
+        """Whether a mask that hides nothing acts: as one by default stays out then."""
+        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
+        acts = []
+        for shape, how in product(SHAPES, HOWS):
+            with contextlib.suppress(CallFailed):
+                acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
+        self.hidden = hidden
+        return bool(acts) and all(acts)
+
     def hides_rows(self, y: torch.Tensor) -> bool:
         """Return whether it changes what padded tokens get, and nothing else."""
         if self.subject.layer.memory:
@@ -142,6 +154,8 @@ def _try(masked: Masked, found: Collector) -> None:
         return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
+    if masked.replaces():
+        return
     acting = [mixed for acts, mixed in seen if acts]
     # Where a mask means the opposite, all of the other sequence is hidden.
     done = f"Passed a padding mask as {masked.name} for one of two sequences, then put "

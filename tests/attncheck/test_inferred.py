@@ -464,3 +464,122 @@ def test_a_sink_that_is_not_shifted_with_the_scores_is_named():
         found = [finding.mistake for finding in report.findings]
         asked = report.proposal == {"sink": "learned"}
         assert found == ["sink_unshifted"] or asked, str(report)
+
+
+KIND = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class CenteredRMSNorm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        size = x.square().mean(dim=-1, keepdim=True) + 1e-6
+        return x * torch.rsqrt(size) * (1 + self.weight)
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, d_model // num_heads
+        h, d = self.h, self.d
+        self.q, self.k, self.v, self.out = (
+            nn.Linear(d_model, d_model, bias=False) for _ in "qkvo"
+        )
+        MADE
+
+    def forward(self, x):
+        b, t, c = x.shape
+        h, d = self.h, self.d
+        HEADS
+        i = torch.arange(t, device=x.device)
+        hidden = i > i[:, None]
+        FIRST
+        scores = q @ k.mT / d**0.5
+        SCORED
+        y = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1) @ v
+        y = y.transpose(1, 2)
+        LAST
+        return self.out(y.reshape(b, t, c))
+"""
+GROUPS = """qkv = self.qkv(x).view(b, t, h // 2, 4, d).permute(0, 2, 3, 1, 4)
+        q = qkv[:, :, :2].flatten(1, 2)
+        k, v = (qkv[:, :, n].repeat_interleave(2, 1) for n in (2, 3))
+        q, k = self.one(q), self.two(k)"""
+# {kind: (parts of the class, what makes it wrong)}
+KINDS = {
+    "a gate for each entry": (
+        {"MADE": "self.gate = nn.Linear(d_model, d_model)",
+         "LAST": "y = y.flatten(2) * self.gate(x).sigmoid()"},
+        ("self.gate(x)", "self.gate(x + y.flatten(2))"),
+    ),
+    "a gate for each head": (
+        {"MADE": "self.gate = nn.Linear(d_model, num_heads)",
+         "LAST": "y = y * self.gate(x).sigmoid()[..., None]"},
+        ("self.gate(x)", "self.gate(x).roll(1, 1)"),
+    ),
+    "heads before sequences": (
+        {"FIRST": "q, k, v = (one.transpose(0, 1) for one in (q, k, v))",
+         "MADE": "self.one, self.two = nn.LayerNorm(d), nn.LayerNorm(d)",
+         "SCORED": "scores = self.one(q) @ self.two(k).mT / d**0.5",
+         "LAST": "y = y.permute(2, 1, 0, 3)"},
+        ("permute(2, 1, 0, 3)", "permute(2, 1, 3, 0)"),
+    ),
+    "a weight with an axis for heads": (
+        {"MADE": "del self.q, self.v\n"
+                 "        self.wq = nn.Parameter(torch.randn(h, d_model, d))\n"
+                 "        self.wv = nn.Parameter(torch.randn(d_model, h, d))",
+         "HEADS": "q, k = x[:, None] @ self.wq, self.k(x).view(b, t, h, d)\n"
+                  "        v = torch.einsum('btc,chd->bhtd', x, self.wv)\n"
+                  "        k = k.transpose(1, 2)"},
+        ("x[:, None]", "x[:, None].roll(1, 2)"),
+    ),
+    "a norm over all heads": (
+        {"MADE": "self.one, self.two = nn.LayerNorm(d_model), nn.LayerNorm(d_model)",
+         "FIRST": "q, k = self.one(self.q(x)), self.two(self.k(x))\n"
+         "        q, k = (z.view(b, t, h, d).transpose(1, 2) for z in [q, k])"},
+        ("self.two(self.k(x))", "self.two(self.k(x).roll(1, 1))"),
+    ),
+    "a norm that multiplies by one more than its weight": (
+        {"MADE": "self.one, self.two = CenteredRMSNorm(d), CenteredRMSNorm(d)",
+         "FIRST": "q, k = self.one(q), self.two(k)"},
+        ("self.two(k)", "self.two(k.mT).mT if d == t else k"),
+    ),
+    "heads joined group by group": (
+        {"MADE": "del self.q, self.k, self.v\n"
+                 "        self.qkv = nn.Linear(d_model, 2 * d_model)\n"
+                 "        self.one, self.two = nn.LayerNorm(d), nn.LayerNorm(d)",
+         "HEADS": GROUPS},
+        ("repeat_interleave(2, 1)", "repeat(1, 2, 1, 1)"),
+    ),
+    "a distance bias by the key alone": (
+        {"MADE": "self.one = nn.LayerNorm(d)",
+         "FIRST": "q, k = self.one(q), self.one(k)",
+         "SCORED": "slopes = 2 ** (-8 * torch.arange(1, h + 1, device=x.device) / h)\n"
+                   "        scores = scores + slopes[:, None, None] * (i - t)"},
+        ("(i - t)", "(t - i)"),
+    ),
+}  # fmt: skip
+SPLIT = """q, k, v = (
+            f(x).view(b, t, h, d).transpose(1, 2) for f in (self.q, self.k, self.v)
+        )"""
+
+
+def kind(name, wrong=False):
+    parts, change = KINDS[name]
+    source = KIND
+    for place in ("MADE", "HEADS", "FIRST", "SCORED", "LAST"):
+        default = SPLIT if place == "HEADS" else ""
+        source = source.replace(place, parts.get(place, default))
+    return compiled(source.replace(*change) if wrong else source, "kind.py")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_design_is_judged_and_its_wrong_twin_is_not_green(name):
+    report = attncheck.check(kind(name), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    assert attncheck.check(kind(name, wrong=True), num_heads=4).exit_status != 0
