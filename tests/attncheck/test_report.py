@@ -4,6 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 import attention
+from attncheck.formats import as_text
 from attncheck.mistakes import PLANTED
 from attncheck.report import PAGES, CheckFailed, Finding, Report, Result
 from tests.book.pages import BOOK
@@ -120,3 +121,13 @@ def test_an_unusable_report_says_what_to_do():
     assert text.startswith("int: couldn't be tested")
     assert "Pass the class itself" in text
     assert "Pass the class itself" in attention.check(3)._repr_html_()
+
+
+def test_several_reports_end_with_their_counts():
+    passed, failed = (attention.check(cls) for cls in (
+        attention.MultiHeadAttention, PLANTED["scale_missing"].build()
+    ))  # fmt: skip
+    one = as_text([(passed, "a.py")])
+    assert one == str(passed)
+    three = as_text([(passed, "a.py"), (failed, "b.py"), (passed, "c.py")])
+    assert three.endswith("\n\n\n3 classes: 2 passed, 1 failed")

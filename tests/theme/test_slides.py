@@ -15,7 +15,7 @@ from tests.book.pages import Page, is_figure, toc_entries
 from tests.book.test_predict import questions
 from theme.printed_values import text_of
 from theme.slides import __main__ as slides
-from theme.slides import fitted, formulas
+from theme.slides import fitted, formulas, listings
 from theme.slides.page import _leading, task_title
 
 NAMES = slides.pages()
@@ -56,6 +56,13 @@ def test_the_pages_of_the_chapter_have_decks():
     numbered = [e for e in toc_entries() if re.match(r"book/\d\d_(?!questions)", e)]
     assert [f"book/{name}" for name in NAMES] == ["book/index", *numbered]
     assert len(NAMES) >= 10
+
+
+def test_a_listing_on_a_slide_is_as_high_as_its_lines():
+    most = int((fitted.HEIGHT - 4) / (fitted.LINE * fitted.SMALLEST))
+    lines = lambda n: [("\n".join(["x = 1"] * n), ())]  # noqa: E731
+    assert listings._fits(lines(most))
+    assert not listings._fits(lines(most + 1))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -72,6 +72,7 @@ def test_words_are_facts_where_they_state_one(line, facts):
         ("attention/a.py", "import ones\nseed = 2\n", set()),
         ("coding_attention/exercises/a.py", 'h = "the first state"\n',
          {'h = "the last state"\n'}),
+        ("coding_attention/exercises/a.py", 'h = "right.py" + "first.png"\n', set()),
         ("theme/a.js", "if (a < 1) b = 'x < 1';\n",
          {"if (a >= 1) b = 'x < 1';\n", "if (a < 2) b = 'x < 1';\n"}),
     ],

@@ -144,7 +144,7 @@ def _states(match):
 
 
 def _words(kind, path, text, shift):
-    for match in re.finditer(r"(?<![\w`.'(\[])[A-Za-z]+(?![\w`(\]='])", text):
+    for match in re.finditer(r"(?<![\w`.'(\[])[A-Za-z]+(?![\w`(\]='])(?!\.\w)", text):
         new = WORDS.get(match[0])
         if new is not None and _states(match):
             yield Place(kind, path, match.start() + shift, match.end() + shift, new)

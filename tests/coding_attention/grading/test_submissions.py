@@ -97,6 +97,20 @@ def test_the_network_is_out_of_reach(tmp_path):
     assert row.verdicts["which-dim"]["outcome"] == "right"
 
 
+@pytest.mark.parametrize(
+    ("highest", "soft", "hard"), [(-1, 5, 20), (10, 5, 10), (3, 3, 3)]
+)
+def test_no_limit_is_above_what_the_system_allows(monkeypatch, highest, soft, hard):
+    from coding_attention.grading import sandbox
+
+    resource, found = pytest.importorskip("resource"), []
+    highest = resource.RLIM_INFINITY if highest < 0 else highest
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1, highest))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: found.append(both))
+    sandbox._set(resource.RLIMIT_CORE, 5, 20)
+    assert found == [(soft, hard)]
+
+
 def test_where_the_system_keeps_the_network_sockets_are_blocked(tmp_path, monkeypatch):
     from coding_attention.grading import sandbox
 
