@@ -88,7 +88,7 @@ def passed_on(subject: Subject) -> torch.Tensor:
     """
     x = subject.tokens()
     y = subject(x)
-    if x.shape != y.shape:
+    if x.shape != y.shape or x.dtype != y.dtype:
         return torch.zeros(x.shape[1]).bool()
     same = torch.tensor([not changed(x[:, i], y[:, i]) for i in range(x.shape[1])])
     return same & ~same.all()
