@@ -28,14 +28,16 @@ _WORDS = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
     "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid in_channels "
-    "channels n_channels n_state d_token hid_dim input_size in_dim query_dim num_units",
+    "channels n_channels n_state d_token hid_dim input_size in_dim query_dim num_units "
+    "nx n_in c_in d_embed",
     "d_out": "d_out dim_out out_dim output_dim out_features head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
     "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
-    "head_num num_head heads_count number_of_heads",
+    "head_num num_head heads_count number_of_heads no_heads nb_heads "
+    "num_q_heads n_q_heads num_query_heads n_local_heads",
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }
@@ -69,6 +71,7 @@ class Plan:
             or None.
         guessed: {argument: value} that only its name told.
         rates: names of all rates of dropout, those left to their defaults too.
+        asks: what to say where it fails, since an argument is a guess; or "".
     """
 
     arguments: dict[str, Any]
@@ -76,6 +79,7 @@ class Plan:
     config: tuple[str, type, frozenset[str]] | None = None
     guessed: dict[str, Any] = field(default_factory=dict)
     rates: tuple[str, ...] = ()
+    asks: str = ""
 
     def make(self, cls: type, arguments: dict[str, Any]) -> Any:
         """Return the instance."""
@@ -128,6 +132,7 @@ def constructor_arguments(
         # The width of one head, then, and d_out is that of all together.
         del mapped["d_out"]
         arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
+    arguments |= {n: True for n in _scaled(parameters) if n not in given}
     for name, value in given.items():
         target = name if name in names else mapped.get(name, name)
         if target not in names and not takes_any:
@@ -149,14 +154,21 @@ def constructor_arguments(
     )
     tried = {name: config.guess(name, sizes) for name in needed}
     missing = [name for name, (found, _) in tried.items() if not found]
-    if missing:
-        raise UnusableError(
-            _names_differ(cls, names, f"it needs {', '.join(missing)}", missing)
-        )
+    asks = _names_differ(cls, names, f"it needs {', '.join(missing)}", missing)
+    if any(not config.may_be_width(name, parameters[name]) for name in missing):
+        raise UnusableError(asks)
+    tried |= {name: (True, sizes["d_in"]) for name in missing}
     guessed = {name: value for name, (_, value) in tried.items()}
+    for name, value in guessed.items():  # as a window that hides nothing
+        if value is None and parameters[name].annotation in (int, "int"):
+            guessed[name] = sizes["context_length"]
     defaults = {name: parameters[name].default for name in names}
     return Plan(
-        arguments | guessed, mapped, guessed=guessed, rates=_rates(defaults | arguments)
+        arguments | guessed,
+        mapped,
+        guessed=guessed,
+        rates=_rates(defaults | arguments),
+        asks=asks if missing else "",
     )
 
 
@@ -169,6 +181,12 @@ def _widened(values: Mapping[str, Any]) -> dict[str, Any]:
     ]
     times = min(round(1 / min(shares)), 8) if shares else 1
     return {name: times * DEFAULTS[name] for name in ("d_in", "d_out")}
+
+
+def _scaled(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    """Return the names of flags that have the scores scaled, off by default."""
+    flags = {n for n, p in parameters.items() if p.default is False}
+    return sorted(flags & {"scale", "scaled", "use_scale"})
 
 
 def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -207,10 +225,13 @@ def _with_config(
             continue
         if parameter.default is parameter.empty:
             found, value = config.guess(other, DEFAULTS)
+            if not found and config.may_be_width(other, parameter):
+                found, value = True, DEFAULTS["d_in"]
             if not found:
                 more = f"it needs {name} and {other}"
                 raise UnusableError(_names_differ(cls, list(parameters), more, [other]))
             outside[other] = value
+    outside = {n: True for n in _scaled(parameters)} | outside
     sizes = DEFAULTS | {n: v for n, v in inside.items() if n in DEFAULTS}
     ours_of = {other: ours for ours, others in ALIASES.items() for other in others}
 
@@ -226,13 +247,14 @@ def _with_config(
             found, value = known(setting)
             found = found and setting == mapped.get(ours_of[setting])
             needed = default in (MISSING, inspect.Parameter.empty)
+            needed |= config.is_kv_heads(setting) and type(default) is int
             if not found and needed:
                 found, value = config.guess(setting, sizes)
             if not found and needed and setting not in settings:
                 unknown.append(setting)
             if found and (needed or ours_of.get(setting) in (*DEFAULTS, "causal")):
                 made[setting] = value
-        made |= settings
+        made |= _in_proportion(held, mapped, sizes) | settings
     else:
         kind = config.Config
         made, unknown = config.asked_for(
@@ -262,6 +284,25 @@ def _with_config(
     )
     plan.guessed = {n: v for n, v in made.items() if n not in settings}
     return plan
+
+
+def _in_proportion(
+    held: Mapping[str, Any], mapped: Mapping[str, str], sizes: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return settings whose defaults go with others that are smaller now."""
+    width, heads = (held.get(mapped.get(n, "")) for n in ("d_in", "num_heads"))
+    if type(width) is not int or type(heads) is not int or not 0 < heads <= width:
+        return {}
+    d, d_head = width // heads, sizes["d_in"] // sizes["num_heads"]
+    scaled = {}
+    for name, default in held.items():
+        if type(default) is not int or name in (mapped["d_in"], mapped["num_heads"]):
+            continue
+        if default == d and "head" in name:
+            scaled[name] = d_head
+        elif ROTATED.search(name) and 1 < default <= d and "base" not in name:
+            scaled[name] = max(default * d_head // d, 2)
+    return scaled
 
 
 _NAMED = (
@@ -372,6 +413,8 @@ def _is_mask(parameter: torch.Tensor) -> bool:
     if not parameter.isfinite().all():
         return True
     flat = parameter.detach().flatten()
+    if not len(flat):
+        return False
     low, high = flat.min(), flat.max()
     return bool(low != high and ((flat == low) | (flat == high)).all())
 

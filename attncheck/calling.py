@@ -22,17 +22,19 @@ LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
+    "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "mask": r"mask|^bias$|attn_bias",
     "cache": r"cache|past|state$",
     "cos": r"cos",
     "sin": r"^sin$|_sin$|^sin_",
-    "turn": r"freq|rope|rotary|pos.*emb|sinusoid|pos_cis|^pe$",
-    "positions": r"position|^pos$|input_pos|pos_ids",
+    "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
     "width": r"^w$|width|^nw$",
-    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$",
+    "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
+    r"^key_?val",
 }
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip
@@ -54,10 +56,10 @@ class Way:
     Attributes:
         tokens: names of the arguments that take x.
         others: (name, kind or value) of what else it is given.
-        memory: the name of the argument that takes a memory, or None.
+        memory: the name of the argument that takes a memory, or "key value", or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
-        image: the axes of x: "btd", or those of an image with t pixels.
+        image: the axes of x: "btd", "bdt", or those of an image with t pixels.
     """
 
     tokens: tuple[str, ...]
@@ -99,11 +101,16 @@ class Way:
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
         given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
+        keys = t if memory is None else memory.shape[1]
         if self.memory:
-            given[self.memory] = memory
+            if self.image == "bdt" and memory is not None:
+                memory = memory.mT
+            given |= dict.fromkeys(self.memory.split(), memory)
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
             given[name] = _made(kind, x, b, t, d_head, self.form, start)
+            if kind == "lengths":
+                given[name] = torch.full((b,), keys, device=x.device)
         parameters = inspect.signature(module.forward).parameters
         # Those in front are given by place: some have names that nobody may use.
         front = []
@@ -135,7 +142,7 @@ class Given:
 
 def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
-    taken = {*way.tokens, way.memory}
+    taken = {*way.tokens, *(way.memory or "").split()}
     names = [name for name in _named(module) if name not in taken]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
@@ -254,8 +261,8 @@ def _turn(
 
 
 def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
-    if image == "btd":
-        return x
+    if image in ("btd", "bdt"):
+        return x if image == "btd" else x.mT
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
     return x if image == "bhwc" else x.permute(0, 3, 1, 2)
 
@@ -264,6 +271,8 @@ def _from_image(y: Any, image: str) -> Any:
     if image == "btd":
         return y
     y = y[0] if isinstance(y, tuple | list) else y
+    if isinstance(y, torch.Tensor) and y.dim() == 3 and image == "bdt":
+        return y.mT
     if isinstance(y, torch.Tensor) and y.dim() == 4:
         y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
         return y.flatten(1, 2)
@@ -341,6 +350,15 @@ def plain_way(module: nn.Module) -> Way | None:
     return Way((*list(_named(module))[:places], *names))
 
 
+def memory_way(module: nn.Module) -> Way | None:
+    """Return the way in which :func:`with_memory` calls a module, or None."""
+    names = list(inspect.signature(module.forward).parameters)
+    if _initials(names[:3]) == ["q", "k", "v"]:
+        return Way((names[0],), memory=" ".join(names[1:3]))
+    known = [name for name in MEMORIES if name in names[1:]] or names[1:2]
+    return Way((names[0],), memory=known[0]) if known else None
+
+
 def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     """Return (way, name of the argument that takes a cache or None), or Nones.
 
@@ -388,6 +406,7 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
     values: dict[str | None, list[Any]] = {
         "flag": [False],
         "padding": [None],
+        "lengths": [None, "lengths"],
         "mask": [*MASKS, None] if causal else [None, *OPEN],
         "cache": [None],
         "cos": ["cos"],

@@ -16,23 +16,28 @@ import torch
 
 from attncheck.limits import message
 
-NAMES = re.compile(r"(\w+_)?(config|cfg|configuration|hparams)|conf|(model_)?args|"
+NAMES = re.compile(r"(\w+_)?(configs?|cfg|configuration|hparams)|conf|(model_)?args|"
                    r"hps|params|settings")  # fmt: skip
 TRIES = 40
+KV_HEADS = r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups"
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
-    (r"heads?_?(count|num|n)$|(^n|num|number|count)(_of)?_?(attn_|attention_|q_|query_)?"
-     r"heads?$|^nhead|^heads$", "num_heads"),
-    (r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups", "kv_heads"),
-    (r"^dim_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$",
-     "d_in"),
+    (r"heads?_?(count|num|n)$|(^n|^no|num|number|count)(_of)?_?(attn_|attention_|q_|"
+     r"query_)?heads?$|^nhead|^heads?$", "num_heads"),
+    (KV_HEADS, "kv_heads"),
+    (r"^(dim|c)_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$"
+     r"|_input_(dim|channels)$|^n?_?x$|^[cn]_?(in|out|x|state)$|^d_?cross$", "d_in"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
-     r"per_head", "d_head"),
+     r"per_head|^d_(quer|key|value)", "d_head"),
+    (r"lora\w*alpha", 1),
+    (r"^lora\w*(dim|rank|_r)$", 0),
+    (r"(rope|rot)\w*dim$", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
     (r"layer_?(idx|id|index|number|num)|^layer$", 0),
+    (r"_depth$", "d_in"),
     (r"layers?$|depth", 2),
     (r"vocab", 50),
     (r"rope_scaling|window", None),
@@ -41,12 +46,23 @@ GUESSES: list[tuple[str, Any]] = [
     (r"dtype", torch.float32),
     (r"device", "cpu"),
     (r"implementation|attn_type|backend", "eager"),
+    (r"_(mode|type)$", "standard"),
+    (r"^scale_", True),
+    (r"gamma|_init$", 1.0),
     (r"bias|flash|^use_|^is_|^do_|norm$|verbose|return|cache|output_att", False),
     (r"^(dim|d)_(attn|attention|inner|model)$|inner_dim|attn_dim", "d_in"),
-    (r"len|ctx|position|seq|block", "context_length"),
+    (r"len|ctx|position|seq|block|(agent|patch|patche|token|node|frame|point|slot|field)"
+     r"s?$", "context_length"),
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
-     r"n_state|d_token|query_dim|feat|dim$|^c$|planes|size$", "d_in"),
+     r"n_state|d_token|query_dim|feat|dim$|lora_rank|^c$|planes|size$", "d_in"),
 ]  # fmt: skip
+# Arguments that are no widths: what they do may change what is computed.
+NO_WIDTH = re.compile(
+    r"mask|caus|cross|rot|type|mode|flag|fn|func|act|norm|layer|att|name|path|scale|temp|"
+    r"tau|factor|alpha|slope|rate|prob|gamma|beta|lambd|theta|ratio|win|span|radius|band|"
+    r"stride|kernel|groups?|share|num_|^n_|pos|^p$|^k$|^ws$|block|unit|mem|rank|token|^is|"
+    r"^use|^with|enc|dec|stage|group|rel|fac|init|train|bias|drop|concat|resid|module"
+)
 
 
 class Config(SimpleNamespace):
@@ -77,11 +93,22 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
     """Return (whether the name says what the argument is, its value)."""
     for pattern, value in GUESSES:
         if re.search(pattern, name.lower()):
-            h = sizes["num_heads"] or 1
-            known = {"kv_heads": max(h // 2, 1), "d_head": sizes["d_in"] // h} | sizes
+            h, d_in = sizes["num_heads"] or 1, sizes["d_in"] or 16
+            known = {"kv_heads": max(h // 2, 1), "d_head": d_in // h} | sizes
             told = isinstance(value, str) and value in known
             return True, known[value] if told else value
     return False, None
+
+
+def is_kv_heads(name: str) -> bool:
+    """Whether an argument is the number of heads of keys and values."""
+    return re.search(KV_HEADS, name.lower()) is not None
+
+
+def may_be_width(name: str, parameter: inspect.Parameter) -> bool:
+    """Whether an argument whose name says nothing may be a width, to be tried."""
+    kind = parameter.annotation
+    return kind in (int, "int", parameter.empty) and not NO_WIDTH.search(name.lower())
 
 
 def parameter_of(

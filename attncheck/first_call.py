@@ -1,14 +1,17 @@
 """The first call of a class, and other ways to call or build it where that fails."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import torch
+from torch import nn
 
 from attncheck.build import UnusableError
 from attncheck.calling import Way, example_call, masked_ways, plain_way, ways
 from attncheck.collector import Collector
+from attncheck.inferred import inferred
 from attncheck.numbers import changed
 from attncheck.probes.comparing import Comparison
 from attncheck.probes.meaning import depends
@@ -24,7 +27,10 @@ from attncheck.variants import (
 
 RUNS = "builds and runs"
 PIXELS = 36  # of an image whose sides are asked for: no width is like it
+GRID = 4  # rows and columns of an image whose size has a default
 SETTINGS = 8  # that are guessed one after another
+# Layers whose channels come before the tokens.
+CHANNELS = (nn.Conv1d, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
 MEMORY = 6  # tokens of a memory that nobody declared
 
 
@@ -63,6 +69,11 @@ def first_call(
         _with_a_mask(subject)
     if not any(result.test == RUNS for result in collector.results):
         collector.run(RUNS, _try_out, subject)
+    plain = subject.how.call is None and subject.how.way is None
+    if subject.layout == "tbd" and plain and subject.causal and _leaks(subject):
+        _with_a_mask(subject)
+        if subject.uneven is not None:
+            _set(subject.uneven, subject.how, subject.causal)
     return subject
 
 
@@ -81,7 +92,16 @@ def _otherwise(
     """Return the subject called or built in another way that runs, or None."""
     tries = [_more_settings, _another_way]
     if not isinstance(failure, UnusableError):
-        tries += [_full_length, _another_width, _narrower, _alone, _as_an_image]
+        tries += [
+            _smaller_grid,
+            _full_length,
+            _another_width,
+            _narrower,
+            _alone,
+            _as_an_image,
+        ]
+    if any(isinstance(part, CHANNELS) for part in subject.pristine.modules()):
+        tries.insert(1, _as_an_image)  # or the length might be taken for its width
     for attempt in [*tries, _own_defaults]:
         other = attempt(source, subject, failure)
         if other is None:
@@ -136,13 +156,36 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
-    lengths = [subject.limit or 0, *_numbers(failure)]
+    lengths = [subject.limit or 0, *_numbers(failure), 16]
     for length in dict.fromkeys(lengths):
         if 6 < length <= 64:
             subject.fixed_length = length
             if runs(subject) is not None:
                 return subject
     subject.fixed_length = None
+    return None
+
+
+def _smaller_grid(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
+    """Return the subject where it wants a square image whose side has a default."""
+    for name, side in source.defaults().items():
+        if type(side) is not int or side**2 not in _numbers(failure):
+            continue
+        kept = dict(source.arguments)
+        source.arguments[name] = GRID
+        try:
+            other = first_subject(source, subject.causal, subject.how, source.build())
+        except Failure:
+            other = None
+        if other is not None:
+            other.fixed_length = GRID**2
+            if runs(other) is not None:
+                other.note(f"Built with {name}={GRID}.")
+                return other
+        source.arguments.clear()
+        source.arguments |= kept
     return None
 
 
@@ -169,13 +212,20 @@ def _as_an_image(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     plain = plain_way(subject.pristine)
-    if plain is None:
-        return None
-    for image in ("bhwc", "bchw"):
-        found = _given(subject, replace(plain, image=image))
-        if found is not None:
-            subject.note("It takes an image, so the tokens were passed as its pixels.")
-            return found
+    tried = [plain] if plain else list(_ways(subject))
+    for way, image in product(tried, ("bdt", "bhwc", "bchw")):
+        if image != "bdt" and way.memory:
+            continue
+        found = _given(subject, replace(way, image=image))
+        if found is None:
+            continue
+        if image != "bdt" and _mixes_samples(found):
+            subject.how = replace(subject.how, way=None)
+            subject.fixed_length = None
+            continue
+        told = "channels first" if image == "bdt" else "as the pixels of an image"
+        subject.note(f"The tokens were passed {told}.")
+        return found
     return None
 
 
@@ -201,17 +251,17 @@ def _another_way(
     """Return the subject where forward runs with more than x, or None."""
     if subject.how.call is not None or subject.layer.documents:
         return None
-    widths = [None, *_in_widths(subject)]
-    has_memory = bool(subject.layer.memory)
     turned: list[tuple[How, bool]] = []
     leaking: tuple[How, bool] | None = None
     kept = subject.how, subject.causal
     for optional in (False, True):
-        for way in ways(subject.pristine, subject.causal, widths, has_memory, optional):
+        for way in _ways(subject, optional):
             if _given(subject, way) is None:
                 continue
             if subject.causal and way.masked and _leaks(subject):
                 leaking = leaking or (subject.how, True)
+            elif way.masked and not _takes_one(subject):
+                leaking = leaking or (subject.how, subject.causal)
             elif way.turns:
                 turned.append((subject.how, subject.causal))
             else:
@@ -219,15 +269,31 @@ def _another_way(
             _set(subject, *kept)
         if turned or leaking:
             break
-    for how in turned:
-        _set(subject, *how)
-        if _is_attention(subject):
-            return _told(subject)
+    for is_attention in (_is_attention, _is_explained):
+        for how in turned:
+            _set(subject, *how)
+            if is_attention(subject):
+                return _told(subject)
     first = turned[0] if turned else leaking
     if first:
         _set(subject, *first)
         return _told(subject)
     return None
+
+
+def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:
+    widths = [None, *_in_widths(subject)]
+    has_memory = bool(subject.layer.memory)
+    return ways(subject.pristine, subject.causal, widths, has_memory, optional)
+
+
+def _takes_one(subject: Subject) -> bool:
+    """Whether it runs with one token alone, or with one number of tokens by design."""
+    try:
+        subject(subject.tokens()[:, :1])
+    except CallFailed:
+        return bool(subject.fixed_length)
+    return True
 
 
 def _told(subject: Subject) -> Subject:
@@ -241,6 +307,10 @@ def _told(subject: Subject) -> Subject:
 def _is_attention(subject: Subject) -> bool:
     comparison = Comparison(subject, subject)
     return comparison.equal() or comparison.known_layer()
+
+
+def _is_explained(subject: Subject) -> bool:
+    return inferred(subject, subject.tokens()) is not None
 
 
 def _in_widths(subject: Subject) -> list[int]:
@@ -274,9 +344,10 @@ def _with_a_mask(subject: Subject) -> None:
     """Give the causal mask that it takes to a class that sees the future without."""
     way = subject.how.way or plain_way(subject.pristine)
     how = subject.how
-    for masked in masked_ways(subject.pristine, way) if way else ():
+    found = list(masked_ways(subject.pristine, way)) if way else []
+    for masked, narrow in [*product(found, (False,)), *product(found, (True,))]:
         if _given(subject, masked) is not None:
-            if not _leaks(subject):
+            if not _leaks(subject) and (_takes_one(subject) or narrow):
                 _told(subject)
                 return
             _set(subject, how, True)
@@ -322,12 +393,7 @@ def _try_lengths(subject: Subject, collector: Collector) -> None:
 
 def _try_layout(subject: Subject, collector: Collector) -> None:
     """See whether sequences attend to each other where tokens should."""
-    x = subject.tokens(seed=2)
-    other = x.clone()
-    other[1] = subject.tokens(seed=3)[1]
-    y, z = subject(x), subject(other)
-    mixes_samples = changed(y[0], z[0]) or changed(y[2], z[2])
-    if subject.layout != "btd" or not mixes_samples or _mixes_tokens(subject):
+    if subject.layout != "btd" or not _mixes_samples(subject) or _mixes_tokens(subject):
         return
     subject.layout = "tbd"
     if not _mixes_tokens(subject):
@@ -340,6 +406,14 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
     )
     collector.add("batch_first", done, seen)
     subject.note("The other tests passed the input as (t, b, d).")
+
+
+def _mixes_samples(subject: Subject) -> bool:
+    x = subject.tokens(seed=2)
+    other = x.clone()
+    other[1] = subject.tokens(seed=3)[1]
+    y, z = subject(x), subject(other)
+    return changed(y[0], z[0]) or changed(y[2], z[2])
 
 
 def _mixes_tokens(subject: Subject) -> bool:

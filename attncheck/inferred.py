@@ -7,24 +7,34 @@ one step stays unexplained is not judged by this.
 """
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
+from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
+from attncheck.reference import _rotated as turned_as
+from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
+from attncheck.walk import SCALES as FACTORS
 from attncheck.walk import Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
+# Changes of a recipe that do not act on one head after another.
+UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
+          ""}  # fmt: skip
+POWERS = {"half steps", "double steps", "whole width", "head width", "one step up"}
 Turn = tuple[Rope, str]  # words on two axes
 # The norm, "behind" if it comes after the positions, and these.
 Kind = tuple[tuple[str | None, str | None], Turn | None]
@@ -67,14 +77,16 @@ class Read:
 
 def inferred(subject: Subject, x: torch.Tensor) -> Read | None:
     """Return what the layer is, or None where a step stays unexplained."""
-    try:
+    for heads_first in (False, True):
         try:
-            return Reading(subject, x).read()
-        except TooFewError:
-            many = subject.tokens(b=80, t=x.shape[1], seed=6)
-            return Reading(subject, many).read()
-    except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
-        return None
+            try:
+                return Reading(subject, x, heads_first=heads_first).read()
+            except TooFewError:
+                many = subject.tokens(b=80, t=x.shape[1], seed=6)
+                return Reading(subject, many, heads_first=heads_first).read()
+        except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
+            continue
+    return None
 
 
 def _views(tensor: torch.Tensor, b: int, t: int) -> Iterator[torch.Tensor]:
@@ -102,10 +114,16 @@ class Reading:
     Args:
         subject: the module under test.
         x: tokens (b, t, d_in).
+        module: the module, if it is changed.
+        heads_first: whether heads come before the sequences of a batch.
     """
 
     def __init__(
-        self, subject: Subject, x: torch.Tensor, module: nn.Module | None = None
+        self,
+        subject: Subject,
+        x: torch.Tensor,
+        module: nn.Module | None = None,
+        heads_first: bool = False,
     ) -> None:
         self.subject, self.x = subject, x
         self.module = module or subject.copy()
@@ -115,7 +133,8 @@ class Reading:
         walk = _followed(watch, x, self.y)
         if walk is None or not self.y.isfinite().all():
             raise UnexplainedError
-        self.walk, self.h = walk, walk.h
+        self.heads_first = heads_first
+        self.walk, self.h = walk.batch_first() if heads_first else walk, walk.h
         self.keys = walk.key.shape[-2]
         self.words: list[str] = []
         self.options: dict[str, Any] = {}
@@ -125,6 +144,11 @@ class Reading:
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
+        self.wrong: dict[str, Any] = {}  # the mistake that is tried
+        self.cuts: list[tuple[int, int]] = []
+        self.values: Part | None = None
+        self.used: set[str] = set()  # weights of queries, keys and values
+        self.gated = ""  # a weight of which a part makes no query, key or value
         # What queries, keys and values are projected from.
         self.sources: list[torch.Tensor] = []
 
@@ -145,6 +169,7 @@ class Reading:
     def _maps(self, call: Call) -> Iterator[Map]:
         """Yield the linear map that a call is, if it is one with a parameter."""
         name, given, _, result = call
+        yield from self._by_head(name, given, result)
         if name in ("linear", "conv1d", "conv2d", "matmul", "__matmul__", "mm"):
             taken, weight = given[:2] if len(given) > 1 else (None, None)
         elif name == "addmm" and len(given) == 3:
@@ -158,7 +183,11 @@ class Reading:
             or weight[0, 0].numel() != 1
         ):
             return
-        for own, parameter in self.parameters.items():
+        for own, held in self.parameters.items():
+            # With an axis for heads, they may be seen one below the other.
+            parameter: torch.Tensor = held
+            if weight.dim() == 2 and held.dim() == 3:
+                parameter = held.flatten(0, 1)
             if parameter.shape in (weight.shape, weight.mT.shape) and any(
                 torch.equal(one.reshape(weight.shape), weight)
                 for one in (parameter, parameter.mT)
@@ -175,8 +204,103 @@ class Reading:
                     )
                 return
 
+    def _by_head(
+        self, name: str, given: list[torch.Tensor], result: torch.Tensor
+    ) -> Iterator[Map]:
+        """Yield the map of a weight with an axis for the heads, (h, d_in, d_head)."""
+        if name not in ("matmul", "__matmul__", "einsum", "tensordot"):
+            return
+        for own, parameter in self.parameters.items():
+            taken = [one for one in given if not torch.equal(one, parameter)]
+            if len(taken) != 1 or len(given) != 2:
+                continue
+            if parameter.dim() == 2 and name == "einsum":
+                yield from self._by_matrix(own, parameter, taken[0], result)
+            if parameter.dim() != 3:
+                continue
+            for t in {self.t, self.keys}:
+                for tokens in _views(taken[0], self.b, t):
+                    for axes in permutations("hdk"):
+                        if parameter.shape[axes.index("d")] != tokens.shape[-1]:
+                            continue
+                        made = torch.einsum(
+                            f"btd,{''.join(axes)}->bthk", tokens, parameter
+                        )
+                        for order in ("bthk", "bhtk", "hbtk"):
+                            places = ["bthk".index(axis) for axis in order]
+                            turned = made.permute(places)
+                            if turned.numel() == result.numel() and _close(
+                                result, turned.reshape(result.shape)
+                            ):
+                                yield Map(own, tokens, made.flatten(2))
+                                return
+
+    def _by_matrix(
+        self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor
+    ) -> Iterator[Map]:
+        for t in {self.t, self.keys}:
+            both = (_views(one, self.b, t) for one in (taken, made))
+            for tokens, result in zip(*both, strict=False):
+                if any(
+                    one.shape[1] == tokens.shape[-1] and _close(tokens @ one.mT, result)
+                    for one in (weight, weight.mT)
+                ):
+                    yield Map(name, tokens, result)
+
     def _sides(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Explain queries, keys and values; return the factors of the first two."""
+        """Explain queries, keys and values; return the factors of the first two.
+
+        Where they are not what is meant, a mistake has to explain all three.
+        """
+        kept = list(self.words), self.normed, dict(self.options)
+        end = time.process_time() + SECONDS
+        for name, change, told in [("", {}, ""), *self._wrong()]:
+            if time.process_time() > end:
+                break
+            self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
+            self.sources, self.extra, self.steps = [], None, []
+            self.options, self.used, self.gated = dict(kept[2]), set(), ""
+            try:
+                factors = self._sides_so()
+            except (UnexplainedError, RuntimeError):
+                continue
+            if told:
+                stage = MISTAKES[name].stage
+                self.steps.append(Step(name, stage, f"Queries, keys and values equal "
+                                       f"those of attention {told}."))  # fmt: skip
+            return factors
+        raise UnexplainedError
+
+    def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
+        """Yield (mistake, change of the recipe, words) that may explain the sides."""
+        tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        self.values = self._values()
+        if self.values is None:
+            yield "projection_mixed_up", {"cut": True}, ""
+        for mistake in MISTAKES.values():
+            for recipe in mistake.recipes:
+                change = dict(recipe.change)
+                alone = set(change) in ({"rotated"}, {"groups"}, {"norm"})
+                known = set(change.values()) & UNREAD if alone else {""}
+                if not alone or known or ("rotated" in change and not tables):
+                    continue
+                # Values that are as meant are no reason to look at what changes them.
+                other = "groups" in change or change.get("rotated") == "values"
+                if other == (self.values is None):
+                    yield mistake.name, change, recipe.equals
+
+    def _values(self) -> Part | None:
+        """Return the part that values come from, where nothing is wrong with them."""
+        made = self.walk.values
+        heads = made.view(self.b, self.h, *made.shape[1:]).double()
+        self.wrong = {}
+        try:
+            return self._side(2, self._without_extra(2, heads))[2]
+        except (UnexplainedError, RuntimeError):
+            return None
+
+    def _sides_so(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Explain them with the mistake that is tried, if any."""
         walk, kinds = self.walk, []
         for slot, made in enumerate((walk.query, walk.key, walk.values)):
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
@@ -184,32 +308,78 @@ class Reading:
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if one != two or three != ((None, None), None):
             raise UnexplainedError
-        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
-            # In a joined weight, queries come first, then keys.
-            if first[0] == second[0] and first[1] >= second[1]:
-                raise UnexplainedError
         parts = (part_q, part_k, part_v)
-        for name, _, count in parts:
-            if sum(one[0] == name for one in parts) != count:
-                raise UnexplainedError  # a part of its rows is left out
+        if self.wrong.get("cut"):
+            self._overlapping(parts)
+        else:
+            self._in_order(parts)
         asked = self.subject.sizes.get("num_heads")
         if asked and asked != self.h:
             raise UnexplainedError
         own, *others = (
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
-        if any(not _close(own, other) for other in others):
-            raise UnexplainedError  # as where a norm is left out for one of them
-        (norm, _), rope = one
+        partly = [_close(one, self.x) for one in (own, *others)]
+        if len(set(partly)) == 2:
+            # Each is the tokens or their norm.
+            self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
+                              "keys and values come from the norm of the input, and "
+                              "some from the input."))  # fmt: skip
+        elif not _close(*self.sources[1:]):
+            raise UnexplainedError  # two norms, and keys and values have one each
+        (norm, over), rope = one
         if norm:
-            self.words.append(f"a norm of queries and keys ({norm})")
+            over = " over all heads" if over == "all heads" else ""
+            self.words.append(f"a norm of queries and keys{over} ({norm})")
             self.options |= {"qk_norm": norm}
+            self.options |= {"norm_over": "all"} if over else {}
         if rope:
             turned, axial = rope
             self.words.append(f"rotary positions ({turned.words()}{axial})")
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
         return q, k
+
+    def _cuts(
+        self, slot: int, made: torch.Tensor, heads: torch.Tensor
+    ) -> list[tuple[int, int]]:
+        """Return which numbers of a projection may be those of one role."""
+        width, d = made.shape[-1], heads.shape[-1]
+        starts = {0, self.h * d, width // 3, width // 2}
+        if slot == 2:  # nothing turns values, so their first number is among them
+            own = heads[:, 0, :, 0]
+            starts = {i for i in range(width) if _close(made[..., i], own)}
+        wide = [n * d for n in range(1, self.h + 1) if self.h % n == 0]
+        return [(a, a + w) for a in starts for w in wide if a + w <= width]
+
+    def _in_order(self, parts: tuple[Part, ...]) -> None:
+        """Refuse parts of a joined weight that are not queries, keys and values."""
+        part_q, part_k, part_v = parts
+        for first, second in ((part_q, part_k), (part_k, part_v), (part_q, part_v)):
+            # In a joined weight, queries come first, then keys.
+            if first[0] == second[0] and first[1] >= second[1]:
+                raise UnexplainedError
+        self.used = {name for name, *_ in parts}
+        for name, _, count in parts:
+            used = sum(one[0] == name for one in parts)
+            if used == count - 1 and not self.gated:
+                self.gated = name  # the rest may make the gate
+            elif used != count and self.gated != name:
+                raise UnexplainedError  # a part of its rows is left out
+
+    def _overlapping(self, parts: tuple[Part, ...]) -> None:
+        """Tell where queries, keys and values are cut from rows that overlap."""
+        for own in sorted({name for name, *_ in parts}):
+            rows = sorted((first, last) for name, first, last in parts if name == own)
+            whole = next(m.made.shape[-1] for m in self.maps if m.name == own)
+            ends = [(0, 0), *rows, (whole, whole)]
+            if all(one[1] == two[0] for one, two in pairwise(ends)):
+                continue
+            told = ", ".join(f"{first} to {last - 1}" for first, last in rows)
+            told = f"Of {whole} numbers of {own}, {told} are used."
+            self.steps.append(Step("projection_mixed_up", "split", told))
+            return
+        raise UnexplainedError
 
     def _without_extra(self, slot: int, heads: torch.Tensor) -> torch.Tensor:
         """Leave out a key or value that every token sees, and that is a parameter."""
@@ -235,19 +405,22 @@ class Reading:
             if map_.made.shape[1] != t:
                 continue
             made, added = map_.made.double(), self._added(map_)
+            if self.wrong.get("cut"):
+                self.cuts = self._cuts(slot, made, heads)
             each = zip(
                 *(self._parts(one, heads.shape[-1]) for one in (made, added)),
                 strict=True,
             )
             for (place, part), (_, bias) in each:
-                if self.h % part.shape[1]:
+                if self.h % part.shape[1] or self._hopeless(slot, role, map_, place):
                     continue
                 for how, turned in self._turned(part, slot):
-                    turned = turned.repeat_interleave(self.h // part.shape[1], 1)
+                    shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
+                    turned = _share(turned, self.h, shared if slot else "")
                     size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
                     factor = (heads * turned).sum(dim=(0, 2, 3)) / size
                     if not _close(heads, turned * factor[:, None, None]):
-                        if slot or not self._shifted(heads - turned):
+                        if slot or self.wrong or not self._shifted(heads - turned):
                             continue
                         factor = torch.ones_like(factor)
                     if slot == 2 and (factor - 1).abs().max() > 1e-4:
@@ -272,6 +445,11 @@ class Reading:
     ) -> Iterator[tuple[tuple[int, int], torch.Tensor]]:
         """Yield (where it lies, heads (b, h, t, d)) that a projection may hold."""
         width = made.shape[-1]
+        if self.wrong.get("cut"):
+            for first, last in self.cuts:
+                part = made[..., first:last]
+                yield (first, last), part.unflatten(-1, (-1, d)).transpose(1, 2)
+            return
         if width % d:
             return
         yield (0, 1), made.unflatten(-1, (-1, d)).transpose(1, 2)
@@ -288,28 +466,61 @@ class Reading:
             sizes = [self.h * d, rest // 2, rest // 2]
             for i, one in enumerate(made.split(sizes, dim=-1)):
                 yield (i, 3), one.unflatten(-1, (-1, d)).transpose(1, 2)
+            groups = rest // (2 * d)  # or group by group
+            each = made.unflatten(-1, (groups, -1, d))
+            for i, one in enumerate(
+                (each[..., :-2, :], each[..., -2:-1, :], each[..., -1:, :])
+            ):
+                yield (i, 3), one.flatten(2, 3).transpose(1, 2)
 
     def _turned(
         self, part: torch.Tensor, slot: int
     ) -> Iterator[tuple[Kind, torch.Tensor]]:
         """Yield ((norm, rope), what these make of queries or keys)."""
-        yield ((None, None), None), part
+        rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
+            if rotated == "values":
+                for one_way, _ in self._ropes(part.shape[2]):
+                    yield ((None, None), None), turned_as(part, one_way, rotated, slot)
+            else:
+                yield ((None, None), None), part
             return
+        if rotated is None and normed is None:
+            yield ((None, None), None), part
         ropes = list(self._ropes(part.shape[2]))
-        for rope in ropes:
-            yield ((None, None), rope), _rotated(part, rope)
+
+        def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
+            if rotated is None:
+                return _rotated(one, turn)
+            if turn[1]:
+                raise UnexplainedError
+            return turned_as(one, turn[0], rotated, slot)
+
+        if normed is None:
+            for rope in ropes:
+                yield ((None, None), rope), moved(part, rope)
         for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
             one = normalize(part, norm[0], norm[1] or (None, None))
+            if normed is not None and "qk"[slot] not in normed:
+                one = part
             how = (norm[0], None)
-            yield (how, None), one
+            if rotated is None:
+                yield (how, None), one
             for rope in ropes:
-                yield (how, rope), _rotated(one, rope)
-                again = _rotated(part, rope)
+                yield (how, rope), moved(one, rope)
+                again = moved(part, rope)
                 yield (
                     ((how[0], "behind"), rope),
                     normalize(again, norm[0], norm[1] or (None, None)),
                 )
+
+        for norm in self._norms("qk"[slot], part.shape[1] * part.shape[-1]):
+            whole = part.transpose(1, 2).flatten(2)
+            one = normalize(whole, norm[0], norm[1] or (None, None))
+            one = one.unflatten(-1, part.shape[1::2]).transpose(1, 2)
+            yield ((norm[0], "all heads"), None), one
+            for rope in ropes:
+                yield ((norm[0], "all heads"), rope), _rotated(one, rope)
 
     def _norms(self, letter: str, width: int) -> Iterator[tuple[str, Numbers]]:
         for name, kind, wide, *numbers in norms_of(self.module):
@@ -334,9 +545,14 @@ class Reading:
             for n, v in numbers.items()
             if re.search("rot|rope", n) and type(v) is int and v <= self.walk.d
         ]
+        how = str(self.wrong.get("rotated", ""))
+        if how.startswith("base ") and not bases:
+            return  # nobody said which base is meant
+        # With few angles, other powers of a rare base are those of another base.
+        usual = [1e4] if how in POWERS else [1e4, 5e5, 1e6]
         # What was given counts alone: another is a mistake.
         for base, share in product(
-            dict.fromkeys(bases or [1e4, 5e5, 1e6]), dict.fromkeys(shares or [1.0, 0.5])
+            dict.fromkeys(bases or usual), dict.fromkeys(shares or [1.0, 0.5])
         ):
             if not 0 < share <= 1 or int(self.walk.d * share) % 2:
                 continue
@@ -353,6 +569,28 @@ class Reading:
         sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
         given = [v for v in sizes if len(v) == 2 and v[0] * v[1] == t]
         return [v[0] for v in given] or [n for n in range(1, t) if t % n == 0]
+
+    def _hopeless(
+        self, slot: int, role: str, map_: Map, place: tuple[int, int]
+    ) -> bool:
+        """Whether a part is not worth a try with a mistake: it is another's."""
+        if not self.wrong:
+            return False
+        own = {1: (0, 0, 0), 2: (0, 0, 1), 3: (0, 1, 2)}  # of two, those of k and v
+        if not self.wrong.get("cut") and place[0] != own[place[1]][slot]:
+            return True
+        if self.values is not None and slot < 2:
+            name, _, count = self.values
+            together = count == 3 or (count == 2 and slot == 1)
+            if place[1] != (count if together else 1):
+                return True
+            if (map_.name == name) != together:
+                return True
+        try:
+            self._named(map_, role, place)
+        except UnexplainedError:
+            return True
+        return False
 
     def _named(self, map_: Map, role: str, place: tuple[int, int]) -> None:
         """Refuse a parameter whose name says that it makes something else."""
@@ -399,6 +637,7 @@ class Reading:
             if self.normed is None:
                 self.words.append("a norm of the input")
             self.normed = map_.took
+            self.options |= {"prenorm": "layer"}
 
     def _is_norm(self, tensor: torch.Tensor, x: torch.Tensor) -> bool:
         """Whether a tensor is the norm of tokens."""
@@ -458,7 +697,7 @@ class Reading:
             for name, p in module.named_parameters():
                 if name not in made and not SCALES.search(name):
                     p.mul_(-1.7).add_(0.3)
-        walk = Reading(self.subject, self.x, module).walk
+        walk = Reading(self.subject, self.x, module, self.heads_first).walk
         keys = self.keys
         size = self.b, self.h, self.t
         taken = walk.taken.double().view(*size, -1)[..., self.front :][..., :keys]
@@ -472,8 +711,15 @@ class Reading:
         """Explain a bias that nothing learns: that of ALiBi, as it is meant."""
         i = torch.arange(self.t)
         far = (i[:, None] - i).abs()
-        slopes = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
-        if self.keys != self.t or not _close(bias, -slopes[:, None, None] * far * seen):
+        usual = 2.0 ** (-8 * torch.arange(1, self.h + 1).double() / self.h)
+        whole = 1 << (self.h - 1).bit_length()  # a power of two: every second first
+        doubled = 2.0 ** (-8 * torch.arange(1, whole + 1).double() / whole)
+        doubled = torch.cat([doubled[1::2], doubled[::2]])[: self.h]
+        both = [-one[:, None, None] * far * seen for one in (usual, doubled)]
+        if self.keys == self.t and seen[..., 0].all():
+            # What all scores of a row have in common is nothing to softmax.
+            bias, *both = ((one - one[..., :1]) * seen for one in (bias, *both))
+        if self.keys != self.t or not any(_close(bias, one) for one in both):
             raise UnexplainedError
         self.words.append("a distance bias")
         self.options |= {"alibi": True}
@@ -512,8 +758,9 @@ class Reading:
             held = [p.double().flatten() for p in self.parameters.values()]
             if not own.any() or any(_close(one, own) for one in held):
                 self.front = 1 if place == 0 else 0
-                self.words.append("a sink for each head")
-                self.options |= {"sink": "learned"}
+                kind = "learned" if own.any() else "zero"
+                self.words.append(f"a {kind} sink for each head")
+                self.options |= {"sink": kind}
                 return
         raise UnexplainedError
 
@@ -580,6 +827,13 @@ class Reading:
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
             return
+        for mistake, factor in FACTORS:
+            if self.l2 or (mistake == "scale_missing" and "qk_norm" in self.options):
+                continue  # where both are normed, other scales are meant
+            if ((whole / factor(self.walk) - 1).abs() < 1e-3).all():
+                told = f"The scores are multiplied by {whole[0]:.4g} instead of "
+                self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
+                return
         raise UnexplainedError
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
@@ -649,13 +903,18 @@ class Reading:
             if p.dim() != 2 or self.h not in p.shape:
                 continue
             table = p.double() if p.shape[1] == self.h else p.double().T
-            given = [v for v in self.subject.given.values() if type(v) is int]
+            held = [vars(part).values() for part in self.module.modules()]
+            held = [self.subject.given.values(), *held]
+            given = [v for values in held for v in values if type(v) is int]
             for most in {*given, 128}:
                 if most <= len(table) // (4 if both else 2):
                     continue
                 rows = _bucket(distance, both, len(table), most)
                 made = table[rows].permute(2, 0, 1) * seen
-                if any(_close(bias, made * by) for by in (1.0, self.walk.d**0.5)):
+                if any(
+                    _close(bias, made * by)
+                    for by in (1.0, self.walk.d**0.5, self.walk.d**-0.5)
+                ):
                     self.words.append(f"a bias by buckets of the distance ({name})")
                     self.options |= {"bias": bias}
                     return True
@@ -678,6 +937,8 @@ class Reading:
         """Explain the output: the joined heads, projected, and what is added."""
         context = self.walk.context.view(self.b, self.h, self.t, -1)
         joined = context.transpose(1, 2).flatten(2)
+        if self.gated or not any(_close(m.took, joined) for m in self.maps):
+            joined = self._gate(joined)
         made = [m.made for m in self.maps if _close(m.took, joined)]
         if not made and any(self._is_out(name) for name in self.parameters):
             raise UnexplainedError
@@ -690,16 +951,60 @@ class Reading:
                 return
             if self._is_norm(self.y, one):
                 self.words.append("a norm of the output")
+                self.options |= {"postnorm": "layer"}
                 return
             if self._is_norm(self.y, one + self.x):
                 self.words += ["the input added", "a norm of the output"]
-                self.options |= {"residual": True}
+                self.options |= {"residual": True, "postnorm": "layer"}
                 return
             if self.normed is not None and _close(self.y, one + self.normed):
                 told = "The output is the projected heads plus the normed input."
                 self.steps.append(Step("residual_moved", "output", told))
                 return
         raise UnexplainedError
+
+    def _gate(self, joined: torch.Tensor) -> torch.Tensor:
+        """Return the joined heads times a gate that is projected, if there is one."""
+        b, t, d = self.b, self.t, self.walk.d
+        for name, given, _, gate in self.calls:
+            if name not in ("sigmoid", "sigmoid_") or not gate.numel():
+                continue
+            for by, logits in zip(
+                self._as_joined(gate), self._as_joined(given[0]), strict=True
+            ):
+                if joined.shape[-1] % by.shape[-1]:
+                    continue
+                # One number for each entry, or for each head.
+                wanted = joined * by.repeat_interleave(
+                    joined.shape[-1] // by.shape[-1], dim=-1
+                )
+                used = any(_close(m.took, wanted) for m in self.maps)
+                if not used and not _close(self.y, wanted):
+                    continue
+                free = [m for m in self.maps if m.name not in self.used - {self.gated}]
+                for m in [m for m in free if m.made.shape[1] == t]:
+                    whole = m.name != self.gated
+                    pieces = [part for _, part in self._parts(m.made, d)]
+                    each = [p.transpose(1, 2).reshape(b, t, -1) for p in pieces]
+                    if _close(m.took, self.sources[0]) and any(
+                        _close(logits, one) for one in ([m.made] if whole else each)
+                    ):
+                        self.words.append("a gate of the joined heads")
+                        return wanted
+        if self.gated:
+            raise UnexplainedError
+        return joined
+
+    def _as_joined(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Return a tensor as (b, t, width), in each way in which it may hold heads."""
+        shape, views = tuple(tensor.shape), list(_views(tensor, self.b, self.t))
+        if tensor.dim() == 4 and shape[:2] == (self.b, self.t):
+            views = [tensor.flatten(2)]
+        elif tensor.dim() == 4 and shape[:3] == (self.b, self.h, self.t):
+            views = [tensor.transpose(1, 2).flatten(2)]
+        elif shape == (self.b, self.h, self.t):
+            views = [tensor.mT]
+        return views[:1]
 
     def _is_out(self, name: str) -> bool:
         parts = [p for p in name.split(".") if p not in ("weight", "bias")]

@@ -40,7 +40,8 @@ class Recipe:
         turned: "scores" or "weights" to transpose these.
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
-            "tiles", or "first" for all the same one.
+            "tiles", "first" for all the same one, or "numbers" that are repeated
+            one by one.
         relu: which of queries, keys and values go through ReLU, such as "qkv".
         use_bias, use_out, add_input: what the layer adds around attention.
         merge: "concatenate" heads, or "sum" or "mean" them.
@@ -312,9 +313,20 @@ def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
     if how.startswith("left out"):
         return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
     d = x.shape[-1]
-    width = {"half steps": 2 * d, "whole width": d * x.shape[1], "head width": d}
+    part = int(d * rope.share)
+    width = {
+        "half steps": 2 * part,
+        "double steps": part // 2,
+        "whole width": d * x.shape[1],
+        "head width": d,
+    }
     if how == "one step up":
         positions = positions * rope.base ** (2 / int(d * rope.share))
+    if how == "rest in front" and slot == 1:
+        if (turned := int(d * rope.share)) == d:
+            raise RuntimeError("there is no rest")
+        x = rotate(x, rope, positions)
+        return torch.cat([x[..., turned:], x[..., :turned]], dim=-1)
     if how.startswith("base "):
         rope = replace(rope, base=float(how[5:]))
     elif "neighbors" in how or how.startswith("halves"):
@@ -379,6 +391,9 @@ def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
         return x
     if groups == "tiles":
         return x.repeat(1, repeats, 1, 1)
+    if groups == "numbers":  # each number of a head, not each head
+        wide = x.transpose(1, 2).flatten(2).repeat_interleave(repeats, dim=-1)
+        return wide.unflatten(-1, (h, -1)).transpose(1, 2)
     if groups == "first":
         return x[:, :1].expand(-1, h, -1, -1)
     return x.repeat_interleave(repeats, dim=1)
@@ -414,6 +429,11 @@ def _with_sink(
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+    if how.startswith("unshifted"):
+        most = scores.amax(dim=-1, keepdim=True)
+        most = torch.maximum(most, column) if how == "unshifted" else most
+        powers = (scores - most).exp()
+        return powers / (powers.sum(dim=-1, keepdim=True) + column.exp())
     if how == "zero":
         column = torch.zeros_like(column)
     first = how == "first"  # in front, while the last column is dropped

@@ -246,7 +246,8 @@ def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
     if isinstance(options.get("bias"), bool):  # that of the projections
         del options["bias"]
     for name in options:
-        if name not in names:
+        # A scale in words, as "1/d", is no number that a constructor multiplies with.
+        if name not in names or (name == "scale" and isinstance(options[name], str)):
             del arguments[name]
     return options
 
@@ -288,6 +289,8 @@ def _run(
     running = first_call(source, subject, collector, TESTS[1:])
     if running is not None:
         _probe(running, collector)
+    elif source.is_class and source.plan.asks:
+        raise UnusableError(source.plan.asks)
 
 
 # Without the right to shorter inputs, these have nothing to say.

@@ -187,21 +187,56 @@ class Source:
         widths = [n for n in named if 2 < n <= 1024] + [32, 64, 128, 512]
         ours = [n for n in ("d_in", "d_out") if n in self.mapped]
         ours = [n for n in ours if self.mapped[n] not in self._asked]
-        for width in dict.fromkeys(widths) if ours else ():
+        guessed = self.plan.guessed if self.is_class else {}
+        others = [n for n, v in guessed.items() if v == DEFAULTS["d_in"]]
+        for width in dict.fromkeys(widths) if ours or others else ():
             with contextlib.suppress(Failure, UnusableError):
-                module = self.build(**dict.fromkeys(ours, width))
+                own = dict.fromkeys(others, width)
+                module = self.build(own=own, **dict.fromkeys(ours, width))
+                self.arguments |= own
                 for name in ours:
                     self.arguments[self.mapped[name]] = self.sizes[name] = width
                 self.notes.append(
                     f"Built with a width of {width}; {DEFAULTS['d_in']} failed."
                 )
                 return module
+        if self.is_class and (made := self._with_more()) is not None:
+            return made
         if self.is_class and self.own_defaults():
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
                 self.notes.append("Built with its constructor's default values.")
                 return module
+        if self.is_class and self.plan.asks:
+            raise UnusableError(self.plan.asks)
         raise failure
+
+    def _with_more(self) -> nn.Module | None:
+        """Give what is None by default and can't be left out; return the module."""
+        parameters = inspect.signature(self.given).parameters
+        more = {}
+        for name, parameter in parameters.items():
+            if parameter.default is not None or name in self.arguments:
+                continue
+            found, value = guess(name, DEFAULTS | self.sizes)
+            if re.match(r"act|norm", name):
+                found, value = True, nn.Identity
+            if found and value is not None:
+                more[name] = value
+        if not more or self.plan.config:
+            return None
+        kept = dict(self.arguments)
+        self.arguments |= more
+        with contextlib.suppress(Failure, UnusableError):
+            module = self.build()
+            told = ", ".join(
+                f"{n}={getattr(v, '__name__', v)}" for n, v in more.items()
+            )
+            self.notes.append(f"Built with {told}; it failed without.")
+            return module
+        self.arguments.clear()
+        self.arguments |= kept
+        return None
 
     def complete_sizes(self, module: nn.Module) -> None:
         """Read from the built module the sizes that no argument told."""
@@ -223,15 +258,19 @@ class Source:
 
 def _attribute(module: nn.Module, ours: str) -> int | None:
     """Return an integer that the module keeps under one of the known names."""
-    for name in ALIASES[ours]:
-        value = getattr(module, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
+    configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
+    for holder in (module, *configs):
+        for name in ALIASES[ours]:
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
     return None
 
 
 def _last_width(module: nn.Module) -> int | None:
-    widths = [p.shape[-1] for p in module.parameters() if p.dim() == 2]
+    # Those of a convolution over single tokens count, too.
+    matrices = [p for p in module.parameters() if p.dim() > 1 and p[0, 0].numel() == 1]
+    widths = [p.shape[1] for p in matrices]
     return widths[0] if widths else None
 
 

@@ -225,8 +225,26 @@ def norms_of(module: nn.Module) -> list[Norm]:
         which = "rms" if "rms" in kind else "layer"
         bias = getattr(part, "bias", None)
         bias = bias.detach() if isinstance(bias, torch.Tensor) else None
-        found.append((name, which, len(weight), weight.detach(), bias, _eps(part)))
+        weight = _acting(part, which, weight.detach(), bias)
+        found.append((name, which, len(weight), weight, bias, _eps(part)))
     return found
+
+
+def _acting(
+    part: nn.Module, which: str, weight: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """Return what a norm multiplies with: its weight, or 1 + weight, by its acts."""
+    x = torch.randn(4, len(weight), generator=torch.Generator().manual_seed(0))
+    try:
+        with torch.no_grad():
+            y = part(x.to(weight)) - (0 if bias is None else bias)
+    except Exception:  # it may take more than that
+        return weight
+    centered = x - x.mean(dim=-1, keepdim=True) if which == "layer" else x
+    size = centered.square().mean(dim=-1, keepdim=True) + _eps(part)
+    plain = (centered / size.sqrt()).to(weight)
+    one_more = weight + 1
+    return one_more if torch.allclose(y, plain * one_more, 1e-4, 1e-5) else weight
 
 
 def _eps(part: nn.Module) -> float:

@@ -6,7 +6,7 @@ input into something else than meant is named, whatever else the layer does.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -120,6 +120,16 @@ class Walk:
     behind: list[Call] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
 
+    def batch_first(self) -> "Walk":
+        """Return it in the usual order, where heads come before sequences."""
+        b = len(self.x)
+        turned = {
+            name: one.unflatten(0, (self.h, b)).transpose(0, 1).flatten(0, 1)
+            for name, one in vars(self).items()
+            if isinstance(one, torch.Tensor) and name not in ("x", "y")
+        }
+        return replace(self, **turned)
+
     @property
     def t(self) -> int:
         """The number of tokens."""
@@ -212,24 +222,37 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
 
 def _by_hand(calls: list[Call]) -> list[int]:
     """Join exp and the division behind it to one call of softmax."""
-    powers = [i for i, c in enumerate(calls) if c[0] in ("exp", "exp_")]
-    if len(powers) != 1:
-        return []
-    start = powers[0]
-    _, given, _, power = calls[start]
-    for i, (name, _, _, result) in enumerate(calls[start + 1 :], start + 1):
-        if "div" in name and result.shape == power.shape:
-            calls[i] = ("softmax", given, ([], {}), result)
-            return [i]
+    for start, (first, given, _, power) in enumerate(calls):
+        if first not in ("exp", "exp_") or power.dim() < 3:
+            continue
+        for i, (name, parts, _, result) in enumerate(calls[start + 1 :], start + 1):
+            if "div" in name and result.shape == power.shape and any(
+                _close(part, power) for part in parts[:1]
+            ):  # fmt: skip
+                calls[i] = ("softmax", [_unshifted(calls[:start], given[0])],
+                            ([], {}), result)  # fmt: skip
+                return [i]
     return []
+
+
+def _unshifted(calls: list[Call], taken: torch.Tensor) -> torch.Tensor:
+    """Return scores as they were before a number was subtracted from each row."""
+    for name, given, _, result in calls[::-1]:
+        rows = len(given) == 2 and given[1].shape == (*given[0].shape[:-1], 1)
+        if "sub" in name and rows and _close(result, taken):
+            return given[0]
+    return taken
 
 
 def _of_fused(call: Call, t: int) -> dict[str, Any] | None:
     """Compute what the fused function does not show."""
     _, given, (_, named), result = call
-    if len(given) < 3 or named.get("enable_gqa"):
+    if len(given) < 3:
         return None
-    q, k, v = (_rows(one, t) for one in given[:3])
+    q, k, v = (_rows(one, one.shape[-2] if slot else t) if one.dim() > 1 else None
+               for slot, one in enumerate(given[:3]))  # fmt: skip
+    if q is not None and named.get("enable_gqa"):
+        k, v = _shared(k, len(q)), _shared(v, len(q))
     if q is None or k is None or v is None or len(q) != len(k) or len(k) != len(v):
         return None
     scores = q @ k.mT
@@ -263,7 +286,7 @@ def _of_softmax(
     """Find the products before and behind a softmax."""
     nothing = None, 0, 0
     _, given, settings, weights = calls[at]
-    taken = given[0]
+    taken = _unshifted(calls[:at], given[0])
     if taken.dim() < 3 or taken.shape[-2] != t:
         return nothing
     n, keys = taken[..., 0, 0].numel(), taken.shape[-1]
@@ -283,10 +306,12 @@ def _of_softmax(
     if not both:
         return nothing
     start, q, k, scores = both[0]
-    if not _close(scores, q @ k.mT):
+    if calls[start][0] != "baddbmm" and not _close(scores, q @ k.mT):
         if not _close(scores, k @ q.mT):
             return nothing
         q, k = k, q
+    if calls[start][0] == "baddbmm":  # what is added comes with the product
+        scores = q @ k.mT
     for end, (name, factors, _, result) in enumerate(calls[at + 1 :], at + 1):
         if name not in CONTRACTIONS or len(factors) < 2:
             continue
@@ -432,8 +457,15 @@ def _shares(walk: Walk) -> Iterator[Step]:
 
 def _turned(walk: Walk) -> Iterator[Step]:
     """Look at what became of queries and keys between the cut and the scores."""
+    wide = [one for one in walk.before if one.dim() == 4 and one.shape[-1] == walk.d]
+    for axis in (1, 2):
+        if any(_normed_across(one, axis) for one in wide):
+            whom = "heads" if walk.t == wide[0].shape[3 - axis] else "tokens"
+            told = f"Queries or keys have the same size along the {whom}, "
+            yield Step("qk_norm_axis", "positions", f"{told}not in each head.")
+            return
     for name, made in (("queries", walk.query), ("keys", walk.key)):
-        if _normed_across(made):
+        if _normed_across(made, -2):
             yield Step("qk_norm_axis", "positions", f"The {name} have the same size "
                        "along the tokens, not in each head.")  # fmt: skip
             return
@@ -443,9 +475,11 @@ def _turned(walk: Walk) -> Iterator[Step]:
             yield from _turns(name, one, made.view(one.shape))
 
 
-def _normed_across(made: torch.Tensor) -> bool:
-    """Whether each number of a head has the same size over all tokens."""
-    along, across = made.norm(dim=-2), made.norm(dim=-1)
+def _normed_across(made: torch.Tensor, axis: int) -> bool:
+    """Whether each number of a head has the same size over all tokens, or heads."""
+    if made.shape[axis] < 2 or not made.is_floating_point():
+        return False
+    along, across = made.norm(dim=axis), made.norm(dim=-1)
     even = [one.std() < 1e-4 * one.mean() for one in (along, across)]
     return even == [True, False]
 
@@ -470,6 +504,8 @@ def _turns(name: str, one: torch.Tensor, made: torch.Tensor) -> Iterator[Step]:
     d = made.shape[-1]
     for turned in range(2, d, 2):
         rest, first = made[..., turned:], one[..., : d - turned]
+        if _close(made, one.roll(-turned, dims=-1)):
+            return  # nothing is lost
         if _close(rest, first) and not _close(rest, one[..., turned:]):
             told = f"The last {d - turned} numbers of each head of the {name} are its "
             yield Step("rope_rest_lost", "positions", f"{told}first once more.")
@@ -552,6 +588,9 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
+    if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
+        yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
+                   f"of {walk.d**-0.5:.4g}.")  # fmt: skip
 
 
 def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
@@ -567,8 +606,11 @@ def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
     if layer.bias is not None or not even.all():
         return
     slopes = slopes.mean(dim=1)
+    signed = slopes[:, None, None] * (j - i)
     usual = 2.0 ** (-8 * torch.arange(1, walk.h + 1) / walk.h)
-    if (slopes < 0).all():
+    if (slopes < 0).all() or (
+        ahead.numel() and _close(ahead, signed[:, (i < j) & seen])
+    ):
         yield Step("alibi_sign", "positions", "What is added to the scores grows with "
                    "the distance.")  # fmt: skip
     elif ahead.numel() and (ahead.abs() < 1e-4 * slopes.min()).all():
@@ -620,6 +662,12 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         if (mask | ~(j > i)).all():
             widths = [w for w, one in far.items() if torch.equal(mask, one | (j > i))]
             meant = layer.window
+            past = [w for w, one in far.items() if w > 1 and torch.equal(mask, ~one &
+                    (i != j) | (j > i))]  # fmt: skip
+            if past and past[0] < walk.t:
+                yield Step("mask_inverted", "mask", f"Each token sees only those that "
+                           f"are {past[0]} or more away, and itself.")  # fmt: skip
+                return
             if not widths and not layer.first:
                 first = next(iter((mask & (j <= i)).nonzero().tolist()))
                 yield Step("", "mask", f"Token {first[0]} doesn't see token "

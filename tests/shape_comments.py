@@ -15,6 +15,7 @@ import ast
 import io
 import re
 import tokenize
+from itertools import combinations
 from types import GeneratorType
 
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
@@ -61,7 +62,7 @@ class Reader:
     def __init__(self, name, sizes=()):
         self.name, self.sizes = name, dict(sizes)
         self.told, self.read, self.bound = {}, {}, {}
-        self._seen, self._letters, self._wrong = {}, {}, {}
+        self._seen, self._letters, self._wrong, self._twins = {}, {}, {}, {}
 
     def wrong(self):
         """What is wrong, and what never ran.
@@ -74,6 +75,15 @@ class Reader:
                 yield f"{self.name}, {key[0]}, line {key[1]}: {text} was never read"
             elif 2 * len(found) >= self.read[key]:
                 yield found[0]
+
+    def twins(self):
+        """Where two letters of a comment had one size whenever its line ran.
+
+        Then one may stand for the other. A line that runs once tells too little.
+        """
+        for key, pairs in self._twins.items():
+            if self.read[key] > 1 and pairs:
+                yield f"{self.name}, {key[0]}, line {key[1]}: {self.told[key]}: {pairs}"
 
     def seen(self, key, value, named):
         """Keep a tensor of the line, and whether a name held it before."""
@@ -107,6 +117,8 @@ class Reader:
             )
             return value
         bound.update(found)
+        same = _same(told, bound | known)
+        self._twins[key] = self._twins.get(key, same) & same
         if page:
             letters = found | {n: v for n, v in known.items() if n in LETTERS}
             self.bound = names["__bound__"]
@@ -130,6 +142,13 @@ class Reader:
         new = {n: v for n, v in found.items() if n not in bound and n not in known}
         others = {v for n, v in (self.bound | bound).items() if n not in found}
         return all(self.bound.get(n, v) == v or v not in others for n, v in new.items())
+
+
+def _same(told, sizes):
+    letters = sorted(
+        {e for shape in shapes(told) for e in shape} & LETTERS & set(sizes)
+    )
+    return {(a, b) for a, b in combinations(letters, 2) if sizes[a] == sizes[b]}
 
 
 def _is_tensor(value):

@@ -18,6 +18,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
+from attncheck.probes.meaning import hides_tokens, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
@@ -65,7 +66,18 @@ def compare(subject: Subject, found: Collector) -> None:
             return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
+    if passed_on(owner).any():
+        raise NotCompared(
+            "some tokens come out as they went in, as where a class token alone "
+            "attends, and there's no option for that"
+        )
     match = comparison.match()
+    own = owner.causal and not owner.layer.memory
+    if match is None and own and hides_tokens(owner):
+        raise NotCompared(
+            "some tokens are hidden from all that follow, and there's no option "
+            "for that"
+        )
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
             return
@@ -265,15 +277,17 @@ class Comparison:
 
     def inferred(self, found: Collector) -> bool:
         """Whether each step follows from its input in a layer nobody described."""
-        if not replace(self.subject.layer, memory=None, window=None).plain:
-            return False
+        layer = self.subject.layer
+        declared = set(declaration(replace(layer, memory=None, window=None)))
         read = inferred(self.subject, self.x.to(self.subject.device))
-        if read is None:
+        if read is None or any(not self._meant(n, read.options) for n in declared):
             return False
         done = "Checked each step of attention by what went into it."
         for step in read.steps:
             found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
-        self.owner.layer = replace(self.owner.layer, **read.options)
+        if not declared:
+            options = {n: v for n, v in read.options.items() if n in ACTS}
+            self.owner.layer = replace(self.owner.layer, **options)
         if read.asks:
             self.tell_undeclared(found, opened=False)
             found.beside = ", ".join(read.words)
@@ -287,9 +301,22 @@ class Comparison:
                 **read.asks,
             )
         told = f": {', '.join(read.words)}" if read.words else ""
-        self.owner.note(f"Each step follows from what went into it{told}.")
+        which = "Each other step" if read.steps else "Each step"
+        self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
         return True
+
+    def _meant(self, name: str, read: dict[str, Any]) -> bool:
+        """Whether what was read off is what was declared."""
+        layer = self.subject.layer
+        if name in ("prenorm", "postnorm", "residual"):
+            return name in read
+        known = read.get(name)
+        if name == "rope" and known and layer.rope:
+            opened = {n[5:]: getattr(known, n[5:]) for n in layer.open if "rope." in n}
+            return bool(replace(layer.rope, **opened) == known)
+        same = name in layer.open or known == getattr(layer, name)
+        return known is not None and same
 
     def beside(self) -> list[str]:
         """Return what acts that nobody described, and weights outside of any layer."""
@@ -371,13 +398,16 @@ class Comparison:
         """Return the first stage that differs, by what is captured, or ""."""
         if self._stage is not None:
             return self._stage
-        self._stage = ""
-        for reading in self.readings[:1]:
+        stages = []
+        for reading in self.readings[:FEW]:
             with contextlib.suppress(Exception):  # what is captured may have any form
                 x = self.x.to(self.subject.device)
-                self._stage = first_difference(
+                stages.append(first_difference(
                     self.subject, x, reading, self.layer, self.subject.causal
-                )
+                ))  # fmt: skip
+        # A reading that is off differs from the start.
+        late = [one for one in stages if one not in ("", "projection", "split")]
+        self._stage = next(iter([*late, *stages]), "")
         return self._stage
 
     def tell_undeclared(self, found: Collector, opened: bool) -> None:
@@ -574,7 +604,8 @@ class Comparison:
         if not layer.alibi:
             more.append({"alibi": True})
         if not layer.sink:
-            more += [{"sink": sink} for sink in SINKS]
+            held = _sinks(self.subject.pristine) is not None
+            more += [{"sink": sink} for sink in SINKS if held or sink == "zero"]
         if not layer.softcap:
             more += [{"softcap": cap} for cap in CAPS]
         return [self._with_numbers(replace(layer, **each)) for each in more]
@@ -831,6 +862,8 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
+# What other tests look at in a layer that was read off.
+ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "window", "residual")
 BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
 NEEDS_BIAS = (
     "say what is added to the scores, as a function of the module and the number of "
@@ -839,7 +872,7 @@ NEEDS_BIAS = (
 )
 # By these names a bias by distance stands for the scale.
 T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
-TRIED, MANY = 12, 120  # layers that are tried with mistakes, and without
+TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.

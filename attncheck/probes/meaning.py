@@ -54,6 +54,7 @@ def dependence(subject: Subject, found: Collector) -> None:
     known = subject(subject.tokens()).isfinite().flatten(2).all(dim=-1).all(dim=0)
     if t < 2 or not known.any():
         raise SkipTest("no position is finite")
+    known = known & ~passed_on(subject)
     window = subject.layer.window or subject.given_window
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.
@@ -78,6 +79,19 @@ def dependence(subject: Subject, found: Collector) -> None:
         return  # as long as nobody says what is meant
     else:
         _tell_full(matrix, known, found)
+
+
+def passed_on(subject: Subject) -> torch.Tensor:
+    """Return (t), True for tokens that come out as they went in, unless all do.
+
+    So do those that only a class token attends to.
+    """
+    x = subject.tokens()
+    y = subject(x)
+    if x.shape != y.shape:
+        return torch.zeros(x.shape[1]).bool()
+    same = torch.tensor([not changed(x[:, i], y[:, i]) for i in range(x.shape[1])])
+    return same & ~same.all()
 
 
 def depends(subject: Subject) -> torch.Tensor:
@@ -106,6 +120,28 @@ def _is_band(lost: torch.Tensor) -> bool:
     """Whether what is hidden of the past is all that lies behind a window."""
     distance = torch.arange(len(lost))[:, None] - torch.arange(len(lost))
     return torch.equal(lost, distance >= distance[lost].min())
+
+
+def _is_units(matrix: torch.Tensor) -> bool:
+    """Whether tokens see each other within groups, each the whole of its own."""
+    seen = matrix.float()
+    alike = bool(matrix.diagonal().all()) and torch.equal(matrix, matrix.T)
+    return alike and torch.equal((seen @ seen) > 0, matrix)
+
+
+def _is_columns(lost: torch.Tensor) -> bool:
+    """Whether what is hidden of the past are tokens that none behind them sees."""
+    columns = lost.any(dim=0)
+    past = torch.ones_like(lost).tril(-1)
+    return bool(columns.any()) and torch.equal(lost, past & columns)
+
+
+def hides_tokens(subject: Subject) -> bool:
+    """Whether the one difference from a causal mask are tokens that none sees."""
+    matrix = depends(subject)
+    past = torch.ones_like(matrix).tril(-1)
+    ahead = (matrix & past.T).any()
+    return not bool(ahead) and _is_columns(past & ~matrix)
 
 
 def _tell_causal(
@@ -139,13 +175,16 @@ def _tell_causal(
         found.add(
             "tokens_not_mixed", done, "Outputs changed only with their own token."
         )
+    elif found.not_compared and lost.any() and not itself.any():
+        return  # a span of its own, of which nobody says what is meant
     elif not itself[known].all() or (behind.any() and not known[0] and known[1:].all()):
         rows = torch.nonzero(~itself | ~known).flatten().tolist()
         seen = f"The output didn't change with its own token: {_positions(rows, t)}."
         found.add("mask_hides_itself", done, seen)
     elif lost.any():
         i, j = torch.nonzero(lost)[0].tolist()
-        if window and found.not_compared and _is_band(lost):
+        alone = (window and _is_band(lost)) or _is_columns(lost)
+        if found.not_compared and alone:
             return  # as long as nobody says what is meant
         seen = f"Position {i} didn't change when token {j} did ({int(lost.sum())} of "
         found.add("past_unused", done, seen + f"{int(full.sum())} pairs of the past).")
@@ -173,7 +212,7 @@ def _tell_full(matrix: torch.Tensor, known: torch.Tensor, found: Collector) -> N
         found.add("tokens_not_mixed", done, seen)
     elif torch.equal(matrix, torch.ones(t, t, dtype=torch.bool).tril()):
         found.add("mask_unwanted", done, seen)
-    else:
+    elif not (found.not_compared and _is_units(matrix)):
         found.add("past_unused", done, seen)
 
 
@@ -233,7 +272,7 @@ def equal_tokens(subject: Subject, found: Collector) -> None:
         raise SkipTest("a sink takes a share of each token's weights")
     if found.not_compared and "sink" in str(list(subject.pristine.state_dict())):
         raise SkipTest("a sink takes a share of each token's weights")
-    if found.not_compared and found.beside:
+    if found.not_compared:
         _mixing(subject, found)
         return
     x = subject.tokens()
@@ -242,7 +281,7 @@ def equal_tokens(subject: Subject, found: Collector) -> None:
     known = y.isfinite().all(dim=-1).all(dim=0)
     if not known.any():
         raise SkipTest("no position is finite")
-    y = y[:, known]
+    y = y[:, known & ~passed_on(subject)]
     if changed(y, y[:, -1:].expand_as(y), 1e-4):
         gap = (y - y[:, -1:]).abs().max().item()
         done = "Put the same token at all positions."
@@ -259,7 +298,7 @@ def _mixing(subject: Subject, found: Collector) -> None:
     t = x.shape[1]
     mixing = [f for f in watch.tensors["factors"] if f.shape[-2:] == (t, t)]
     if not watch.tensors["scores"] or not mixing:
-        raise SkipTest(f"{found.beside} may depend on the position")
+        raise SkipTest(f"{found.beside or 'something'} may depend on the position")
     last = mixing[-1].detach()
     # Values may also be multiplied from the left, by columns. The same sum in all rows
     # is a design, as where one softmax is subtracted from another.

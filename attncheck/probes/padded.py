@@ -1,11 +1,21 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
+import contextlib
+import inspect
 import re
 from dataclasses import replace
+from itertools import product
 
 import torch
 
-from attncheck.calling import LINKS, Way, as_mask, mask_names, plain_way
+from attncheck.calling import (
+    LINKS,
+    Way,
+    as_mask,
+    mask_names,
+    memory_way,
+    plain_way,
+)
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -17,12 +27,18 @@ BY_MASK = {
     "mask_after_softmax": "Weights were set to 0 after softmax.",
     "mask_fill_zero": "Scores were set to 0 before softmax.",
 }
+WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
+WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
+TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
+OPPOSITE = {"hides": "keeps", "keeps": "hides"}
+NEGATED = re.compile(r"\b(not|no|non|un\w+)\b|n't\b")
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 
 
 def padded(subject: Subject, found: Collector) -> None:
     """Hide two tokens of one sequence, and put other numbers there."""
-    way = subject.how.way or plain_way(subject.pristine)
+    plain = memory_way if subject.layer.memory else plain_way
+    way = subject.how.way or plain(subject.pristine)
     names = mask_names(subject.pristine, way) if way else []
     if isinstance(subject.pristine, torch.nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
@@ -87,6 +103,16 @@ class Masked:
         hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
         return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
 
+    def replaces(self) -> bool:
+        """Whether a mask that hides nothing acts: as one by default stays out then."""
+        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
+        acts = []
+        for shape, how in product(SHAPES, HOWS):
+            with contextlib.suppress(CallFailed):
+                acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
+        self.hidden = hidden
+        return bool(acts) and all(acts)
+
     def hides_rows(self, y: torch.Tensor) -> bool:
         """Return whether it changes what padded tokens get, and nothing else."""
         if self.subject.layer.memory:
@@ -128,6 +154,8 @@ def _try(masked: Masked, found: Collector) -> None:
         return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
+    if masked.replaces():
+        return
     acting = [mixed for acts, mixed in seen if acts]
     # Where a mask means the opposite, all of the other sequence is hidden.
     done = f"Passed a padding mask as {masked.name} for one of two sequences, then put "
@@ -150,9 +178,32 @@ def _try(masked: Masked, found: Collector) -> None:
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
-    name = masked.name.lower()
-    if any(part in name for part in INVERTED.get(how, ())):
+    name, said = masked.name.lower(), _said(masked)
+    if said and how in WAYS and said != WAYS[how]:
+        done = f"Passed a padding mask as {masked.name}."
+        text = f"It {WAYS[how]} where it's True, and by its words, True {said}."
+        found.add("padding_inverted", done, text)
+    elif not said and any(part in name for part in INVERTED.get(how, ())):
         done = f"Passed a padding mask as {masked.name}."
         text = "It hides where it's False." if how != "hides" else "True hides."
-        severity = "error" if "pad" in name else "warning"
+        # PyTorch says what True means under this name; under others, both are in use.
+        severity = "error" if name == "key_padding_mask" else "warning"
         found.add("padding_inverted", done, text, severity)
+
+
+def _said(masked: Masked) -> str:
+    """Return what True in the mask does by the words beside its name, or ""."""
+    try:
+        text = inspect.getsource(type(masked.subject.pristine))
+    except (OSError, TypeError):
+        return ""
+    found = {
+        (does, bool(NEGATED.search(match[0])))
+        for line in text.splitlines()
+        for does, words in WORDS.items()
+        for match in re.finditer(
+            rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line
+        )
+    }
+    does, negated = found.pop() if len(found) == 1 else ("", False)
+    return OPPOSITE.get(does, "") if negated else does

@@ -96,9 +96,9 @@ class OneDevice(TorchFunctionMode):
 
 
 def _tensors(nested: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors with at least one axis; a lone number may lie anywhere."""
+    """Yield the tensors with numbers and an axis; a lone number may lie anywhere."""
     if isinstance(nested, torch.Tensor):
-        if nested.dim() > 0:
+        if nested.dim() > 0 and nested.numel():
             yield nested
     elif isinstance(nested, dict):
         yield from _tensors(list(nested.values()))

@@ -33,6 +33,11 @@ def line(name, values, decimals=1):
     return f"{name} {way} {told if first != last else f'{first:.{decimals}f}'}"
 
 
+def at_least(values, decimals=2):
+    """Say what none of some numbers is below."""
+    return f"at least {min(float(value) for value in values):.{decimals}f}"
+
+
 def peaks(values, rows, columns, blank=None, decimals=3):
     """Say where the largest entry of each row is: along a diagonal, or by name.
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 import attention
 from attncheck.mistakes import BASES, HEADER, compiled
@@ -158,3 +159,151 @@ def test_what_a_class_patches_is_given_back():
     report = attention.check(cls, causal=False)
     assert (torch.softmax, torch.nn.Linear.forward) == before
     assert report.verdict != "passed"
+
+
+ARGUMENTS = {
+    "widths by other names": ("nx, no_heads", "nx, no_heads", ""),
+    "a width by a name that says nothing": ("zw, n_head", "zw, n_head", ""),
+    "what is None by default and needed": (
+        "d_model, heads, in_dim=None, act=None", "in_dim * 1, heads",
+        "self.out = nn.Sequential(act(), self.out)"),
+    "settings that go with larger ones": ("config: Settings", "config.n_embd, 4",
+        "assert config.n_embd // config.n_head == config.head_size"),
+}  # fmt: skip
+SETTINGS = """
+from dataclasses import dataclass
+
+@dataclass
+class Settings:
+    n_embd: int = 4096
+    n_head: int = 32
+    head_size: int = 128
+"""
+
+
+@pytest.mark.parametrize("words", ARGUMENTS)
+def test_arguments_are_guessed(words):
+    taken, passed, more = ARGUMENTS[words]
+    plain = FORWARD.replace("Attention(", "Plain(").format(
+        arguments="x",
+        query="x",
+        keys="x",
+        values="x",
+        code="return self.attend(q, k, v)",
+    )
+    source = (
+        HEADER
+        + SETTINGS
+        + plain
+        + f"""
+class Attention(Plain):
+    def __init__(self, {taken}):
+        super().__init__({passed})
+        {more}
+"""
+    )
+    report = attention.check(compiled(source, "guessed.py"), causal=False)
+    assert report.verdict == "passed", str(report)
+
+
+def test_a_guess_that_fails_is_asked_for():
+    cls = layer("x", "return self.attend(q, k, v)")
+
+    class Asking(cls):
+        def __init__(self, d_model, n_heads, zw):
+            super().__init__(d_model, n_heads)
+            self.more = zw.more
+
+    report = attention.check(Asking)
+    assert report.exit_status == 2
+    assert "it needs zw" in report.problem
+
+
+CHANNELS = """
+class Attention(nn.Module):
+    def __init__(self, channels, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v, self.out = (
+            nn.Conv1d(channels, channels, 1) for _ in "qkvo"
+        )
+
+    def forward(self, x{more}):
+        q, k, v = (f(a).unflatten(1, (self.h, -1)).mT
+                   for f, a in ((self.q, x), (self.k, {keys}), (self.v, {keys})))
+        weights = (q @ k.mT / {scale}).softmax(dim=-1)
+        return self.out((weights @ v).mT.flatten(1, 2))
+"""
+
+
+@pytest.mark.parametrize("keys", ["x", "c"])
+@pytest.mark.parametrize(
+    ("scale", "right"), [("k.shape[-1] ** 0.5", True), ("1", False)]
+)
+def test_channels_may_come_before_tokens(keys, scale, right):
+    more = "" if keys == "x" else ", c"
+    source = HEADER + CHANNELS.format(more=more, keys=keys, scale=scale)
+    report = attention.check(compiled(source, "channels.py"), causal=False)
+    assert "channels first" in " ".join(report.notes)
+    assert (report.verdict == "passed") is right, str(report)
+
+
+def test_where_a_class_token_alone_attends_nothing_is_judged():
+    cls = layer("x", "y = self.attend(q[:, :, :1], k, v)",
+                "return torch.cat([y, x[:, 1:]], dim=1)")  # fmt: skip
+    report = attention.check(cls, causal=False)
+    assert report.verdict == "not judged", str(report)
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+def test_a_mask_that_replaces_the_one_by_default_is_no_mask_of_padding():
+    cls = layer("x, attn_mask=None", "t = x.shape[1]", "if attn_mask is None:",
+                "    attn_mask = torch.ones(t, t).to(x).triu(1) * -1e9",
+                "scores = q @ k.mT / q.shape[-1] ** 0.5 + attn_mask",
+                "y = scores.softmax(-1) @ v",
+                "return self.out(y.transpose(1, 2).flatten(2))")  # fmt: skip
+    report = attention.check(cls)
+    assert "padding_batch" not in [f.mistake for f in report.findings], str(report)
+
+
+def test_a_causal_mask_is_given_where_the_first_axis_counts_tokens():
+    code = "y = self.attend(q, k, v, mask)", "return y.transpose(0, 1)"
+    source = FORWARD.format(
+        arguments="x, mask=None", query="x", keys="x", values="x",
+        code="\n        ".join(code),
+    )  # fmt: skip
+    source = source.replace("return layer(x)", "x = x.transpose(0, 1)\n"
+                            "        return layer(x)")  # fmt: skip
+    report = attention.check(compiled(HEADER + source, "first.py"))
+    assert [f.mistake for f in report.findings] == ["batch_first"], str(report)
+
+
+def test_a_mask_is_given_in_the_form_that_runs_with_one_token_too():
+    cls = layer("x, attention_mask=None", "if attention_mask is not None:",
+                "    if x.shape[1] == 1:",
+                "        attention_mask = attention_mask[:, :, -1:, :]",
+                "return self.attend(q, k, v, attention_mask)")  # fmt: skip
+    report = attention.check(cls)
+    assert report.verdict == "passed", str(report)
+
+
+def test_batch_norms_may_mix_sequences_and_empty_tensors_lie_anywhere():
+    cls = layer("x", "torch.cat([x.flatten(), torch.empty([0])])",
+                "y = self.attend(q, k, v)",
+                "return self.norm(y.mT).mT")  # fmt: skip
+
+    class Normed(cls):
+        def __init__(self, d_model, n_heads):
+            super().__init__(d_model, n_heads)
+            self.norm = nn.BatchNorm1d(d_model)
+
+    found = [f.mistake for f in attention.check(Normed, causal=False).findings]
+    assert not {"samples_mixed_in_training", "stays_behind"} & set(found), found
+
+
+def test_tokens_that_none_behind_them_sees_are_no_mistake():
+    cls = layer("x", "t = x.shape[1]", "hidden = torch.ones(t, t).to(x).triu(1).bool()",
+                "hidden = hidden | (torch.arange(t, device=x.device) % 4 == 3)",
+                "return self.attend(q, k, v, hidden)")  # fmt: skip
+    report = attention.check(cls)
+    assert (report.verdict, report.findings) == ("not judged", []), str(report)

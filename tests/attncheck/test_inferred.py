@@ -3,7 +3,8 @@
 import pytest
 
 import attncheck
-from attncheck.mistakes import compiled
+from attncheck.loading import load
+from attncheck.mistakes import BASES, HEADER, compiled
 
 SOURCE = """\
 import math
@@ -305,3 +306,280 @@ def test_a_part_that_is_rotated_has_two_angles_by_default():
     report = of_heads(TURN, halves, rope=ROPE)
     assert errors(report) == ["rope_pairing"]
     assert of_heads(TURN, halves).exit_status != 0
+
+
+BLOCK = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads, kv_heads=2, share=0.5):
+        super().__init__()
+        self.h, self.g, self.d = num_heads, kv_heads, d_model // num_heads
+        self.share = share
+        self.norm = nn.LayerNorm(d_model)
+        self.q = nn.Linear(d_model, num_heads * self.d)
+        self.kv = nn.Linear(d_model, 2 * kv_heads * self.d)
+        self.q_norm, self.k_norm = nn.LayerNorm(self.d), nn.LayerNorm(self.d)
+        self.out = nn.Linear(num_heads * self.d, d_model)
+
+    def turned(self, x):
+        r = int(self.d * self.share)
+        x, rest = x[..., :r], x[..., r:]
+        steps = torch.arange(0, r, 2, device=x.device) / r
+        angles = torch.arange(x.shape[2], device=x.device)[:, None] * 10000.0**-steps
+        angles = torch.cat([angles, angles], dim=-1)
+        one, two = x.chunk(2, dim=-1)
+        other = torch.cat([-two, one], dim=-1)
+        return torch.cat([x * angles.cos() + other * angles.sin(), rest], dim=-1)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        y = self.norm(x)
+        wide = self.kv(y)
+        k, v = wide.chunk(2, dim=-1)
+        q = self.q_norm(self.q(y).view(b, t, self.h, self.d)).transpose(1, 2)
+        k = self.k_norm(k.view(b, t, self.g, self.d)).transpose(1, 2)
+        v = v.view(b, t, self.g, self.d).transpose(1, 2)
+        q, k = self.turned(q), self.turned(k)
+        k, v = (z.repeat_interleave(self.h // self.g, 1) for z in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.out(y.transpose(1, 2).flatten(2))
+"""
+REPEATED = """\
+k, v = (z.transpose(1, 2).flatten(2).repeat_interleave(self.h // self.g, -1)
+                .view(b, t, self.h, self.d).transpose(1, 2) for z in (k, v))"""
+WRONG = {
+    "rope_frequencies": ("device=x.device) / r", "device=x.device) * 2 / r"),
+    "rope_pairing": ("torch.cat([angles, angles], dim=-1)",
+                     "angles.repeat_interleave(2, -1)"),
+    "rope_rest_moved": ("q, k = self.turned(q), self.turned(k)",
+                        "q, k = self.turned(q), self.turned(k)\n"
+                        "        k = k.roll(-int(self.d * self.share), -1)"),
+    "rope_on_one_side": ("self.turned(q), self.turned(k)", "self.turned(q), k"),
+    "scale_twice": ("is_causal=True", "is_causal=True, scale=1 / self.d"),
+    "groups_tiled": ("k, v = (z.repeat_interleave(self.h // self.g, 1) "
+                     "for z in (k, v))", REPEATED),
+    "prenorm_partly": ("        k, v = wide.chunk(2, dim=-1)",
+                       "        k, v = wide.chunk(2, dim=-1)\n"
+                       "        v = self.kv(x).chunk(2, dim=-1)[1]"),
+    "qk_norm_one_side": ("k = self.k_norm(k.view(b, t, self.g, self.d))",
+                         "k = k.view(b, t, self.g, self.d)"),
+    "projection_mixed_up": ("k, v = wide.chunk(2, dim=-1)",
+                            "k, v = wide[..., :2 * self.d], "
+                            "wide[..., self.d:3 * self.d]"),
+}  # fmt: skip
+BLOCK_SIZES = {"d_model": 32, "num_heads": 4}
+DECLARED = {
+    "prenorm": True,
+    "residual": True,
+    "qk_norm": "layer",
+    "rope": {"pairing": "halves", "share": 0.5},
+}
+
+
+@pytest.mark.parametrize("declared", [{}, DECLARED])
+def test_a_block_of_norms_and_rotations_is_right_declared_or_not(declared):
+    report = attncheck.check(compiled(BLOCK, "block.py"), **BLOCK_SIZES, **declared)
+    assert report.verdict == "passed", str(report)
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_the_one_wrong_step_of_a_block_is_named(mistake):
+    right, wrong = WRONG[mistake]
+    assert right in BLOCK
+    cls = compiled(BLOCK.replace(right, wrong), f"{mistake}.py")
+    report = attncheck.check(cls, **BLOCK_SIZES)
+    assert [f.mistake for f in report.findings][:1] == [mistake], str(report)
+
+
+MASKED = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, memory, key_padding_mask=None):
+        \"\"\"key_padding_mask: (b, t), WORDS.\"\"\"
+        q, k, v = self.q(x), self.k(memory), self.v(memory)
+        q, k, v = (z.unflatten(-1, (self.h, -1)).transpose(1, 2) for z in (q, k, v))
+        mask = None
+        if key_padding_mask is not None:
+            mask = key_padding_mask[:, None, None, :]  # what is seen
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(y.transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("True where a key is real", []),
+        ("True for what is not padding", []),
+        ("True where a key isn't valid", ["padding_inverted"]),
+        ("True for padding", ["padding_inverted"]),
+        ("as usual", ["padding_inverted"]),
+    ],
+)
+def test_a_mask_beside_a_memory_means_what_is_written_beside_it(tmp_path, words, found):
+    file = tmp_path / "masked.py"
+    file.write_text(MASKED.replace("WORDS", words), encoding="utf-8")
+    cls = load(f"{file}:Attention")
+    report = attncheck.check(cls, memory=5, **BLOCK_SIZES)
+    assert [f.mistake for f in report.findings] == found, str(report)
+
+
+def test_a_scale_in_words_is_not_for_the_constructor():
+    source = BLOCK.replace("share=0.5", "share=0.5, scale=1.0")
+    source = source.replace("is_causal=True", "is_causal=True, scale=1 / self.d")
+    source = source.replace("self.share = share", "self.share = share * scale")
+    options = {"scale": "1/d", **DECLARED}
+    report = attncheck.check(compiled(source, "scaled.py"), **BLOCK_SIZES, **options)
+    assert report.verdict == "passed", str(report)
+
+
+def test_a_sink_that_is_not_shifted_with_the_scores_is_named():
+    source, _, options = BASES["sink"]
+    right = (
+        "        scores = torch.cat([scores, sink], dim=-1)\n"
+        "        weights = scores.softmax(dim=-1)[..., :-1]\n"
+    )
+    assert right in source
+    wrong = (
+        "        powers = (scores - scores.amax(-1, keepdim=True)).exp()\n"
+        "        weights = powers / (powers.sum(-1, keepdim=True) + sink.exp())\n"
+    )
+    for given in (options, {}):
+        cls = compiled(HEADER + source.replace(right, wrong), "sink.py")
+        report = attncheck.check(cls, **given)
+        found = [finding.mistake for finding in report.findings]
+        asked = report.proposal == {"sink": "learned"}
+        assert found == ["sink_unshifted"] or asked, str(report)
+
+
+KIND = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class CenteredRMSNorm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        size = x.square().mean(dim=-1, keepdim=True) + 1e-6
+        return x * torch.rsqrt(size) * (1 + self.weight)
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, d_model // num_heads
+        h, d = self.h, self.d
+        self.q, self.k, self.v, self.out = (
+            nn.Linear(d_model, d_model, bias=False) for _ in "qkvo"
+        )
+        MADE
+
+    def forward(self, x):
+        b, t, c = x.shape
+        h, d = self.h, self.d
+        HEADS
+        i = torch.arange(t, device=x.device)
+        hidden = i > i[:, None]
+        FIRST
+        scores = q @ k.mT / d**0.5
+        SCORED
+        y = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1) @ v
+        y = y.transpose(1, 2)
+        LAST
+        return self.out(y.reshape(b, t, c))
+"""
+GROUPS = """qkv = self.qkv(x).view(b, t, h // 2, 4, d).permute(0, 2, 3, 1, 4)
+        q = qkv[:, :, :2].flatten(1, 2)
+        k, v = (qkv[:, :, n].repeat_interleave(2, 1) for n in (2, 3))
+        q, k = self.one(q), self.two(k)"""
+# {kind: (parts of the class, what makes it wrong)}
+KINDS = {
+    "a gate for each entry": (
+        {"MADE": "self.gate = nn.Linear(d_model, d_model)",
+         "LAST": "y = y.flatten(2) * self.gate(x).sigmoid()"},
+        ("self.gate(x)", "self.gate(x + y.flatten(2))"),
+    ),
+    "a gate for each head": (
+        {"MADE": "self.gate = nn.Linear(d_model, num_heads)",
+         "LAST": "y = y * self.gate(x).sigmoid()[..., None]"},
+        ("self.gate(x)", "self.gate(x).roll(1, 1)"),
+    ),
+    "heads before sequences": (
+        {"FIRST": "q, k, v = (one.transpose(0, 1) for one in (q, k, v))",
+         "MADE": "self.one, self.two = nn.LayerNorm(d), nn.LayerNorm(d)",
+         "SCORED": "scores = self.one(q) @ self.two(k).mT / d**0.5",
+         "LAST": "y = y.permute(2, 1, 0, 3)"},
+        ("permute(2, 1, 0, 3)", "permute(2, 1, 3, 0)"),
+    ),
+    "a weight with an axis for heads": (
+        {"MADE": "del self.q, self.v\n"
+                 "        self.wq = nn.Parameter(torch.randn(h, d_model, d))\n"
+                 "        self.wv = nn.Parameter(torch.randn(d_model, h, d))",
+         "HEADS": "q, k = x[:, None] @ self.wq, self.k(x).view(b, t, h, d)\n"
+                  "        v = torch.einsum('btc,chd->bhtd', x, self.wv)\n"
+                  "        k = k.transpose(1, 2)"},
+        ("x[:, None]", "x[:, None].roll(1, 2)"),
+    ),
+    "a norm over all heads": (
+        {"MADE": "self.one, self.two = nn.LayerNorm(d_model), nn.LayerNorm(d_model)",
+         "FIRST": "q, k = self.one(self.q(x)), self.two(self.k(x))\n"
+         "        q, k = (z.view(b, t, h, d).transpose(1, 2) for z in [q, k])"},
+        ("self.two(self.k(x))", "self.two(self.k(x).roll(1, 1))"),
+    ),
+    "a norm that multiplies by one more than its weight": (
+        {"MADE": "self.one, self.two = CenteredRMSNorm(d), CenteredRMSNorm(d)",
+         "FIRST": "q, k = self.one(q), self.two(k)"},
+        ("self.two(k)", "self.two(k.mT).mT if d == t else k"),
+    ),
+    "heads joined group by group": (
+        {"MADE": "del self.q, self.k, self.v\n"
+                 "        self.qkv = nn.Linear(d_model, 2 * d_model)\n"
+                 "        self.one, self.two = nn.LayerNorm(d), nn.LayerNorm(d)",
+         "HEADS": GROUPS},
+        ("repeat_interleave(2, 1)", "repeat(1, 2, 1, 1)"),
+    ),
+    "a distance bias by the key alone": (
+        {"MADE": "self.one = nn.LayerNorm(d)",
+         "FIRST": "q, k = self.one(q), self.one(k)",
+         "SCORED": "slopes = 2 ** (-8 * torch.arange(1, h + 1, device=x.device) / h)\n"
+                   "        scores = scores + slopes[:, None, None] * (i - t)"},
+        ("(i - t)", "(t - i)"),
+    ),
+}  # fmt: skip
+SPLIT = """q, k, v = (
+            f(x).view(b, t, h, d).transpose(1, 2) for f in (self.q, self.k, self.v)
+        )"""
+
+
+def kind(name, wrong=False):
+    parts, change = KINDS[name]
+    source = KIND
+    for place in ("MADE", "HEADS", "FIRST", "SCORED", "LAST"):
+        default = SPLIT if place == "HEADS" else ""
+        source = source.replace(place, parts.get(place, default))
+    return compiled(source.replace(*change) if wrong else source, "kind.py")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_design_is_judged_and_its_wrong_twin_is_not_green(name):
+    report = attncheck.check(kind(name), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    assert attncheck.check(kind(name, wrong=True), num_heads=4).exit_status != 0

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "alibi_one_sided",
     "keys_viewed",
     "qk_norm_shared",
-    "rope_rest_lost",
+    "rope_rest_lost", "rope_rest_moved", "sink_unshifted",
 }  # fmt: skip
 
 # What is named when the weights have names that the check does not know.

@@ -136,7 +136,7 @@ MEANT = {  # source, the options, the exit status with the proposed command
         None, None),
     "unknown weights": (
         source(made="self.q, self.k = self.k, self.q\n        self.z = nn.Linear("
-               "d_model, d_model)", last="y = y * torch.sigmoid(self.z(x)).view("
+               "d_model, d_model)", last="y = y * torch.tanh(self.z(x)).view("
                "b, t, self.h, -1).transpose(1, 2)"), {}, None),
 }  # fmt: skip
 

@@ -196,7 +196,7 @@ def test_a_config_is_built_by_its_names(tmp_path, capsys, dataclass):
 
 def test_all_that_is_needed_is_asked_for_at_once(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    path.write_text(base("rope", ("n_heads):", "n_heads, kinds, others):")))
+    path.write_text(base("rope", ("n_heads):", "n_heads, kinds: list, others: dict):")))
     assert main([str(path)]) == 2
     text = " ".join(capsys.readouterr().err.split())
     assert "--set kinds=… --set others=…" in text

@@ -24,6 +24,12 @@ def test_shape_comments_are_true(page):
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_letter_of_an_exercise_stands_for_another():
+    """Its functions run with several sizes, so each letter can be held."""
+    twins = list(ran("solutions")[1].twins())
+    assert not twins, "\n".join(twins)
+
+
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
 COUNT = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"]
 VALUES = {"at": AT, "n": {word: n for n, word in enumerate(COUNT)} | {"both": 2}}

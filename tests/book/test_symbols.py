@@ -9,6 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 import attention
 from tests.book.claims import prose
 from tests.book.formulas import value
+from tests.book.pages import pages
 from tests.book.test_formulas import CLOSE, five, tables
 
 # No two sizes are equal but d_head and d_k, so each letter counts one thing.
@@ -135,3 +136,23 @@ def test_what_is_added_to_the_scores():
     torch.testing.assert_close(
         made, scaled_dot_product_attention(q, k, v, mask), **CLOSE
     )
+
+
+def test_rows_of_a_pattern_are_queries():
+    """Whose change moves which row of the weights, as captions say it."""
+    q, k, *_ = five()
+    other = q.clone()
+    other[1] += 1
+    moved = torch.softmax(q @ k.T, -1) != torch.softmax(other @ k.T, -1)
+    rows = moved[1].all() and not moved[[0, 2, 3, 4]].any()
+    wanted = ("queries", "keys") if rows else ("keys", "queries")
+    said = [
+        words
+        for page in pages()
+        for words in re.findall(
+            r"Rows are (\w+)[;,] columns are (\w+)", str(page.source)
+        )
+        if "outputs" not in words
+    ]
+    assert len(said) >= 3
+    assert set(said) == {wanted}

@@ -227,6 +227,22 @@ def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
 
 
 @pytest.mark.browser
+def test_a_page_read_to_its_end_is_marked_on_every_page(browser, address):
+    read = ".bd-docs-nav li.is-read > a"
+    with visiting(browser, f"{address}/book/summary.html") as visit:
+        page = visit.page
+        visit.load()
+        assert page.locator(read).count() == 0
+        page.locator(".prev-next-area").last.scroll_into_view_if_needed()
+        page.locator(read).first.wait_for(state="attached")
+        for other in ("search", "book/index"):  # one without an end, and another
+            page.goto(f"{address}/{other}.html")
+            assert page.locator(read).count() == 1
+            assert page.locator(read).get_attribute("href").endswith("summary.html")
+        assert visit.errors == []
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_offer_fits_the_bar(width, browser, address):
     with visiting(browser, f"{address}/book/index.html", width=width) as visit:

@@ -1,5 +1,7 @@
 """The job that runs the commands of README: what it takes from a text, what it says."""
 
+import subprocess
+
 from tools import commands
 
 TEXT = """Words.
@@ -61,3 +63,17 @@ def test_every_reason_is_needed_and_every_text_has_commands():
     readme = (commands.ROOT / "README.md").read_text(encoding="utf-8")
     scripts = [block.script for block in commands.blocks("README.md", readme)]
     assert "make test" in scripts[-1]
+
+
+def test_the_copy_has_what_git_has_in_its_folders(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    (here / "a" / "b").mkdir(parents=True)
+    (here / "a" / "b" / "c.txt").write_text("one", encoding="utf-8")
+    (here / ".gitignore").write_text("*.log\n", encoding="utf-8")
+    (here / "left.log").write_text("two", encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=here, check=True)
+    monkeypatch.setattr(commands, "ROOT", here)
+    commands.fresh_copy(tmp_path / "copy")
+    paths = (p.relative_to(tmp_path / "copy") for p in (tmp_path / "copy").rglob("*"))
+    found = {path.as_posix() for path in paths if path.parts[0] != ".git"}
+    assert found == {"a", "a/b", "a/b/c.txt", ".gitignore"}

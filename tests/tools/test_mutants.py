@@ -47,6 +47,24 @@ def test_a_page_is_broken_in_each_way(kind, what, wrong):
 
 
 @pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ("Every answer is right: what is left is no longer one.", []),
+        ("It moves to the right of the left half.", ["right", "left"]),
+        (
+            "It goes from left to right, upper left first.",
+            ["left", "right", "upper", "left", "first"],
+        ),
+        ("Ten bytes a second for the second token.", ["second"]),
+        ("A triangle of ones hides the old ones of a longer text.", ["ones", "longer"]),
+    ],
+)
+def test_words_are_facts_where_they_state_one(line, facts):
+    found = [p for p in places("book/page.md", line) if p.kind.startswith("number")]
+    assert [line[p.start : p.end] for p in found] == facts
+
+
+@pytest.mark.parametrize(
     ("path", "text", "broken"),
     [
         ("attention/a.py", "x = a + b\n", {"x = a - b\n"}),

@@ -43,6 +43,16 @@ PYTHON = both_ways(
 ) | {"queries": "keys", "keys": "values", "**": "*", "@": "*", "//": "%", "not": ""}
 SCRIPT = both_ways("</>= >/<= ===/!== +/- *// &&/|| true/false min/max floor/ceil")
 LETTERS = both_ways("d_k/d_in d_out/d_head t/d_in q/k Q/K ω/α rows/columns h/b")
+# Words that state a fact only beside these: a right answer is no side, what is left is
+# no side, the old ones are no numbers, bytes a second and "no longer" count nothing.
+SIDE = (r"(to|from|on|at)( the)? $|(upper|lower|column) $", r" (of|columns?|half)\b")
+STATES = {
+    "left": SIDE,
+    "right": SIDE,
+    "second": (r"(?<!\ba) $", r"$^"),
+    "longer": (r"(?<!\bno) $", r"$^"),
+    "ones": (r"\b(of|on|over|zeros and|with) $", r" (and zeros|become|mark)\b"),
+}
 # All projections of a layer read the same inputs; new_empty takes dtype and device.
 SAME = re.compile(r"\.(in_features|new_empty\()")
 # Softmax is the same whatever finite number is added to all visible scores.
@@ -122,9 +132,21 @@ def _tells(path, line):
     return path.startswith(rooms) and '"""' not in line
 
 
+def _states(match):
+    if match[0] not in STATES:
+        return True
+    before, after = STATES[match[0]]
+    text, near = match.string, match.start()
+    return bool(
+        re.search(before, text[max(0, near - 20) : near])
+        or re.match(after, text[match.end() :])
+    )
+
+
 def _words(kind, path, text, shift):
     for match in re.finditer(r"(?<![\w`.'(\[])[A-Za-z]+(?![\w`(\]='])", text):
-        if (new := WORDS.get(match[0])) is not None:
+        new = WORDS.get(match[0])
+        if new is not None and _states(match):
             yield Place(kind, path, match.start() + shift, match.end() + shift, new)
 
 

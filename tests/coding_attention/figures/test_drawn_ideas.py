@@ -56,7 +56,7 @@ def test_one_path_draws_lines_as_thick_as_the_weights():
 def test_one_path_frames_the_query_and_tells_of_it():
     ax = figures.one_path(X, TOKENS, 4)
     ((_, y, _, height),) = frames(ax)
-    assert y < place(ax, "one")[1] < y + height
+    assert place(ax, "one")[1] == pytest.approx(y + height / 2)
     caption, alt = words(ax)
     assert "context vector z of one" in caption
     best = TOKENS[int(WEIGHTS[4].argmax())]

@@ -28,6 +28,10 @@ def test_the_largest_is_where_the_drawing_has_it(weights, where):
     assert where in alt(figures.matrix(weights, TOKENS, TOKENS, decimals=2))
 
 
+def test_no_number_is_below_the_one_that_is_told():
+    assert words.at_least(torch.tensor([0.984, 0.5, 0.7])) == "at least 0.50"
+
+
 def test_darker_is_the_word_for_the_darker_cell():
     ax = figures.pattern(torch.tensor([[0.9, 0.1]]), ["q"], ["a", "b"])
     more, less = (sum(cell.get_facecolor()[:3]) for cell in ax.patches)

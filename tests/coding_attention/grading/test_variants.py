@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coding_attention.exercises import EXERCISES, check_exercise
+from coding_attention.exercises import EXERCISES, check_exercise, notebook
 from coding_attention.exercises.build import cell
 from coding_attention.grading import VARIED, check_exercise_of
 from coding_attention.grading.variants import sizes_of
@@ -63,6 +63,15 @@ def test_rubbish_gets_words(exercise):
         verdict = check_exercise_of("a/b")(exercise, rubbish)
         assert verdict.outcome in ("not right", "unusable")
         assert verdict.text.startswith(f"Exercise {exercise}: ")
+
+
+@pytest.mark.parametrize("exercise", VARIED)
+def test_a_student_gets_no_words_or_figures_about_the_sizes_of_the_book(exercise):
+    task = EXERCISES[exercise]
+    book = notebook.cells_of(task)
+    own = notebook.cells_of(task, sizes_of(exercise, STUDENTS[0]))
+    assert [kind for kind, _ in own] == ["markdown", "code", "code"]
+    assert len(book) > len(own)
 
 
 def test_an_exercise_without_sizes_is_that_of_the_book():

@@ -289,6 +289,8 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
     assert (title.text_content(), note.text_content()) == ("No transpose here:", words)
     root.get_by_label("Step").select_option("1. view")
     assert title.text_content() == "x.view(b, h, t, d_head)"
+    block = root.locator(".hs-block > p").first
+    assert block.text_content() == "batch 0, head 0"
     assert note.text_content().startswith("gives the shape (2, 2, 3, 2), ")
     root.get_by_label("Step").select_option("5. join")
     assert summary.text_content() == (
@@ -301,6 +303,9 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
     assert task.text_content().startswith("Done: with one head")
     root.get_by_role("button", name="view, then").click()
     assert not root.locator(".al-task.al-done").count()
+    root.get_by_label("Step").select_option("1. view")
+    assert block.text_content() == "batch 0, token 0"
+    root.get_by_label("Step").select_option("5. join")
     lab.num_heads, lab.step = 1, 5  # the sizes and the step stay
     check(root, lab)
 

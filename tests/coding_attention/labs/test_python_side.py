@@ -311,6 +311,14 @@ def test_names_are_escaped():
     assert {label.text.strip() for label in labels} == {"<b>", "$a$"}
 
 
+@pytest.mark.parametrize("row", [-1, *range(6)])
+def test_a_row_may_be_hidden_as_a_whole(row):
+    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    hidden = MaskLab(hidden_row=row).hidden()
+    assert hidden.sum(dim=1).tolist() == [6 if i == row else 5 - i for i in range(6)]
+    assert hidden[future].all()
+
+
 def test_the_picture_is_the_figure_of_the_weights():
     lab = MaskLab()
     (picture,) = BeautifulSoup(lab.fallback(), "html.parser").select("svg")
