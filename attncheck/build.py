@@ -34,7 +34,8 @@ _WORDS = {
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
-    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p",
+    "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p "
+    "attn_dropout_p attn_drop_p attention_dropout_p attn_dropout_rate",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
     "head_num num_head heads_count number_of_heads no_heads nb_heads "
     "num_q_heads n_q_heads num_query_heads n_local_heads",

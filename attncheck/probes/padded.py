@@ -23,6 +23,7 @@ from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
+PAIRS = (-1,)  # an axis of queries between them, with a row for each
 BY_MASK = {
     "mask_after_softmax": "Weights were set to 0 after softmax.",
     "mask_fill_zero": "Scores were set to 0 before softmax.",
@@ -100,7 +101,11 @@ class Masked:
             subject.how = kept
 
     def _way(self, how: str, shape: tuple[int, ...]) -> Way:
-        hidden = self.hidden.view(2, *shape, -1).to(self.x.device)
+        if shape == PAIRS:
+            hidden = self.hidden[:, None].expand(-1, self.x.shape[1], -1)
+        else:
+            hidden = self.hidden.view(2, *shape, -1)
+        hidden = hidden.to(self.x.device)
         return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
 
     def replaces(self) -> bool:
@@ -112,6 +117,14 @@ class Masked:
                 acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
         self.hidden = hidden
         return bool(acts) and all(acts)
+
+    def takes_pairs(self) -> bool:
+        """Whether a mask of pairs of tokens, (b, t, t), hides padding as it should."""
+        for how in HOWS:
+            with contextlib.suppress(CallFailed):
+                if self.judged(*self.outputs(how, PAIRS))[0]:
+                    return True
+        return False
 
     def hides_rows(self, y: torch.Tensor) -> bool:
         """Return whether it changes what padded tokens get, and nothing else."""
@@ -162,6 +175,8 @@ def _try(masked: Masked, found: Collector) -> None:
     done += "other numbers in the padded positions."
     if acting and all(acting):
         found.add("padding_batch", done, "The output of the other sequence changed.")
+    elif masked.takes_pairs():
+        return  # a row for each query, which was broadcast from one for each sequence
     elif any(masked.hides_rows(y) for y in given):
         text = "It changed the outputs of padded tokens only: others still see them."
         found.add("padding_rows", done, text)

@@ -53,6 +53,8 @@ def dropout(subject: Subject, found: Collector) -> None:
 
 def mean_holds(subject: Subject) -> bool:
     """Whether dropout of weights may not change the mean: no norm comes after it."""
+    if subject.layer.postnorm:
+        return False
     if subject.layer.prenorm or subject.layer.qk_norm:
         return True
     module = subject.copy()

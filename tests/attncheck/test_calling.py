@@ -140,6 +140,68 @@ def test_the_check_tries_a_mask_of_padding(name, code):
     assert found[:1] == expected, found
 
 
+def test_a_mask_of_pairs_is_not_taken_for_one_of_padding():
+    cls = layer(
+        "x, attn_mask=None",
+        "b, t, _ = x.shape",
+        "hidden = torch.zeros(b, self.h, t, t, dtype=torch.bool, device=x.device)",
+        "if attn_mask is not None:",
+        "    hidden.permute(0, 2, 3, 1)[attn_mask.bool()] = True",
+        "return self.attend(q, k, v, hidden)",
+    )
+    assert attention.check(cls, causal=False).findings == []
+
+
+class OwnLayerNorm(nn.Module):
+    """A layer norm of one's own."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = (
+            nn.Parameter(torch.ones(width)),
+            nn.Parameter(torch.zeros(width)),
+        )
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True)
+        size = x.square().mean(-1, keepdim=True) + 1e-5
+        return self.weight * x / size.sqrt() + self.bias
+
+
+def test_a_norm_after_dropout_may_move_the_mean():
+    cls = layer("x", "return self.attend(q, k, v)")
+
+    class Block(cls):
+        def __init__(self, d_model, n_heads, dropout):
+            super().__init__(d_model, n_heads)
+            self.norm, self.dropout = OwnLayerNorm(d_model), nn.Dropout(dropout)
+
+        def attend(self, q, k, v, hidden=None):
+            weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+            return self.out((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
+
+        def forward(self, x):
+            return self.norm(x + self.dropout(super().forward(x)))
+
+    report = attention.check(Block, causal=False)
+    assert "dropout_not_rescaled" not in [f.mistake for f in report.findings]
+
+
+def test_the_rate_of_dropout_has_many_names():
+    cls = layer("x", "return self.attend(q, k, v)")
+
+    class Dropped(cls):
+        def __init__(self, d_model, n_heads, attn_dropout_p=0.0):
+            super().__init__(d_model, n_heads)
+            self.rate = attn_dropout_p
+
+        def forward(self, x):
+            return nn.functional.dropout(super().forward(x), self.rate)
+
+    report = attention.check(Dropped, causal=False)
+    assert [f.mistake for f in report.findings][:1] == ["random_in_eval"]
+
+
 def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
     cls = layer("x", "return self.attend(q, k, v)")
 
