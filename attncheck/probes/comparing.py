@@ -294,11 +294,12 @@ class Comparison:
             meant, acts = read.asks["window"], read.options["window"]
             seen = f"Each token sees {acts} tokens instead of {meant}."
             found.likely = {"window_size": (done, seen)}
+            found.needed = self._words_on_window(replace(self.layer, window=acts))
             raise NotCompared(
                 f"each step follows from its input, with a window of {acts} tokens, "
                 f"where {meant} were asked for. Declare {acts} if the token itself "
                 f"isn't counted in that, or {meant}",
-                **read.asks,
+                **({} if found.needed else read.asks),
             )
         told = f": {', '.join(read.words)}" if read.words else ""
         which = "Each other step" if read.steps else "Each step"
@@ -457,9 +458,12 @@ class Comparison:
     def _words_on_window(self, layer: Layer) -> str:
         """Return what to declare where a window may not count the token itself."""
         name = type(self.owner.pristine).__name__.lower()
-        if not self._off_by_one(layer) or "window" not in name:
-            return ""
         meant, acts = self.owner.given_window, layer.window
+        if meant is None or acts is None or not self._off_by_one(layer):
+            return ""
+        # Many count only the tokens before; fewer than asked for is no such habit.
+        if acts < meant and "window" not in name:
+            return ""
         others = [name for name in self._declaration(layer) if name != "window"]
         told = f" beside {', '.join(others)}" if others else ""
         return (

@@ -367,12 +367,14 @@ def test_rows_that_a_softmax_of_its_own_divides_by_others_are_named():
     assert named(wrong) == ["rows_do_not_sum_to_one"]
 
 
-def test_a_window_wider_than_given_is_named_by_the_command_that_is_proposed():
+def test_a_window_that_may_not_count_the_token_itself_is_asked_for():
     source = GATED.replace("num_heads)", "num_heads, window_size=3)").replace(
         "triu(1).bool()", "triu(1).bool() | x.new_ones(t, t).tril(-4).bool()"
     )
     report = attncheck.check(compiled(source, "wider.py"), window_size=3)
-    assert (report.exit_status, report.proposal) == (3, {"window": 3})
+    assert (report.exit_status, report.proposal) == (3, {})
+    assert "window=4 (--window 4)" in report.needed
+    assert "window=3 (--window 3)" in report.needed
     right = source.replace("tril(-4)", "tril(-3)")
     report = attncheck.check(compiled(right, "given.py"), window_size=3)
     assert (report.exit_status, report.proposal) == (0, {})
