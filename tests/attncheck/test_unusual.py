@@ -125,7 +125,10 @@ CAPPED = {
 MEANT = {  # source, the options, the exit status with the proposed command
     "a window": (source(**WINDOW).replace("window_size", "reach"), {"window": 3}, 0),
     "a window of one more": (
-        source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")}),
+        # The token itself may not be counted, so either number may be meant.
+        source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">")}), {}, None),
+    "a window of one less": (
+        source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">= -1 +")}),
         {"window": 3}, 1),
     "no scale, as in T5": (source(**T5), {"scale": "none"}, 0),
     "a window and a cap": (source(**CAPPED), {"softcap": 5.0, "window": 4}, 0),
