@@ -18,6 +18,7 @@ from attncheck.probes.meaning import depends
 from attncheck.source import Source
 from attncheck.subject import CallFailed, Failure, How, Subject
 from attncheck.variants import (
+    HEAD_WIDTHS,
     first_subject,
     narrower_heads,
     one_by_one,
@@ -138,8 +139,9 @@ def _narrower(
 ) -> Subject | None:
     other = narrower_heads(source, subject)
     if other is not None:
-        size = source.arguments["head_size"]
-        subject.note(f"Built with head_size={size}, which is d_in/h.")
+        name = next(n for n in HEAD_WIDTHS if n in source.arguments)
+        size = source.arguments[name]
+        subject.note(f"Built with {name}={size}, which is d_in/h.")
     return other
 
 
