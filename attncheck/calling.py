@@ -86,6 +86,11 @@ class Way:
         """Whether it is given a mask that hides the future."""
         return any(_is(kind, "mask") for _, kind in self.others)
 
+    @property
+    def opened(self) -> bool:
+        """Whether it is given a mask that hides nothing."""
+        return any(_is(kind, "open") for _, kind in self.others)
+
     def call(
         self,
         module: nn.Module,

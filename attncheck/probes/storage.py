@@ -58,6 +58,7 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
             told = "device" in inspect.signature(kind).parameters
             # Nor one whose file names the device once for all.
             told |= "device" in getattr(kind.forward, "__globals__", {})
+            told |= any(_moves_itself(part) for part in subject.pristine.modules())
             severity = "warning" if told else None
             found.add("stays_behind", done, f"It raised {failure}.", severity)
             return
@@ -66,6 +67,12 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
         raise
     if y.device.type != device:
         found.add("stays_behind", done, f"The output is on {y.device.type}.")
+
+
+def _moves_itself(part: torch.nn.Module) -> bool:
+    """Whether its forward asks for a GPU, and moves there what it makes."""
+    code = getattr(type(part).forward, "__code__", None)
+    return not {"cuda", "is_cuda"}.isdisjoint(getattr(code, "co_names", ()))
 
 
 class OneDevice(TorchFunctionMode):
