@@ -410,11 +410,15 @@ class Comparison:
         apart = i[:, None] - j
         if not self.subject.causal and torch.equal(mask, apart == 0):
             return "no token sees itself"
-        alike = all(len(mask[apart == d].unique()) == 1 for d in apart.unique())
+        gone = {int(d): mask[apart == d] for d in apart.unique()}
+        alike = all(one.all() or not one.any() for one in gone.values())
         ahead = not self.subject.causal or bool(mask[apart < 0].all())
-        if alike and ahead and self.owner.speaks_of(SPARSE):
-            return "tokens at some distances are hidden"
-        return ""
+        # One that hides all from some distance on is a window, and can be declared.
+        holes = any(gone[d].any() and not gone[d + 1].any() for d in range(len(i) - 1))
+        if not (alike and ahead and (holes or self.subject.layer.memory)):
+            return ""
+        speaks = self.owner.speaks_of(SPARSE)
+        return "tokens at some distances are hidden" if speaks else ""
 
     def stage(self) -> str:
         """Return the first stage that differs, by what is captured, or ""."""

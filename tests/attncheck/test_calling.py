@@ -375,7 +375,7 @@ def test_tokens_that_none_behind_them_sees_are_no_mistake():
 
 
 def test_a_mask_that_shifts_every_score_is_not_the_one_that_hides_nothing():
-    cls = layer("x, attention_mask", "gone = (1 - attention_mask[:, None]) * -1e6",
+    cls = layer("x, attention_mask", "gone = (1 - attention_mask) * -1e6",
                 "y = (q @ k.mT / q.shape[-1] ** 0.5 + gone[:, None]).softmax(-1) @ v",
                 "return self.out(y.transpose(1, 2).flatten(2))")  # fmt: skip
     report = attention.check(cls, causal=False)

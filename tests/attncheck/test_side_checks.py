@@ -111,3 +111,17 @@ def test_what_a_right_class_does_on_purpose_is_no_error(code):
 def test_each_sign_has_a_right_class():
     assert set(CLASSES) >= SIGNS
     assert set(CLASSES) <= set(MISTAKES)
+
+
+def test_what_a_declared_layer_does_besides_is_an_error():
+    lines = {"scores": "scores = scores * q.shape[-1] ** 0.5", "end": "y = y + x"}
+    report = attention.check(right(**lines), causal=False, scale="none")
+    assert errors(report) == ["input_added"], str(report)
+
+
+def test_a_window_is_asked_for_in_a_class_that_speaks_of_one():
+    lines = {"init": "self.local = 3"}
+    lines["scores"] = HIDDEN.format("(i[:, None] - i).abs() >= self.local")
+    report = attention.check(right(**lines), causal=False)
+    assert report.verdict == "not judged", str(report)
+    assert report.proposal == {"window": 3}
