@@ -46,7 +46,7 @@ FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles")]  # fmt: skip
+    "half angles", "matrix", "distances")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,11 @@ class Way:
     def masked(self) -> bool:
         """Whether it is given a mask that hides the future."""
         return any(_is(kind, "mask") for _, kind in self.others)
+
+    @property
+    def opened(self) -> bool:
+        """Whether it is given a mask that hides nothing."""
+        return any(_is(kind, "open") for _, kind in self.others)
 
     def call(
         self,
@@ -247,6 +252,13 @@ def _turn(
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
+    if how == "distances":  # of all pairs, the largest first, as wide as a token
+        far = torch.arange(len(places) - 1, -len(places), -1, device=x.device)
+        wide = _angles(x, far, x.shape[-1])
+        return torch.cat([wide.sin(), wide.cos()], dim=-1)[None]
+    if how == "matrix":
+        rows = [angles.cos(), -angles.sin(), angles.sin(), angles.cos()]
+        return torch.stack(rows, dim=-1).unflatten(-1, (2, 2))
     both = torch.cat([angles, angles], dim=-1)
     if how == "stacked":
         return torch.stack([angles.cos(), angles.sin()], dim=-1)
@@ -328,6 +340,11 @@ def ways(
                 turned = any(kind in ("cos", "sin") for kind in values)
                 for form in FORMS if turned else (None,):
                     yield Way(tuple(tokens), others, one, width, form)
+    if must and not memory and len(memories) == 1:  # the tokens themselves, then
+        left = [name for name in rest if name != memories[0]]
+        options = [_options(kinds[name], causal) for name in left]
+        for values in islice(product(*options), TRIES):
+            yield Way((*tokens, memories[0]), tuple(zip(left, values, strict=True)))
 
 
 def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
@@ -383,6 +400,11 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     if cache is None and not inside:
         return None, None
     return Way(way.tokens, tuple(others.items()), form=way.form), cache
+
+
+def kinds_of(module: nn.Module) -> dict[str, str | None]:
+    """Return {argument of forward: what it is by its name, or None}."""
+    return {name: _kind(name) for name in list(_named(module))[1:]}
 
 
 def _named(module: nn.Module) -> dict[str, inspect.Parameter]:

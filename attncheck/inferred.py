@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attncheck.calling import kinds_of
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
 from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
@@ -320,7 +321,9 @@ class Reading:
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
         partly = [_close(one, self.x) for one in (own, *others)]
-        if len(set(partly)) == 2:
+        if partly == [False, True, True] and self._may_take_memory():
+            self.words.append("a norm of the queries' input alone")
+        elif len(set(partly)) == 2:
             # Each is the tokens or their norm.
             self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
                               "keys and values come from the norm of the input, and "
@@ -339,6 +342,11 @@ class Reading:
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
         return q, k
+
+    def _may_take_memory(self) -> bool:
+        """Whether keys and values may come from elsewhere, and take the input else."""
+        taken = kinds_of(self.subject.pristine)
+        return "memory" in taken.values() and not self.subject.layer.memory
 
     def _cuts(
         self, slot: int, made: torch.Tensor, heads: torch.Tensor

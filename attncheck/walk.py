@@ -166,6 +166,17 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     return found
 
 
+def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
+    """Return which scores (t, keys) are hidden, if they are the same in all heads."""
+    module = subject.copy()
+    watch = Recorded(module)
+    walk = _followed(watch, x, subject(x, module, mode=watch))
+    if walk is None:
+        return None
+    mask = _own(walk) < -1e3
+    return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
+
+
 def _summed(calls: list[Call]) -> list[Step]:
     """Compare the axis of softmax with the one that einsum sums the values over."""
     for place, (name, _, settings, weights) in enumerate(calls):
