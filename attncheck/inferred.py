@@ -285,7 +285,7 @@ class Reading:
                 if not alone or known or ("rotated" in change and not tables):
                     continue
                 # Values that are as meant are no reason to look at what changes them.
-                other = "groups" in change or change.get("rotated") == "values"
+                other = "groups" in change or "values" in change.get("rotated", "")
                 if other == (self.values is None):
                     yield mistake.name, change, recipe.equals
 
@@ -306,6 +306,8 @@ class Reading:
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
             kinds.append(self._side(slot, self._without_extra(slot, heads)))
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
+        if "rotated" in self.wrong and None in (one[1], two[1]):
+            one, two = ((both[0], one[1] or two[1]) for both in (one, two))
         if one != two or three != ((None, None), None):
             raise UnexplainedError
         parts = (part_q, part_k, part_v)
@@ -479,15 +481,17 @@ class Reading:
         """Yield ((norm, rope), what these make of queries or keys)."""
         rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
-            if rotated == "values":
+            if "values" in (rotated or ""):
                 for one_way, _ in self._ropes(part.shape[2]):
                     yield ((None, None), None), turned_as(part, one_way, rotated, slot)
             else:
                 yield ((None, None), None), part
             return
-        if rotated is None and normed is None:
+        # A side that the mistake leaves as it is may have any rotary positions.
+        still = rotated and turned_as(part, Rope(), rotated, slot) is part
+        if (rotated is None and normed is None) or still:
             yield ((None, None), None), part
-        ropes = list(self._ropes(part.shape[2]))
+        ropes = [] if still else list(self._ropes(part.shape[2]))
 
         def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
             if rotated is None:
@@ -499,12 +503,12 @@ class Reading:
         if normed is None:
             for rope in ropes:
                 yield ((None, None), rope), moved(part, rope)
-        for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
+        for norm in (*self._norms("qk"[slot], part.shape[-1]), ("l2", ())):
             one = normalize(part, norm[0], norm[1] or (None, None))
             if normed is not None and "qk"[slot] not in normed:
                 one = part
             how = (norm[0], None)
-            if rotated is None:
+            if rotated is None or still:
                 yield (how, None), one
             for rope in ropes:
                 yield (how, rope), moved(one, rope)

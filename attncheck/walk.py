@@ -7,14 +7,16 @@ input into something else than meant is named, whatever else the layer does.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.layer import Layer
+from attncheck.projections import NAMES
 from attncheck.subject import Subject
-from attncheck.trace import Arguments, Line, Product, Watch, tensors
+from attncheck.trace import Arguments, Line, Product, Watch, _storage, tensors
 
 CLOSE = 1e-4  # of the largest number
 MOST = 400  # tensors that are kept
@@ -57,6 +59,12 @@ class Recorded(Watch):
     def __init__(self, module: nn.Module) -> None:
         super().__init__(module)
         self.calls: list[Call] = []
+        roles = {*NAMES["query"], *NAMES["key"], *NAMES["value"]}
+        self.idle = {
+            name: p
+            for name, p in module.named_parameters()
+            if p.dim() == 2 and roles & {*name.lower().replace("_", "").split(".")}
+        }
 
     def _product(self, *call: Any) -> Product | None:
         product = super()._product(*call)
@@ -75,13 +83,35 @@ class Recorded(Watch):
         plain = name in ("__get__", "size", "dim", "__len__", "stride")
         keep = not plain and len(self.calls) < MOST
         given = [_copy(a) for a in tensors((args, kwargs))] if keep else []
+        if self.idle and not plain:
+            used = {_storage(a) for a in tensors((args, kwargs))}
+            self.idle = {n: p for n, p in self.idle.items() if _storage(p) not in used}
         result = super().__torch_function__(function, types, args, kwargs)
         if keep:
             settings = [a for a in args if not isinstance(a, torch.Tensor)]
+            if name == "einsum" and len(given) > 2 and isinstance(args[0], str):
+                self.calls += _pairwise(args[0], given)
+                return result
             for one in tensors(result):
                 kept = _copy(one)
                 self.calls.append((name, given, (settings, kwargs or {}), kept))
         return result
+
+
+def _pairwise(equation: str, given: list[torch.Tensor]) -> Iterator[Call]:
+    """Yield the products of einsum, two factors at a time."""
+    terms, _, out = equation.replace(" ", "").partition("->")
+    first, *others = terms.split(",")
+    made = given[0]
+    for place, other in enumerate(others, 1):
+        wanted = set("".join((out, *others[place:])))
+        last = place == len(others)
+        kept = out if last else "".join(
+            label for label in dict.fromkeys(first + other) if label in wanted
+        )  # fmt: skip
+        both, pair = [made, given[place]], f"{first},{other}->{kept}"
+        first, made = kept, torch.einsum(pair, *both)
+        yield "einsum", both, ([pair], {}), made
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -100,6 +130,7 @@ class Walk:
         mixing, values, context: what is mixed, with what, and the result.
         joined: what the first product behind takes, (b, t, width), or None.
         before, behind: tensors before the scores and behind the context.
+        idle: matrices for queries, keys or values, by their names, that nothing took.
     """
 
     x: torch.Tensor
@@ -119,6 +150,7 @@ class Walk:
     before: list[torch.Tensor] = field(default_factory=list)
     behind: list[Call] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
 
     def batch_first(self) -> "Walk":
         """Return it in the usual order, where heads come before sequences."""
@@ -149,7 +181,10 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     walk = _followed(watch, x, y)
     if walk is None:
         return _summed(watch.calls)
+    if not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
+        walk = turned
     found = [
+        *_tied(walk),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
@@ -216,7 +251,7 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
         x=x, y=y, h=made["query"].shape[0] // b,
         projected=[p.detach() for p in projected if p is not None],
         before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
-        extras=watch.seen.extras, **made,
+        extras=watch.seen.extras, idle=list(watch.idle), **made,
     )  # fmt: skip
 
 
@@ -287,7 +322,11 @@ def _of_softmax(
     nothing = None, 0, 0
     _, given, settings, weights = calls[at]
     taken = _unshifted(calls[:at], given[0])
-    if taken.dim() < 3 or taken.shape[-2] != t:
+    if taken.dim() < 3:
+        return nothing
+    if taken.shape[-2] != t and taken.dim() == 4 and taken.shape[0] == t:
+        taken, weights = (one.permute(2, 3, 0, 1) for one in (taken, weights))
+    if taken.shape[-2] != t:
         return nothing
     n, keys = taken[..., 0, 0].numel(), taken.shape[-1]
     made = []
@@ -321,8 +360,10 @@ def _of_softmax(
             mixing, values = factors[-2:][:: -1 if values_first else 1]
             mixing = _square(mixing, n, t)
             values = _shared(_rows(values, scores.shape[-1]), n)
-            context = _rows(result, t)
-            if mixing is None or values is None or context is None:
+            if mixing is None or values is None:
+                continue
+            context = _context(result, mixing, values, t)
+            if context is None:
                 continue
             if len(context) == n and mixing.shape[-1] == scores.shape[-1]:
                 if values_first and _close(context, mixing.mT @ values):
@@ -336,8 +377,21 @@ def _of_softmax(
     return nothing
 
 
+def _context(
+    result: torch.Tensor, mixing: torch.Tensor, values: torch.Tensor, t: int
+) -> torch.Tensor | None:
+    """Return mixed values as (n, t, d), or None."""
+    held = [_rows(result, t)]
+    if result.dim() == 4 and result.shape[1] == t:  # the heads may come last
+        held.append(result.permute(0, 3, 1, 2).flatten(0, 1))
+    whole = mixing @ values if mixing.shape[-1] == values.shape[1] else mixing
+    return next((one for one in held if one is not None and _close(one, whole)), held[0])
+
+
 def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
     """Return scores or weights as (n, t, keys), or None."""
+    if tensor.dim() == 4 and tensor.shape[0] == t and tensor.shape[2:].numel() == n:
+        tensor = tensor.permute(2, 3, 0, 1)
     if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
         return None
     return tensor.flatten(0, -3)
@@ -354,6 +408,8 @@ def _rows(tensor: torch.Tensor, t: int, d: int | None = None) -> torch.Tensor | 
         return tensor.mT.flatten(0, -3)
     if tensor.dim() >= 4 and shape[1] == t and (d is None or shape[-1] == d):
         return tensor.movedim(1, -2).flatten(0, -3)
+    if tensor.dim() == 4 and shape[0] == t and (d is None or shape[-1] == d):
+        return tensor.movedim(0, -2).flatten(0, -3)
     return None
 
 
@@ -397,6 +453,34 @@ def _parts(walk: Walk) -> Iterator[torch.Tensor]:
         if wide < width < 3 * wide and (width - wide) % (2 * d) == 0:
             rest = (width - wide) // 2
             yield from made.split([wide, rest, rest], dim=-1)
+
+
+def _cut_out(walk: Walk) -> bool:
+    """Whether each head's values are a part of a projection, in this order."""
+    values = walk.values.view(len(walk.x), walk.h, *walk.values.shape[1:])
+    if walk.values.shape[1] != walk.t:
+        return False
+    wide = walk.values.shape[-1]
+    return any(
+        part.shape[-1] == walk.h * wide
+        and _close(part.unflatten(-1, (walk.h, wide)).transpose(1, 2), values)
+        for part in _parts(walk)
+    )
+
+
+def _tied(walk: Walk) -> Iterator[Step]:
+    """Look for one projection that makes what another one of the module is for."""
+    both = walk.key.shape == walk.query.shape
+    if not both or walk.key.shape != walk.values.shape or walk.query.shape[1] != walk.t:
+        return
+    held = {"queries": walk.query, "keys": walk.key, "values": walk.values}
+    for (one, made), (other, same) in combinations(held.items(), 2):
+        ratio = (made * same).sum() / same.square().sum().clamp_min(1e-12)
+        if ratio > 0 and _close(made, ratio * same) and walk.idle:
+            told = f"are the same numbers, and {walk.idle[0]} is never used."
+            yield Step("projection_mixed_up", "projection",
+                       f"The {one} and the {other} {told}")  # fmt: skip
+            return
 
 
 def _cut(walk: Walk) -> Iterator[Step]:
@@ -450,6 +534,11 @@ def _shares(walk: Walk) -> Iterator[Step]:
                 kinds.append("blocks")
             elif _close(sizes, each.repeat(1, h // heads, 1)):
                 kinds.append("tiles")
+            elif any(_close(sizes, each[:, g : g + 1].expand_as(sizes))
+                     for g in range(heads)):  # fmt: skip
+                yield Step("rows_repeated", "split", f"All {h} query heads share one "
+                           f"of {heads} heads.")  # fmt: skip
+                return
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
                    f"and values in {kinds[1]}.")  # fmt: skip
@@ -635,11 +724,15 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
             yield Step("softcap_after_mask", "mask", told)
             return
-    zeros = (taken == 0) & (walk.scores != 0) & (walk.mixing > 0)
-    heads = zeros.view(len(walk.x), walk.h, *zeros.shape[1:])
-    if zeros.any() and walk.h > 1 and torch.equal(heads, heads[:, :1].expand_as(heads)):
-        yield Step("mask_fill_zero", "mask", f"{int(heads[0, 0].sum())} scores of the "
-                   "first sequence were set to 0, in each head.")  # fmt: skip
+    fill = taken[~hidden].mode().values if not hidden.all() else taken.new_zeros(())
+    filled = (taken == fill) & (walk.scores != fill) & ~hidden
+    heads = filled.view(len(walk.x), walk.h, *filled.shape[1:])
+    even = torch.equal(heads, heads[:, :1].expand_as(heads))
+    if filled.sum() > walk.h and walk.h > 1 and even:
+        zero = fill.abs() < 1e-3  # for softmax, that is 0
+        yield Step("mask_fill_zero" if zero else "mask_fill_finite", "mask",
+                   f"{int(heads[0, 0].sum())} scores of the first sequence were set "
+                   f"to {fill:.3g}, in each head.")  # fmt: skip
         return
     if layer.memory or layer.documents or keys != walk.t:
         return
@@ -700,8 +793,11 @@ def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
         columns = (weights.sum(dim=-2) - 1).abs().max() < 1e-3
         name = "softmax_over_queries" if columns else ""
         settings = walk.settings[0] + list(walk.settings[1].values())
+        whole = (weights.sum(dim=(-2, -1)) - 1).abs().max() < 1e-3
         if not name and 1 in settings and len(weights) > 1:
             name = "softmax_over_heads"
+        elif not name and whole and walk.t > 1:
+            name = "softmax_over_everything"
         elif not name and sums.max() > 1 + 1e-3:  # less may go to nothing on purpose
             name = "rows_do_not_sum_to_one"
         yield Step(name, "weights", f"A token's weights after softmax sum to "

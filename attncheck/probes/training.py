@@ -116,7 +116,9 @@ def gradients(subject: Subject, found: Collector) -> None:
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
-    if x.grad is None:
+    # Beside a memory, the input makes queries alone, and the values may learn.
+    learn = [p for p in module.parameters() if p.dim() > 1 and not _cut_off(p)]
+    if x.grad is None and not (subject.layer.memory and len(learn) > 1):
         found.add("no_gradient", done, "The input gets no gradient.")
         return
     _lost_distances(subject, module, found)
