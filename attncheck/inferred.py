@@ -838,7 +838,23 @@ class Reading:
                 told = f"The scores are multiplied by {whole[0]:.4g} instead of "
                 self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
                 return
+        for name, width in self._other_widths():
+            if ((whole * width**0.5 - 1).abs() < 1e-3).all():
+                told = f"The scores are divided by the root of {name} = {width}"
+                told += f", not of d_head = {self.walk.d}."
+                self.steps.append(Step("differs", "scores", told))
+                return
         raise UnexplainedError
+
+    def _other_widths(self) -> list[tuple[str, int]]:
+        """Return (name, number) of what the module holds that is no scale by name."""
+        if self.l2 or "qk_norm" in self.options:
+            return []
+        return [
+            (name, v)
+            for name, v in vars(self.module).items()
+            if type(v) is int and v > 1 and not re.search(r"scal|temp|mult|mup", name)
+        ]
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
         """Explain what is added to the scores: one number for each distance.

@@ -32,6 +32,7 @@ SCALES = (
     ("scale_by_d_out_no_root", lambda w: 1 / (w.h * w.d)),
     ("scale_multiplied", lambda w: w.d**0.5),
     ("scale_multiplied", lambda w: (w.h * w.d) ** 0.5),
+    ("scale_multiplied", lambda w: w.d),
     ("scale_by_tokens", lambda w: w.t**-0.5),
     ("scale_by_heads", lambda w: w.h**-0.5),
     ("scale_missing", lambda w: 1.0),
@@ -188,7 +189,8 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
-        *_scaled(walk, subject.layer, subject.sizes),
+        *_scaled(walk, subject),
+        *_capped(walk, watch.calls),
         *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject.layer),
         *_mixed(walk),
@@ -504,6 +506,16 @@ def _cut(walk: Walk) -> Iterator[Step]:
             yield Step("keys_viewed", "scores", "What is multiplied with the queries "
                        "has the keys' numbers in another order.")  # fmt: skip
             return
+        if heads == 3 * walk.h:  # queries may hold the scale
+            each = part.reshape(b, 3, t, -1, d).transpose(2, 3)
+            if all(
+                made.numel() == each[:, i].numel()
+                and _close(each[:, i].flatten(0, 1), made)
+                for i, made in ((1, walk.key), (2, walk.values))
+            ):
+                yield Step("heads_viewed", "split", "Queries, keys and values are "
+                           "thirds of the tokens, not of each token.")  # fmt: skip
+                return
         for wrong, name in (
             (part.reshape(b, heads, t, d), "heads_viewed"),
             (part.transpose(0, 1).reshape(b, heads, t, d), "heads_viewed"),
@@ -632,8 +644,9 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     return None
 
 
-def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
+def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     """Compare what the scores are multiplied with and added to."""
+    layer = subject.layer
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
     taken = _own(walk)
     if taken.shape[-1] != keys or {"a cap or a gate"} & set(walk.extras):
@@ -663,7 +676,7 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
     added = taken - sum(factor * one for factor, one in both)
     added = added.view(b, -1, walk.t, keys)[0]
     if keys == walk.t and walk.h > 1:
-        yield from _biased(walk, layer, added)
+        yield from _biased(walk, layer, added, subject.speaks_of("alibi|slope"))
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
     if None in whole or layer.scale is not None:
         return
@@ -682,7 +695,28 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
                    f"of {walk.d**-0.5:.4g}.")  # fmt: skip
 
 
-def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
+def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:
+    """Compare what scores are divided by before tanh, and multiplied with behind."""
+    for name, given, _, result in calls:
+        if name != "tanh" or result.numel() != walk.scores.numel():
+            continue
+        before, behind = (one.reshape(walk.scores.shape) for one in (given[0], result))
+        seen = walk.mixing > 0
+        if walk.taken.shape != before.shape or seen.sum() < 4:
+            return
+        into, out = before / walk.scores, walk.taken / behind
+        if any(one[seen].std() > 1e-3 * one[seen].mean().abs() for one in (into, out)):
+            return
+        first, last = walk.d**-0.5 / into[seen].mean(), out[seen].mean()
+        if last * 1.001 < 1.01 < first:
+            yield Step("differs", "scores", f"The cap divides scores by {first:.3g}, "
+                       "and nothing multiplies them again.")  # fmt: skip
+        return
+
+
+def _biased(
+    walk: Walk, layer: Layer, added: torch.Tensor, alibi: bool
+) -> Iterator[Step]:
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
     seen = added[0].isfinite() & (added[0].abs() < 1e3)
@@ -711,6 +745,12 @@ def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
     elif _close(slopes, usual.to(slopes) * walk.d**-0.5):
         yield Step("alibi_slopes", "positions", "The bias by distance is divided by "
                    "the root of d_head, too.")  # fmt: skip
+    elif alibi and walk.h & (walk.h - 1) == 0 and walk.h > 2:
+        steps = slopes[1:] / slopes[:-1]  # of heads one after another
+        if steps.std() < 1e-3 and not _close(slopes, usual.to(slopes)):
+            yield Step("alibi_slopes", "positions", f"The slopes are {slopes[0]:.3g} "
+                       f"to {slopes[-1]:.3g} instead of {usual[0]:.3g} to "
+                       f"{usual[-1]:.3g}.")  # fmt: skip
 
 
 def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
@@ -773,7 +813,9 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
                     told,
                 )
             return
-        yield Step("", "mask", f"{count}, but not the whole future.")
+        band = any(torch.equal(mask, one) for one in far.values())
+        yield Step("mask_missing" if band else "", "mask",
+                   f"{count}, but not the whole future.")  # fmt: skip
         return
     sides = [w for w, one in far.items() if torch.equal(mask, one)]
     sides += [w for w, one in far.items() if torch.equal(mask, one.T)]

@@ -24,7 +24,7 @@ from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
-from attncheck.walk import walked
+from attncheck.walk import Step, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -284,7 +284,7 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in read.steps:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
@@ -391,7 +391,7 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in named:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
 
@@ -740,6 +740,8 @@ class Comparison:
         if _sinks(self.subject.pristine) is not None:
             layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
+        given = [v for n, v in self.owner.given.items() if "cap" in n and _number(v)]
+        layers += [replace(one, softcap=float(cap)) for cap in given[:1] for one in norms]
         return layers
 
     def _norm_layers(self) -> list[Layer]:
@@ -796,6 +798,13 @@ class Comparison:
         if "q" in norms:
             norms.setdefault("k", norms["q"])
         return norms
+
+
+def _tell(found: Collector, step: Step, done: str) -> None:
+    """Add a step that is wrong; where it has no name, its stage says where."""
+    stage = step.stage if step.mistake == "differs" else ""
+    seen = f"{step.seen} Stage: {step.stage}."
+    found.add(step.mistake, done, seen, stage=stage)
 
 
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:

@@ -122,7 +122,11 @@ def gradients(subject: Subject, found: Collector) -> None:
         found.add("no_gradient", done, "The input gets no gradient.")
         return
     _lost_distances(subject, module, found)
-    cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    cut = [
+        name
+        for name, p in module.named_parameters()
+        if _cut_off(p) or ("sink" in name and p.grad is not None and not p.grad.any())
+    ]
     owners = {name.rpartition(".")[0] or name for name in cut}
     held = dict(module.named_parameters())
     # Zeros that the call passes leave all that they meet without a gradient.
