@@ -218,6 +218,7 @@ class Reading:
                 yield from self._by_matrix(own, parameter, taken[0], result)
             if parameter.dim() != 3:
                 continue
+            yield from self._from_heads(own, parameter, taken[0], result)
             for t in {self.t, self.keys}:
                 for tokens in _views(taken[0], self.b, t):
                     for axes in permutations("hdk"):
@@ -234,6 +235,19 @@ class Reading:
                             ):
                                 yield Map(own, tokens, made.flatten(2))
                                 return
+
+    def _from_heads(
+        self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor
+    ) -> Iterator[Map]:
+        """Yield the map of a weight (h, d_head, width) that heads go through."""
+        h, d = weight.shape[:2]
+        for one in (taken, taken.transpose(1, 2)) if taken.dim() == 4 else ():
+            if one.shape[1:] != (self.t, h, d) or made.dim() != 3:
+                continue
+            joined = one.flatten(2)
+            if _close(made, joined @ weight.flatten(0, 1)):
+                yield Map(name, joined, made)
+                return
 
     def _by_matrix(
         self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor

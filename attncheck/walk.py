@@ -7,7 +7,7 @@ input into something else than meant is named, whatever else the layer does.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ SCALES = (
     ("scale_multiplied", lambda w: (w.h * w.d) ** 0.5),
     ("scale_multiplied", lambda w: w.d),
     ("scale_by_tokens", lambda w: w.t**-0.5),
+    ("scale_by_tokens", lambda w: w.key.shape[1] ** -0.5),
     ("scale_by_heads", lambda w: w.h**-0.5),
     ("scale_missing", lambda w: 1.0),
 )
@@ -131,6 +132,7 @@ class Walk:
         mixing, values, context: what is mixed, with what, and the result.
         joined: what the first product behind takes, (b, t, width), or None.
         before, behind: tensors before the scores and behind the context.
+        memory: what was projected of as many tokens as there are keys.
         idle: matrices for queries, keys or values, by their names, that nothing took.
     """
 
@@ -152,6 +154,7 @@ class Walk:
     behind: list[Call] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
+    memory: list[torch.Tensor] = field(default_factory=list)
 
     def batch_first(self) -> "Walk":
         """Return it in the usual order, where heads come before sequences."""
@@ -181,11 +184,12 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     y = subject(x, module, mode=watch)
     walk = _followed(watch, x, y)
     if walk is None:
-        return _summed(watch.calls)
+        return [*_twice(watch.calls), *_summed(watch.calls)]
     if not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
         walk = turned
     found = [
         *_tied(walk),
+        *_through_relu(walk),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
@@ -201,6 +205,16 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         # It stands in for the scale of the scores.
         found = [step for step in found if step.mistake != "scale_missing"]
     return found
+
+
+def _twice(calls: list[Call]) -> Iterator[Step]:
+    """Look for a softmax of what a softmax gave."""
+    made = [(given[0], out) for name, given, _, out in calls if "softmax" in name]
+    for (_, first), (taken, _) in pairwise(made):
+        if first.shape[-1] > 1 and _close(taken, first):
+            yield Step("softmax_twice", "weights", "What one softmax gave goes into "
+                       "another.")  # fmt: skip
+            return
 
 
 def _summed(calls: list[Call]) -> list[Step]:
@@ -249,9 +263,12 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     if made is None or made["query"].shape[0] % b:
         return None
     projected = [_as_tokens(p.output, b, t) for p in watch.seen.products]
+    keys = made["key"].shape[1]
+    memory = [_as_tokens(p.output, b, keys) for p in watch.seen.products]
     return Walk(
         x=x, y=y, h=made["query"].shape[0] // b,
         projected=[p.detach() for p in projected if p is not None],
+        memory=[p.detach() for p in memory if p is not None],
         before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
         extras=watch.seen.extras, idle=list(watch.idle), **made,
     )  # fmt: skip
@@ -529,6 +546,23 @@ def _cut(walk: Walk) -> Iterator[Step]:
                 return
 
 
+def _through_relu(walk: Walk) -> Iterator[Step]:
+    """Look for queries, keys or values of which negative numbers are gone."""
+    held = {"queries": walk.query, "keys": walk.key, "values": walk.values}
+    for name, made in held.items():
+        size = walk.h * made.shape[-1]
+        if made.min() < 0 or not made.any() or made.shape[1] != walk.t:
+            continue
+        heads = made.view(len(walk.x), walk.h, *made.shape[1:])
+        for part in _parts(walk):
+            if part.shape[-1] == size and part.min() < 0 and _close(
+                part.relu().unflatten(-1, (walk.h, -1)).transpose(1, 2), heads
+            ):  # fmt: skip
+                yield Step("projections_through_relu", "projection", f"The {name} are "
+                           "a projection with 0 for what is negative.")  # fmt: skip
+                return
+
+
 def _shares(walk: Walk) -> Iterator[Step]:
     """Compare which query heads share a key with which share a value."""
     b, h, d = len(walk.x), walk.h, walk.d
@@ -632,9 +666,14 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     """Return what queries or keys were multiplied with since they were projected."""
     b, t = len(walk.x), walk.t
     size = factor.square().sum(-1).view(b, -1, factor.shape[-2]).sum(1).sqrt()
-    if size.shape[-1] != t or size.std() < 1e-2 * size.mean():
+    if size.std() < 1e-2 * size.mean():
         return None  # they were normed
-    for part in _parts(walk):
+    parts = _parts(walk) if size.shape[-1] == t else _parts(
+        replace(walk, projected=walk.memory)
+    )  # fmt: skip
+    for part in parts:
+        if part.shape[1] != size.shape[-1]:
+            return None
         if part.shape[-1] % walk.d or walk.h % max(part.shape[-1] // walk.d, 1):
             continue
         other = part.norm(dim=-1) * (walk.h * walk.d / part.shape[-1]) ** 0.5

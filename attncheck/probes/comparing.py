@@ -87,6 +87,8 @@ def compare(subject: Subject, found: Collector) -> None:
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
+    if match is None and comparison.unread():
+        raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     if match is None:
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
@@ -259,6 +261,10 @@ class Comparison:
             "output_projection_unused",
         }
         return match is not None and bool(set(match.names) & roles)
+
+    def unread(self) -> bool:
+        """Whether no reading of the weights gives an output of this size at all."""
+        return self.gap == float("inf") and bool(self.y.isfinite().all())
 
     def known_layer(self) -> bool:
         """Whether it is right attention with something that was not declared."""
