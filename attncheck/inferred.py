@@ -497,12 +497,15 @@ class Reading:
         if slot == 2:
             if "values" in (rotated or ""):
                 for one_way, _ in self._ropes(part.shape[2]):
-                    yield ((None, None), None), turned_as(part, one_way, rotated, slot)
+                    yield (
+                        ((None, None), None),
+                        turned_as(part, one_way, str(rotated), slot),
+                    )
             else:
                 yield ((None, None), None), part
             return
         # A side that the mistake leaves as it is may have any rotary positions.
-        still = rotated and turned_as(part, Rope(), rotated, slot) is part
+        still = bool(rotated) and turned_as(part, Rope(), str(rotated), slot) is part
         if (rotated is None and normed is None) or still:
             yield ((None, None), None), part
         ropes = [] if still else list(self._ropes(part.shape[2]))

@@ -133,6 +133,7 @@ class Walk:
         joined: what the first product behind takes, (b, t, width), or None.
         before, behind: tensors before the scores and behind the context.
         memory: what was projected of as many tokens as there are keys.
+        capped: whether as many numbers as there are scores go through tanh.
         idle: matrices for queries, keys or values, by their names, that nothing took.
     """
 
@@ -155,6 +156,7 @@ class Walk:
     extras: dict[str, Line | None] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
     memory: list[torch.Tensor] = field(default_factory=list)
+    capped: bool = False
 
     def batch_first(self) -> "Walk":
         """Return it in the usual order, where heads come before sequences."""
@@ -271,6 +273,8 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
         memory=[p.detach() for p in memory if p is not None],
         before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
         extras=watch.seen.extras, idle=list(watch.idle), **made,
+        capped=any(name == "tanh" and out.numel() == made["scores"].numel()
+                   for name, _, _, out in calls),
     )  # fmt: skip
 
 
@@ -404,7 +408,8 @@ def _context(
     if result.dim() == 4 and result.shape[1] == t:  # the heads may come last
         held.append(result.permute(0, 3, 1, 2).flatten(0, 1))
     whole = mixing @ values if mixing.shape[-1] == values.shape[1] else mixing
-    return next((one for one in held if one is not None and _close(one, whole)), held[0])
+    good = (one for one in held if one is not None and _close(one, whole))
+    return next(good, held[0])
 
 
 def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
@@ -688,7 +693,7 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     layer = subject.layer
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
     taken = _own(walk)
-    if taken.shape[-1] != keys or {"a cap or a gate"} & set(walk.extras):
+    if taken.shape[-1] != keys or walk.capped:
         return
     seen = (taken.isfinite() & (taken > -1e3)).view(b, n // b, walk.t, keys)
     seen = seen[0] & seen[1]

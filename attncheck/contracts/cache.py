@@ -169,28 +169,31 @@ class Stepped:
         self, x: torch.Tensor, sizes: Sequence[int]
     ) -> tuple[Walk | None, Walk | None]:
         """Return the steps of the last chunk, and those of all tokens at once."""
+        module = self.layer.module()
+        watch, cut = Recorded(module), x.shape[1] - sizes[-1]
 
-        def job() -> torch.Tensor:
+        def last() -> torch.Tensor:
             cache, start = self.new_cache(module) if self.new_cache else None, 0
             for size in sizes[:-1]:
                 _, cache = self.step(module, x[:, start : start + size], cache)
                 start += size
             with watch:
-                y, _ = self.step(module, x[:, start:], cache)
+                y, _ = self.step(module, x[:, cut:], cache)
             return first_tensor(y)
 
-        walks: list[Walk | None] = []
-        for tokens in (x[:, -sizes[-1] :], x):
-            module = self.layer.module()
-            watch = Recorded(module)
-            if tokens is not x:
-                y = self.layer.call(job)
-            elif self.at_once:
-                y = self.layer.subject(x, module, mode=watch)
-            else:
-                y = self.layer.call(lambda: _watched(watch, module, x))
-            walks.append(_followed(watch, tokens, y))
-        return walks[0], walks[1]
+        ended = _followed(watch, x[:, cut:], self.layer.call(last))
+        other = self.layer.module()
+        whole = Recorded(other)
+
+        def at_once() -> torch.Tensor:
+            with whole:
+                return first_tensor(other(x))
+
+        if self.at_once:
+            y = self.layer.subject(x, other, mode=whole)
+        else:
+            y = self.layer.call(at_once)
+        return ended, _followed(whole, x, y)
 
     def whole(self, x: torch.Tensor) -> torch.Tensor:
         """Return the output at once, through an empty cache."""
@@ -260,18 +263,13 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
     seen = [(one.weights > 0).sum(dim=-1)[0] for one in (last, whole)]
     hidden = [one.weights[..., :keys] == 0 for one in (last, whole)]
     if not torch.equal(hidden[0], hidden[1][:, -t:]):
-        return "cache_mask_offset", (
-            f"Its last token sees {seen[0][-1]} keys then, not {seen[1][-1]}."
-            if seen[0][-1] != seen[1][-1] else "Its last token sees other keys then."
-        )  # fmt: skip
-    if last.values.shape == whole.values.shape and not _close(last.values, whole.values):
+        told = f"{seen[0][-1]} keys then, not {seen[1][-1]}"
+        told = told if seen[0][-1] != seen[1][-1] else "other keys then"
+        return "cache_mask_offset", f"Its last token sees {told}."
+    same = last.values.shape == whole.values.shape
+    if same and not _close(last.values, whole.values):
         return "cache_differs", "Its values are others then."
     return nothing
-
-
-def _watched(watch: Recorded, module: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    with watch:
-        return first_tensor(module(x))
 
 
 def begins(module: nn.Module, name: str) -> bool:

@@ -747,8 +747,8 @@ class Comparison:
             layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
         given = [v for n, v in self.owner.given.items() if "cap" in n and _number(v)]
-        layers += [replace(one, softcap=float(cap)) for cap in given[:1] for one in norms]
-        return layers
+        caps = [float(cap) for cap in given[:1]]
+        return layers + [replace(one, softcap=cap) for cap in caps for one in norms]
 
     def _norm_layers(self) -> list[Layer]:
         width = self.readings[0].d_in if self.readings else None
