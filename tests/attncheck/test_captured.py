@@ -125,19 +125,26 @@ def test_a_sink_that_is_cut_off_before_softmax_is_named():
     assert errors(wrong) == ["sink_unused"]
 
 
-SLOPES = SOURCE.replace("y + 0.1 * torch.tanh(y)", "y").replace(
-    "        hidden =",
-    "        i = torch.arange(t + self.h, device=x.device)\n"
-    "        slopes = 2.0 ** (-8 * (i[: self.h] + 1) / self.h)  # alibi\n"
-    "        i = i[:t]\n"
-    "        far = (i[:, None] - i).abs()\n"
-    "        scores = scores - slopes.view(-1, 1, 1) * far\n        hidden =",
+SLOPES = (
+    SOURCE.replace("y + 0.1 * torch.tanh(y)", "y")
+    .replace(
+        "        self.out =",
+        "        slopes = 2.0 ** (-8 * torch.arange(1, self.h + 1) / self.h)\n"
+        '        self.register_buffer("slopes", slopes.view(-1, 1, 1))\n'
+        "        self.out =",
+    )
+    .replace(
+        "        hidden =",
+        "        i = torch.arange(t, device=x.device)\n"
+        "        far = (i[:, None] - i).abs()\n"
+        "        scores = scores - (self.slopes * far).to(scores)\n        hidden =",
+    )
 )
 
 
 def test_slopes_of_another_number_of_heads_are_named():
     assert errors(SLOPES) == []
-    assert errors(SLOPES.replace("/ self.h)  #", "/ 16)  #"))[:1] == ["alibi_slopes"]
+    assert errors(SLOPES.replace("+ 1) / self.h", "+ 1) / 16"))[:1] == ["alibi_slopes"]
 
 
 EINSUM = (
