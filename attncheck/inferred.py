@@ -29,6 +29,7 @@ from attncheck.walk import Call, Recorded, Step, _close, _followed
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
 # Changes of a recipe that do not act on one head after another.
@@ -864,14 +865,15 @@ class Reading:
         raise UnexplainedError
 
     def _other_widths(self) -> list[tuple[str, int]]:
-        """Return (name, number) of what the module holds that is no scale by name."""
+        """Return (name, number) of what may stand for the width of a head by mistake.
+
+        That is neither a scale nor the width of a head or of its part, by its name.
+        """
         if self.l2 or "qk_norm" in self.options:
             return []
-        return [
-            (name, v)
-            for name, v in vars(self.module).items()
-            if type(v) is int and v > 1 and not re.search(r"scal|temp|mult|mup", name)
-        ]
+        held = vars(self.module).items()
+        numbers = [(name, v) for name, v in held if type(v) is int and v > 1]
+        return [(name, v) for name, v in numbers if not MEANT.search(name)]
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
         """Explain what is added to the scores: one number for each distance.
