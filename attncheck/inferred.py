@@ -506,7 +506,8 @@ class Reading:
                 yield ((None, None), None), part
             return
         # A side that the mistake leaves as it is may have any rotary positions.
-        still = bool(rotated) and turned_as(part, Rope(), str(rotated), slot) is part
+        sides = str(rotated or "").split(" and ")[0]
+        still = sides in ("queries", "keys") and sides != ("queries", "keys")[slot]
         if (rotated is None and normed is None) or still:
             yield ((None, None), None), part
         ropes = [] if still else list(self._ropes(part.shape[2]))
