@@ -17,6 +17,9 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
 NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
+# What a module may be told before it keeps keys and values between calls.
+STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
+            "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 STARTS = re.compile(r"start|offset|past_len|pos")
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
@@ -397,6 +400,8 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
             others[name] = ("positions", 2)
     for name in [name for name in others if name == cache]:
         del others[name]
+    if cache is None and not inside:
+        inside = any(callable(getattr(module, name, None)) for name in STARTERS)
     if cache is None and not inside:
         return None, None
     return Way(way.tokens, tuple(others.items()), form=way.form), cache

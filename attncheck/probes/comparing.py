@@ -24,7 +24,7 @@ from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
-from attncheck.walk import hidden, walked
+from attncheck.walk import Step, hidden, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -89,6 +89,8 @@ def compare(subject: Subject, found: Collector) -> None:
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
+    if match is None and comparison.unread():
+        raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     if match is None:
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
@@ -262,6 +264,10 @@ class Comparison:
         }
         return match is not None and bool(set(match.names) & roles)
 
+    def unread(self) -> bool:
+        """Whether no reading of the weights gives an output of this size at all."""
+        return self.gap == float("inf") and bool(self.y.isfinite().all())
+
     def known_layer(self) -> bool:
         """Whether it is right attention with something that was not declared."""
         if not self.subject.layer.plain:
@@ -286,7 +292,7 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in read.steps:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
@@ -393,7 +399,7 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in named:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
 
@@ -765,7 +771,9 @@ class Comparison:
         if _sinks(self.subject.pristine) is not None:
             layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
-        return layers
+        given = [v for n, v in self.owner.given.items() if "cap" in n and _number(v)]
+        caps = [float(cap) for cap in given[:1]]
+        return layers + [replace(one, softcap=cap) for cap in caps for one in norms]
 
     def _norm_layers(self) -> list[Layer]:
         width = self.readings[0].d_in if self.readings else None
@@ -831,6 +839,13 @@ def _output(subject: Subject, t: int) -> tuple[torch.Tensor, torch.Tensor]:
             return x, subject(x)
     x = subject.tokens(t=t)
     return x, subject(x)
+
+
+def _tell(found: Collector, step: Step, done: str) -> None:
+    """Add a step that is wrong; where it has no name, its stage says where."""
+    stage = step.stage if step.mistake == "differs" else ""
+    seen = f"{step.seen} Stage: {step.stage}."
+    found.add(step.mistake, done, seen, stage=stage)
 
 
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:

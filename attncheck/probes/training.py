@@ -149,11 +149,17 @@ def gradients(subject: Subject, found: Collector) -> None:
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
-    if x.grad is None:
+    # Beside a memory, the input makes queries alone, and the values may learn.
+    learn = [p for p in module.parameters() if p.dim() > 1 and not _cut_off(p)]
+    if x.grad is None and not (subject.layer.memory and len(learn) > 1):
         found.add("no_gradient", done, "The input gets no gradient.")
         return
     _lost_distances(subject, module, found)
-    cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    cut = [
+        name
+        for name, p in module.named_parameters()
+        if _cut_off(p) or ("sink" in name and p.grad is not None and not p.grad.any())
+    ]
     cut = acting(subject, cut, x.detach(), y.detach()) if cut else []
     owners = {name.rpartition(".")[0] or name for name in cut}
     held = dict(module.named_parameters())
