@@ -317,8 +317,8 @@ def test_cut_code_is_reached_by_keyboard(browser, address):
               document.querySelectorAll("details").forEach((e) => { e.open = true; });
               const wide = (e) => e.textContent.trim().length > 20;
               const narrow = all.filter(wide).filter((_, i) => i % 2);
-              narrow.forEach((e) => { e.style.cssText = "white-space: pre; width: 3em"; });
-              for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+              for (const e of narrow) e.style.cssText = "white-space: pre; width: 3em";
+              for (const _ of "123") await new Promise(requestAnimationFrame);
               return all.map((e) => [e.scrollWidth > e.clientWidth, e.tabIndex]);
             }""",
         )
