@@ -72,7 +72,7 @@ def test_a_reference_does_not_take_the_suspects_tables():
 def test_a_warning_does_not_hide_a_difference():
     cls = changed(
         BASE,
-        ("queries = self.W_query(x)", "queries = self.W_query(x).relu()"),
+        ("queries = self.W_query(x)", "queries = self.W_query(x).sin()"),
         (CHECK, "        hidden = torch.ones(t, t, device=x.device).triu(1).bool()\n"),
         ("        hidden = self.mask[:t, :t].bool()\n", ""),
     )
