@@ -91,8 +91,8 @@ def _words(x, projections, queries):
         f"within {worst:.1g}."
     )
     alt = (
-        f"{h} small matrices in the colors of their heads become one matrix "
-        f"whose columns keep these colors. The product with x, {len(x)} rows of "
+        f"{h} small matrices in the colors of their heads become one matrix in the "
+        f"same colors. The product with x, {len(x)} rows of "
         f"{h * d_head} numbers, is cut into {h} blocks of {d_head} columns in the same "
         f"colors."
     )

@@ -76,7 +76,7 @@ def test_all_others_are_graded(rows):
 NOTES = {
     "exits": "cell 1 raised SystemExit: 1",
     "raises": "cell 2 raised ZeroDivisionError: division by zero",
-    "eats-memory": "cell 9 raised MemoryError",
+    "eats-memory": "cell 10 raised MemoryError",
     "copied": "the answer to dropout is right for student-00",
     "no-answers": "doesn't say whose sizes it has: taken from its file name",
 }

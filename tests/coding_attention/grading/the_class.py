@@ -98,8 +98,9 @@ def write_class(folder):
     ]
     sheets["ends-in-an-answer"] = answers("ends-in-an-answer", mean="ends")
     sheets["eats-memory"] = [
-        *answers("eats-memory"), "hoard = torch.zeros(2**40)",
-        "more = bytearray(2**42)",
+        *answers("eats-memory"), "fits = torch.zeros(2**28)",
+        "hoard = torch.zeros(2**31)",
+        "more = bytearray(2**33)",
     ]  # fmt: skip
     sheets["raises"] = ["import no_such_package", "1 / 0", *answers("raises")]
 

@@ -279,6 +279,10 @@ def test_python_draws_are_uniform_and_normal():
     assert abs(z.std() - 1) < 0.02
 
 
+def test_an_odd_count_of_normals_is_the_start_of_an_even_one():
+    assert torch.equal(draws.normals(3, 5), draws.normals(3, 6)[:5])
+
+
 def test_seeded_weights_leave_the_readers_numbers_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
