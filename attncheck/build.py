@@ -24,6 +24,7 @@ DEFAULTS = {
 }
 ABSURD = 1e18  # for a parameter as it is built
 ROTATED = re.compile("rot|rope|partial")
+RATE = re.compile("drop|(^|_)p($|_)")
 # What other authors call the chapter's arguments.
 _WORDS = {
     "d_in": "d_in d_model embed_dim emb_dim n_embd embed_size hidden_size model_dim "
@@ -36,7 +37,8 @@ _WORDS = {
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
     "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p "
-    "attn_dropout_p attn_drop_p attention_dropout_p attn_dropout_rate",
+    "attn_dropout_p attn_drop_p attention_dropout_p attn_dropout_rate p_dropout "
+    "attn_p p_attn attention_p attn_dropout_prob attention_probs_dropout_prob",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
     "head_num num_head heads_count number_of_heads no_heads nb_heads "
     "num_q_heads n_q_heads num_query_heads n_local_heads",
@@ -205,9 +207,7 @@ def _scaled(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
 
 def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of those that are rates of dropout."""
-    return tuple(
-        n for n, v in values.items() if ("drop" in n or n == "p") and type(v) is float
-    )
+    return tuple(n for n, v in values.items() if RATE.search(n) and type(v) is float)
 
 
 def _mapped(names: Collection[str]) -> dict[str, str]:

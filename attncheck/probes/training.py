@@ -97,7 +97,7 @@ def _too_early(
 def dropped_at(subject: Subject) -> tuple[list[str], int]:
     """Return (where dropout acted: on weights, scores, …; how often on weights)."""
     x = subject.tokens(b=2)
-    t = x.shape[1]
+    grid = x.shape[1], subject.layer.memory or x.shape[1]
     module = subject.copy()
     watch = Watch(module)
     try:
@@ -108,9 +108,9 @@ def dropped_at(subject: Subject) -> tuple[list[str], int]:
     softmax = min((place for place, *_ in seen.softmaxes), default=0)
     places = []
     for place, shape, _ in seen.dropouts:
-        if shape == (0, 0) or (shape[-2:] == (t, t) and place > softmax):
+        if shape == (0, 0) or (shape[-2:] == grid and place > softmax):
             places.append("weights")
-        elif shape[-2:] == (t, t):
+        elif shape[-2:] == grid:
             places.append("scores")
         else:
             before = any(p.place > place for p in seen.products[:1])

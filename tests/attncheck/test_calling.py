@@ -190,19 +190,44 @@ def test_a_norm_after_dropout_may_move_the_mean():
     assert "dropout_not_rescaled" not in [f.mistake for f in report.findings]
 
 
-def test_the_rate_of_dropout_has_many_names():
+@pytest.mark.parametrize("name", ["attn_dropout_p", "p_dropout", "attn_p"])
+def test_the_rate_of_dropout_has_many_names(name):
     cls = layer("x", "return self.attend(q, k, v)")
 
     class Dropped(cls):
-        def __init__(self, d_model, n_heads, attn_dropout_p=0.0):
-            super().__init__(d_model, n_heads)
-            self.rate = attn_dropout_p
-
         def forward(self, x):
             return nn.functional.dropout(super().forward(x), self.rate)
 
-    report = attention.check(Dropped, causal=False)
+    space = {"Dropped": Dropped}
+    exec(f"""class Named(Dropped):
+        def __init__(self, d_model, n_heads, {name}=0.0):
+            super().__init__(d_model, n_heads)
+            self.rate = {name}""", space)  # fmt: skip
+    report = attention.check(space["Named"], causal=False)
     assert [f.mistake for f in report.findings][:1] == ["random_in_eval"]
+
+
+@pytest.mark.parametrize("place", ["weights", "scores"])
+def test_dropout_beside_a_memory_is_seen_where_it_acts(place):
+    class Cross(nn.Module):
+        def __init__(self, d_model, p_dropout=0.0):
+            super().__init__()
+            self.q, self.kv = (
+                nn.Linear(d_model, d_model),
+                nn.Linear(d_model, 2 * d_model),
+            )
+            self.drop = nn.Dropout(p_dropout)
+
+        def forward(self, x, memory):
+            k, v = self.kv(memory).chunk(2, dim=-1)
+            scores = self.q(x) @ k.mT / k.shape[-1] ** 0.5
+            if place == "scores":
+                return self.drop(scores).softmax(-1) @ v
+            return self.drop(scores.softmax(-1)) @ v
+
+    report = attention.check(Cross, causal=False, memory=5)
+    expected = ["dropout_on_scores"] if place == "scores" else []
+    assert [f.mistake for f in report.findings] == expected
 
 
 def test_other_sizes_are_tried_where_the_constructor_refuses_ours():
