@@ -53,10 +53,14 @@ def _tell(report: Report, result: Result) -> None:
     __tracebackhide__ = True
     if result.outcome == "not run":
         pytest.skip(result.why)
-    if result.outcome == "broken":
-        pytest.fail(result.why, pytrace=False)
-    failing = report.failing()
-    told = [f for f in failing if f.mistake in result.mistakes or f.test == result.test]
-    if told:
-        lines = [f"{f.mistake} ({f.code}): {f.title}. {f.seen}" for f in told]
+    lines = (
+        [result.why]
+        if result.outcome == "broken"
+        else [
+            f"{f.mistake} ({f.code}): {f.title}. {f.seen}"
+            for f in report.failing()
+            if f.mistake in result.mistakes or f.test == result.test
+        ]
+    )
+    if lines:
         pytest.fail("\n".join(lines), pytrace=False)

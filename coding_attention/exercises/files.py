@@ -258,7 +258,7 @@ def read(file):
         refuse(f"{', '.join(sorted(unknown))}: no such fact. Known: {sorted(KEYS)}.")
     if facts["level"] not in LEVELS:
         refuse(f"the level is one of {', '.join(LEVELS)}, not {facts['level']!r}.")
-    first, *_ = re.split("^## ", _hidden(body), maxsplit=1, flags=re.MULTILINE)
+    first, *_ = re.split("^## ", _hidden(body), flags=re.MULTILINE)
     title, _, task = body[: len(first)].strip().partition("\n")
     parts = dict(_parts(body, head.count("\n") + 3))
     solutions = [h for h in parts if h.startswith("Solution: ")]

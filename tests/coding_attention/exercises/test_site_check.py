@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise, site
 from coding_attention.exercises.build import check_of
@@ -53,6 +54,16 @@ def test_what_is_no_code_is_answered_on_the_site():
     for name in EXERCISES:
         if isinstance(check_of(name), Table):
             assert name in ON_SITE
+
+
+def test_where_a_grid_differs_first_is_named(on_site):
+    right = check_of("causal-mask").right
+
+    def wrong(t):
+        return right(t) ^ (torch.arange(t * t).view(t, t) == t + 2)  # one entry alone
+
+    (said,) = on_site([("causal-mask", entered("causal-mask", wrong))])
+    assert "At index (1, 2) it holds False, right is True" in said["text"]
 
 
 def test_a_mistake_that_fits_no_grid_is_no_answer_there(monkeypatch):

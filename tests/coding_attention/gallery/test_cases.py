@@ -280,3 +280,9 @@ def test_what_is_written_is_what_the_site_reads(monkeypatch, tmp_path):
     text = cases.STORED.read_text(encoding="utf-8")
     assert json.loads(text) == STORED
     assert text.count('\n{"bug"') >= len(CASES)  # a line for each, for people's diffs
+
+
+def test_a_stored_number_is_rounded_and_what_is_none_is_a_word():
+    infinity = float("inf")
+    numbers = [1 / 3, -infinity, [float("nan"), -0.0]]
+    assert cases._plain(numbers) == [round(1 / 3, cases.DIGITS), "-inf", ["nan", 0.0]]
