@@ -5,7 +5,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ DEFAULTS = {
     "dropout": 0.0,
     "num_heads": 4,
 }
+ABSURD = 1e18  # for a parameter as it is built
 ROTATED = re.compile("rot|rope|partial")
 # What other authors call the chapter's arguments.
 _WORDS = {
@@ -89,7 +90,19 @@ class Plan:
         name, kind, names = self.config
         inside = {n: value for n, value in arguments.items() if n in names}
         rest = {n: value for n, value in arguments.items() if n not in names}
-        return cls(**{name: kind(**inside)}, **rest)
+        # What a config computes from others is no argument of its constructor.
+        computed = {n: v for n, v in inside.items() if n not in _taken(kind, names)}
+        held = kind(**{n: v for n, v in inside.items() if n not in computed})
+        for setting, value in computed.items():
+            setattr(held, setting, value)
+        return cls(**{name: held}, **rest)
+
+
+def _taken(kind: type, names: Collection[str]) -> Collection[str]:
+    """Return the names of settings that a config's constructor takes."""
+    if not is_dataclass(kind):
+        return names
+    return [f.name for f in fields(kind) if f.init]
 
 
 def constructor_arguments(
@@ -312,9 +325,27 @@ _NAMED = (
 )
 
 
+def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
+    """Return the constructor's parameters, with those that it hands on to its base.
+
+    Raises:
+        TypeError, ValueError: Python can't tell.
+    """
+    parameters = dict(inspect.signature(cls).parameters)
+    kinds = {p.kind for p in parameters.values()}
+    own = [c for c in cls.__mro__ if "__init__" in vars(c)]
+    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds and (
+        len(own) > 1 and own[1] is not nn.Module and issubclass(own[1], nn.Module)
+    ):
+        handed = parameters_of(own[1])
+        stars = [n for n, p in parameters.items() if p.kind not in _NAMED]
+        return handed | {n: p for n, p in parameters.items() if n not in stars}
+    return parameters
+
+
 def _parameters(cls: type) -> dict[str, inspect.Parameter]:
     try:
-        return dict(inspect.signature(cls).parameters)
+        return parameters_of(cls)
     except (TypeError, ValueError):
         raise UnusableError(
             f"Python can't tell which arguments {cls.__name__} takes. "
@@ -378,6 +409,7 @@ def randomise(module: nn.Module) -> None:
                 continue
             if not parameter.is_floating_point():
                 continue
+            _written(parameter)
             if parameter.numel() == 1 and not parameter.any():
                 parameter.fill_(0.7)  # a gate that begins closed
                 continue
@@ -392,6 +424,13 @@ def randomise(module: nn.Module) -> None:
                 continue
             values = torch.randn(parameter.shape, generator=generator) * size
             parameter.copy_(values)
+
+
+def _written(parameter: torch.Tensor) -> None:
+    """Fill memory that nobody has written to: NaN, or numbers no layer begins with."""
+    bad = parameter.isnan() | ((parameter.abs() > ABSURD) & parameter.isfinite())
+    if bad.any() and not parameter.isinf().any():
+        parameter.fill_(1.0 if parameter.dim() == 1 else 0.0)
 
 
 def whole_sizes(given: Mapping[str, Any]) -> None:

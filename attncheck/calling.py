@@ -17,6 +17,9 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
 NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
+# What a module may be told before it keeps keys and values between calls.
+STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
+            "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 STARTS = re.compile(r"start|offset|past_len|pos")
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
@@ -46,7 +49,7 @@ FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles")]  # fmt: skip
+    "half angles", "matrix", "distances")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class Way:
     def masked(self) -> bool:
         """Whether it is given a mask that hides the future."""
         return any(_is(kind, "mask") for _, kind in self.others)
+
+    @property
+    def opened(self) -> bool:
+        """Whether it is given a mask that hides nothing."""
+        return any(_is(kind, "open") for _, kind in self.others)
 
     def call(
         self,
@@ -247,6 +255,13 @@ def _turn(
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
+    if how == "distances":  # of all pairs, the largest first, as wide as a token
+        far = torch.arange(len(places) - 1, -len(places), -1, device=x.device)
+        wide = _angles(x, far, x.shape[-1])
+        return torch.cat([wide.sin(), wide.cos()], dim=-1)[None]
+    if how == "matrix":
+        rows = [angles.cos(), -angles.sin(), angles.sin(), angles.cos()]
+        return torch.stack(rows, dim=-1).unflatten(-1, (2, 2))
     both = torch.cat([angles, angles], dim=-1)
     if how == "stacked":
         return torch.stack([angles.cos(), angles.sin()], dim=-1)
@@ -328,6 +343,11 @@ def ways(
                 turned = any(kind in ("cos", "sin") for kind in values)
                 for form in FORMS if turned else (None,):
                     yield Way(tuple(tokens), others, one, width, form)
+    if must and not memory and len(memories) == 1:  # the tokens themselves, then
+        left = [name for name in rest if name != memories[0]]
+        options = [_options(kinds[name], causal) for name in left]
+        for values in islice(product(*options), TRIES):
+            yield Way((*tokens, memories[0]), tuple(zip(left, values, strict=True)))
 
 
 def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
@@ -381,8 +401,15 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     for name in [name for name in others if name == cache]:
         del others[name]
     if cache is None and not inside:
+        inside = any(callable(getattr(module, name, None)) for name in STARTERS)
+    if cache is None and not inside:
         return None, None
     return Way(way.tokens, tuple(others.items()), form=way.form), cache
+
+
+def kinds_of(module: nn.Module) -> dict[str, str | None]:
+    """Return {argument of forward: what it is by its name, or None}."""
+    return {name: _kind(name) for name in list(_named(module))[1:]}
 
 
 def _named(module: nn.Module) -> dict[str, inspect.Parameter]:

@@ -18,6 +18,7 @@ from attncheck.probes.meaning import depends
 from attncheck.source import Source
 from attncheck.subject import CallFailed, Failure, How, Subject
 from attncheck.variants import (
+    HEAD_WIDTHS,
     first_subject,
     narrower_heads,
     one_by_one,
@@ -138,8 +139,9 @@ def _narrower(
 ) -> Subject | None:
     other = narrower_heads(source, subject)
     if other is not None:
-        size = source.arguments["head_size"]
-        subject.note(f"Built with head_size={size}, which is d_in/h.")
+        name = next(n for n in HEAD_WIDTHS if n in source.arguments)
+        size = source.arguments[name]
+        subject.note(f"Built with {name}={size}, which is d_in/h.")
     return other
 
 
@@ -260,7 +262,9 @@ def _another_way(
                 continue
             if subject.causal and way.masked and _leaks(subject):
                 leaking = leaking or (subject.how, True)
-            elif way.masked and not _takes_one(subject):
+            elif (way.masked and not _takes_one(subject)) or (
+                way.opened and not _precise(subject)
+            ):
                 leaking = leaking or (subject.how, subject.causal)
             elif way.turns:
                 turned.append((subject.how, subject.causal))
@@ -294,6 +298,19 @@ def _takes_one(subject: Subject) -> bool:
     except CallFailed:
         return bool(subject.fixed_length)
     return True
+
+
+def _precise(subject: Subject) -> bool:
+    """Whether float32 does: a mask of the wrong kind shifts all scores by thousands."""
+    x = subject.tokens()
+    kept, y = subject.dtype, subject(x)
+    try:
+        fine = subject(x.double(), subject.copy().double())
+    except CallFailed:
+        return True
+    finally:
+        subject.dtype = kept
+    return not changed(y, fine.to(y.dtype), 1e-5)
 
 
 def _told(subject: Subject) -> Subject:

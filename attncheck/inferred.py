@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attncheck.calling import kinds_of
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
 from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
@@ -29,6 +30,7 @@ from attncheck.walk import Call, Recorded, Step, _close, _followed
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
+MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
 # Changes of a recipe that do not act on one head after another.
@@ -218,6 +220,7 @@ class Reading:
                 yield from self._by_matrix(own, parameter, taken[0], result)
             if parameter.dim() != 3:
                 continue
+            yield from self._from_heads(own, parameter, taken[0], result)
             for t in {self.t, self.keys}:
                 for tokens in _views(taken[0], self.b, t):
                     for axes in permutations("hdk"):
@@ -234,6 +237,19 @@ class Reading:
                             ):
                                 yield Map(own, tokens, made.flatten(2))
                                 return
+
+    def _from_heads(
+        self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor
+    ) -> Iterator[Map]:
+        """Yield the map of a weight (h, d_head, width) that heads go through."""
+        h, d = weight.shape[:2]
+        for one in (taken, taken.transpose(1, 2)) if taken.dim() == 4 else ():
+            if one.shape[1:] != (self.t, h, d) or made.dim() != 3:
+                continue
+            joined = one.flatten(2)
+            if _close(made, joined @ weight.flatten(0, 1)):
+                yield Map(name, joined, made)
+                return
 
     def _by_matrix(
         self, name: str, weight: torch.Tensor, taken: torch.Tensor, made: torch.Tensor
@@ -285,7 +301,7 @@ class Reading:
                 if not alone or known or ("rotated" in change and not tables):
                     continue
                 # Values that are as meant are no reason to look at what changes them.
-                other = "groups" in change or change.get("rotated") == "values"
+                other = "groups" in change or "values" in change.get("rotated", "")
                 if other == (self.values is None):
                     yield mistake.name, change, recipe.equals
 
@@ -306,6 +322,8 @@ class Reading:
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
             kinds.append(self._side(slot, self._without_extra(slot, heads)))
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
+        if "rotated" in self.wrong and None in (one[1], two[1]):
+            one, two = ((both[0], one[1] or two[1]) for both in (one, two))
         if one != two or three != ((None, None), None):
             raise UnexplainedError
         parts = (part_q, part_k, part_v)
@@ -320,7 +338,9 @@ class Reading:
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
         partly = [_close(one, self.x) for one in (own, *others)]
-        if len(set(partly)) == 2:
+        if partly == [False, True, True] and self._may_take_memory():
+            self.words.append("a norm of the queries' input alone")
+        elif len(set(partly)) == 2:
             # Each is the tokens or their norm.
             self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
                               "keys and values come from the norm of the input, and "
@@ -339,6 +359,11 @@ class Reading:
             self.options |= {"rope": turned} if not axial else {}
         self.l2 = norm == "l2"
         return q, k
+
+    def _may_take_memory(self) -> bool:
+        """Whether keys and values may come from elsewhere, and take the input else."""
+        taken = kinds_of(self.subject.pristine)
+        return "memory" in taken.values() and not self.subject.layer.memory
 
     def _cuts(
         self, slot: int, made: torch.Tensor, heads: torch.Tensor
@@ -479,15 +504,21 @@ class Reading:
         """Yield ((norm, rope), what these make of queries or keys)."""
         rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
         if slot == 2:
-            if rotated == "values":
+            if "values" in (rotated or ""):
                 for one_way, _ in self._ropes(part.shape[2]):
-                    yield ((None, None), None), turned_as(part, one_way, rotated, slot)
+                    yield (
+                        ((None, None), None),
+                        turned_as(part, one_way, str(rotated), slot),
+                    )
             else:
                 yield ((None, None), None), part
             return
-        if rotated is None and normed is None:
+        # A side that the mistake leaves as it is may have any rotary positions.
+        sides = str(rotated or "").split(" and ")[0]
+        still = sides in ("queries", "keys") and sides != ("queries", "keys")[slot]
+        if (rotated is None and normed is None) or still:
             yield ((None, None), None), part
-        ropes = list(self._ropes(part.shape[2]))
+        ropes = [] if still else list(self._ropes(part.shape[2]))
 
         def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
             if rotated is None:
@@ -499,12 +530,12 @@ class Reading:
         if normed is None:
             for rope in ropes:
                 yield ((None, None), rope), moved(part, rope)
-        for norm in (("l2", ()), *self._norms("qk"[slot], part.shape[-1])):
+        for norm in (*self._norms("qk"[slot], part.shape[-1]), ("l2", ())):
             one = normalize(part, norm[0], norm[1] or (None, None))
             if normed is not None and "qk"[slot] not in normed:
                 one = part
             how = (norm[0], None)
-            if rotated is None:
+            if rotated is None or still:
                 yield (how, None), one
             for rope in ropes:
                 yield (how, rope), moved(one, rope)
@@ -834,7 +865,24 @@ class Reading:
                 told = f"The scores are multiplied by {whole[0]:.4g} instead of "
                 self.steps.append(Step(mistake, "scores", f"{told}{usual:.4g}."))
                 return
+        for name, width in self._other_widths():
+            if ((whole * width**0.5 - 1).abs() < 1e-3).all():
+                told = f"The scores are divided by the root of {name} = {width}"
+                told += f", not of d_head = {self.walk.d}."
+                self.steps.append(Step("differs", "scores", told))
+                return
         raise UnexplainedError
+
+    def _other_widths(self) -> list[tuple[str, int]]:
+        """Return (name, number) of what may stand for the width of a head by mistake.
+
+        That is neither a scale nor the width of a head or of its part, by its name.
+        """
+        if self.l2 or "qk_norm" in self.options:
+            return []
+        held = vars(self.module).items()
+        numbers = [(name, v) for name, v in held if type(v) is int and v > 1]
+        return [(name, v) for name, v in numbers if not MEANT.search(name)]
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
         """Explain what is added to the scores: one number for each distance.

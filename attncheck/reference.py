@@ -301,7 +301,8 @@ def _distances(how: str, h: int, t_q: int, t_k: int) -> torch.Tensor:
 
 def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
     """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
-    sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": ()}
+    sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": (),
+             "queries and values": (0, 2), "keys and values": (1, 2)}  # fmt: skip
     if slot not in sides.get(how, (0, 1)):
         return x
     start = 1.0 if how == "offset" and slot == 0 else 0.0

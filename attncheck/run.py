@@ -284,6 +284,8 @@ def _run(
         subject.layer = replace(how.layer, sink="zero")
     report.notes = subject.notes = source.notes
     subject.skip_reference = reference is False
+    plain = replace(how.layer, memory=None).plain
+    collector.undeclared = plain and reference is None
     if reference is not None and reference is not False:
         subject.reference = reference_from(reference, source)
     running = first_call(source, subject, collector, TESTS[1:])

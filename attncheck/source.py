@@ -17,6 +17,7 @@ from attncheck.build import (
     constructor_arguments,
     duplicate,
     is_lazy,
+    parameters_of,
     whole_sizes,
 )
 from attncheck.config import fields_of, guess, missing_in
@@ -105,6 +106,10 @@ class Source:
     def _ignores(self, name: str) -> bool:
         return name not in self.arguments and name not in self.mapped
 
+    def chose(self, name: str) -> bool:
+        """Whether nobody asked for the value of an argument."""
+        return name not in self._asked
+
     def rates(self) -> dict[str, float]:
         """Return the arguments that are rates of dropout, each set to 0."""
         return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
@@ -113,7 +118,7 @@ class Source:
         """Return what the constructor takes where nothing is given."""
         if not self.is_class:
             return {}
-        parameters = inspect.signature(self.given).parameters.items()
+        parameters = parameters_of(self.given).items()
         taken = {n: p.default for n, p in parameters if p.default is not p.empty}
         held = fields_of(self.plan.config[1]) if self.plan.config else {}
         plain = {n: v for n, v in (held or {}).items() if isinstance(v, int | float)}
@@ -136,7 +141,7 @@ class Source:
         if not self.is_class or self.plan.config or self._by_default:
             return False
         self._by_default = True
-        parameters = inspect.signature(self.given).parameters
+        parameters = parameters_of(self.given)
         needed = {
             name: value
             for name, value in self.arguments.items()
@@ -213,7 +218,7 @@ class Source:
 
     def _with_more(self) -> nn.Module | None:
         """Give what is None by default and can't be left out; return the module."""
-        parameters = inspect.signature(self.given).parameters
+        parameters = parameters_of(self.given)
         more = {}
         for name, parameter in parameters.items():
             if parameter.default is not None or name in self.arguments:

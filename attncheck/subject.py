@@ -212,6 +212,8 @@ class Subject:
             text = f"the input has the shape {tuple(x.shape)}, the output has "
             # One vector for each sequence may be what it is for.
             pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
+            fewer = y.dim() == 3 and len(y) == len(x) and y.shape[1] < x.shape[1]
+            pooled |= fewer and self.speaks_of("strid|pool|subsampl|downsampl|reduc")
             severity = "warning" if pooled else None
             raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}", severity)
         return y

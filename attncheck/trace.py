@@ -220,7 +220,8 @@ def norms_of(module: nn.Module) -> list[Norm]:
         weight = getattr(part, "weight", None)
         if weight is None and not isinstance(part, nn.LayerNorm):
             weight = next((p for p in part.parameters(recurse=False)), None)
-        if "norm" not in kind or weight is None or weight.dim() != 1:
+        named = "norm" in kind or "rms" in kind or "norm" in name.rpartition(".")[2]
+        if not named or weight is None or weight.dim() != 1:
             continue
         which = "rms" if "rms" in kind else "layer"
         bias = getattr(part, "bias", None)

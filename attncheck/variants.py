@@ -17,6 +17,10 @@ DISTINCT = ((18, 24, 3), (20, 48, 6))
 POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
+# What a constructor calls the width of one head.
+HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head")
+
+
 def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
     """Return the subject for the module, with sizes read from it.
 
@@ -148,14 +152,19 @@ def one_by_one(source: Source, subject: Subject) -> Subject | None:
 
 
 def narrower_heads(source: Source, subject: Subject) -> Subject | None:
-    """Return the subject built with head_size = d_in / h, or None."""
+    """Return the subject built with heads as wide as d_in / h, or None."""
     h, d_in = subject.sizes["num_heads"], subject.sizes["d_in"]
-    if not source.is_class or "head_size" not in source.arguments or not h:
+    known = {n: v for n, v in source.defaults().items() if type(v) is int}
+    names = [n for n in HEAD_WIDTHS if n in known | source.arguments]
+    if not source.is_class or not names or not h or not source.chose(names[0]):
         return None
-    source.arguments["head_size"] = d_in // h
+    kept = dict(source.arguments)
+    source.arguments[names[0]] = d_in // h
     try:
         module = source.build()
     except Failure:
+        source.arguments.clear()
+        source.arguments |= kept
         return None
     twin = Subject(
         module, subject.worker, subject.causal, dict(subject.sizes), subject.how

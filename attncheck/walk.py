@@ -7,14 +7,16 @@ input into something else than meant is named, whatever else the layer does.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
 from typing import Any
 
 import torch
 from torch import nn
 
 from attncheck.layer import Layer
+from attncheck.projections import NAMES
 from attncheck.subject import Subject
-from attncheck.trace import Arguments, Line, Product, Watch, tensors
+from attncheck.trace import Arguments, Line, Product, Watch, _storage, tensors
 
 CLOSE = 1e-4  # of the largest number
 MOST = 400  # tensors that are kept
@@ -30,7 +32,9 @@ SCALES = (
     ("scale_by_d_out_no_root", lambda w: 1 / (w.h * w.d)),
     ("scale_multiplied", lambda w: w.d**0.5),
     ("scale_multiplied", lambda w: (w.h * w.d) ** 0.5),
+    ("scale_multiplied", lambda w: w.d),
     ("scale_by_tokens", lambda w: w.t**-0.5),
+    ("scale_by_tokens", lambda w: w.key.shape[1] ** -0.5),
     ("scale_by_heads", lambda w: w.h**-0.5),
     ("scale_missing", lambda w: 1.0),
 )
@@ -57,6 +61,12 @@ class Recorded(Watch):
     def __init__(self, module: nn.Module) -> None:
         super().__init__(module)
         self.calls: list[Call] = []
+        roles = {*NAMES["query"], *NAMES["key"], *NAMES["value"]}
+        self.idle = {
+            name: p
+            for name, p in module.named_parameters()
+            if p.dim() == 2 and roles & {*name.lower().replace("_", "").split(".")}
+        }
 
     def _product(self, *call: Any) -> Product | None:
         product = super()._product(*call)
@@ -75,13 +85,35 @@ class Recorded(Watch):
         plain = name in ("__get__", "size", "dim", "__len__", "stride")
         keep = not plain and len(self.calls) < MOST
         given = [_copy(a) for a in tensors((args, kwargs))] if keep else []
+        if self.idle and not plain:
+            used = {_storage(a) for a in tensors((args, kwargs))}
+            self.idle = {n: p for n, p in self.idle.items() if _storage(p) not in used}
         result = super().__torch_function__(function, types, args, kwargs)
         if keep:
             settings = [a for a in args if not isinstance(a, torch.Tensor)]
+            if name == "einsum" and len(given) > 2 and isinstance(args[0], str):
+                self.calls += _pairwise(args[0], given)
+                return result
             for one in tensors(result):
                 kept = _copy(one)
                 self.calls.append((name, given, (settings, kwargs or {}), kept))
         return result
+
+
+def _pairwise(equation: str, given: list[torch.Tensor]) -> Iterator[Call]:
+    """Yield the products of einsum, two factors at a time."""
+    terms, _, out = equation.replace(" ", "").partition("->")
+    first, *others = terms.split(",")
+    made = given[0]
+    for place, other in enumerate(others, 1):
+        wanted = set("".join((out, *others[place:])))
+        last = place == len(others)
+        kept = out if last else "".join(
+            label for label in dict.fromkeys(first + other) if label in wanted
+        )  # fmt: skip
+        both, pair = [made, given[place]], f"{first},{other}->{kept}"
+        first, made = kept, torch.einsum(pair, *both)
+        yield "einsum", both, ([pair], {}), made
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -100,6 +132,9 @@ class Walk:
         mixing, values, context: what is mixed, with what, and the result.
         joined: what the first product behind takes, (b, t, width), or None.
         before, behind: tensors before the scores and behind the context.
+        memory: what was projected of as many tokens as there are keys.
+        capped: whether as many numbers as there are scores go through tanh.
+        idle: matrices for queries, keys or values, by their names, that nothing took.
     """
 
     x: torch.Tensor
@@ -119,6 +154,9 @@ class Walk:
     before: list[torch.Tensor] = field(default_factory=list)
     behind: list[Call] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
+    memory: list[torch.Tensor] = field(default_factory=list)
+    capped: bool = False
 
     def batch_first(self) -> "Walk":
         """Return it in the usual order, where heads come before sequences."""
@@ -148,12 +186,17 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     y = subject(x, module, mode=watch)
     walk = _followed(watch, x, y)
     if walk is None:
-        return _summed(watch.calls)
+        return [*_twice(watch.calls), *_summed(watch.calls)]
+    if not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
+        walk = turned
     found = [
+        *_tied(walk),
+        *_through_relu(walk),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
-        *_scaled(walk, subject.layer, subject.sizes),
+        *_scaled(walk, subject),
+        *_capped(walk, watch.calls),
         *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject.layer),
         *_mixed(walk),
@@ -164,6 +207,27 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         # It stands in for the scale of the scores.
         found = [step for step in found if step.mistake != "scale_missing"]
     return found
+
+
+def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
+    """Return which scores (t, keys) are hidden, if they are the same in all heads."""
+    module = subject.copy()
+    watch = Recorded(module)
+    walk = _followed(watch, x, subject(x, module, mode=watch))
+    if walk is None:
+        return None
+    mask = _own(walk) < -1e3
+    return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
+
+
+def _twice(calls: list[Call]) -> Iterator[Step]:
+    """Look for a softmax of what a softmax gave."""
+    made = [(given[0], out) for name, given, _, out in calls if "softmax" in name]
+    for (_, first), (taken, _) in pairwise(made):
+        if first.shape[-1] > 1 and _close(taken, first):
+            yield Step("softmax_twice", "weights", "What one softmax gave goes into "
+                       "another.")  # fmt: skip
+            return
 
 
 def _summed(calls: list[Call]) -> list[Step]:
@@ -212,11 +276,16 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     if made is None or made["query"].shape[0] % b:
         return None
     projected = [_as_tokens(p.output, b, t) for p in watch.seen.products]
+    keys = made["key"].shape[1]
+    memory = [_as_tokens(p.output, b, keys) for p in watch.seen.products]
     return Walk(
         x=x, y=y, h=made["query"].shape[0] // b,
         projected=[p.detach() for p in projected if p is not None],
+        memory=[p.detach() for p in memory if p is not None],
         before=[c[3] for c in calls[:start]], behind=calls[end + 1 :],
-        extras=watch.seen.extras, **made,
+        extras=watch.seen.extras, idle=list(watch.idle), **made,
+        capped=any(name == "tanh" and out.numel() == made["scores"].numel()
+                   for name, _, _, out in calls),
     )  # fmt: skip
 
 
@@ -287,7 +356,11 @@ def _of_softmax(
     nothing = None, 0, 0
     _, given, settings, weights = calls[at]
     taken = _unshifted(calls[:at], given[0])
-    if taken.dim() < 3 or taken.shape[-2] != t:
+    if taken.dim() < 3:
+        return nothing
+    if taken.shape[-2] != t and taken.dim() == 4 and taken.shape[0] == t:
+        taken, weights = (one.permute(2, 3, 0, 1) for one in (taken, weights))
+    if taken.shape[-2] != t:
         return nothing
     n, keys = taken[..., 0, 0].numel(), taken.shape[-1]
     made = []
@@ -321,8 +394,10 @@ def _of_softmax(
             mixing, values = factors[-2:][:: -1 if values_first else 1]
             mixing = _square(mixing, n, t)
             values = _shared(_rows(values, scores.shape[-1]), n)
-            context = _rows(result, t)
-            if mixing is None or values is None or context is None:
+            if mixing is None or values is None:
+                continue
+            context = _context(result, mixing, values, t)
+            if context is None:
                 continue
             if len(context) == n and mixing.shape[-1] == scores.shape[-1]:
                 if values_first and _close(context, mixing.mT @ values):
@@ -336,8 +411,22 @@ def _of_softmax(
     return nothing
 
 
+def _context(
+    result: torch.Tensor, mixing: torch.Tensor, values: torch.Tensor, t: int
+) -> torch.Tensor | None:
+    """Return mixed values as (n, t, d), or None."""
+    held = [_rows(result, t)]
+    if result.dim() == 4 and result.shape[1] == t:  # the heads may come last
+        held.append(result.permute(0, 3, 1, 2).flatten(0, 1))
+    whole = mixing @ values if mixing.shape[-1] == values.shape[1] else mixing
+    good = (one for one in held if one is not None and _close(one, whole))
+    return next(good, held[0])
+
+
 def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
     """Return scores or weights as (n, t, keys), or None."""
+    if tensor.dim() == 4 and tensor.shape[0] == t and tensor.shape[2:].numel() == n:
+        tensor = tensor.permute(2, 3, 0, 1)
     if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
         return None
     return tensor.flatten(0, -3)
@@ -354,6 +443,8 @@ def _rows(tensor: torch.Tensor, t: int, d: int | None = None) -> torch.Tensor | 
         return tensor.mT.flatten(0, -3)
     if tensor.dim() >= 4 and shape[1] == t and (d is None or shape[-1] == d):
         return tensor.movedim(1, -2).flatten(0, -3)
+    if tensor.dim() == 4 and shape[0] == t and (d is None or shape[-1] == d):
+        return tensor.movedim(0, -2).flatten(0, -3)
     return None
 
 
@@ -399,6 +490,34 @@ def _parts(walk: Walk) -> Iterator[torch.Tensor]:
             yield from made.split([wide, rest, rest], dim=-1)
 
 
+def _cut_out(walk: Walk) -> bool:
+    """Whether each head's values are a part of a projection, in this order."""
+    values = walk.values.view(len(walk.x), walk.h, *walk.values.shape[1:])
+    if walk.values.shape[1] != walk.t:
+        return False
+    wide = walk.values.shape[-1]
+    return any(
+        part.shape[-1] == walk.h * wide
+        and _close(part.unflatten(-1, (walk.h, wide)).transpose(1, 2), values)
+        for part in _parts(walk)
+    )
+
+
+def _tied(walk: Walk) -> Iterator[Step]:
+    """Look for one projection that makes what another one of the module is for."""
+    both = walk.key.shape == walk.query.shape
+    if not both or walk.key.shape != walk.values.shape or walk.query.shape[1] != walk.t:
+        return
+    held = {"queries": walk.query, "keys": walk.key, "values": walk.values}
+    for (one, made), (other, same) in combinations(held.items(), 2):
+        ratio = (made * same).sum() / same.square().sum().clamp_min(1e-12)
+        if ratio > 0 and _close(made, ratio * same) and walk.idle:
+            told = f"are the same numbers, and {walk.idle[0]} is never used."
+            yield Step("projection_mixed_up", "projection",
+                       f"The {one} and the {other} {told}")  # fmt: skip
+            return
+
+
 def _cut(walk: Walk) -> Iterator[Step]:
     """Look for heads that were cut out across tokens."""
     b, t, d = len(walk.x), walk.t, walk.d
@@ -420,6 +539,16 @@ def _cut(walk: Walk) -> Iterator[Step]:
             yield Step("keys_viewed", "scores", "What is multiplied with the queries "
                        "has the keys' numbers in another order.")  # fmt: skip
             return
+        if heads == 3 * walk.h:  # queries may hold the scale
+            each = part.reshape(b, 3, t, -1, d).transpose(2, 3)
+            if all(
+                made.numel() == each[:, i].numel()
+                and _close(each[:, i].flatten(0, 1), made)
+                for i, made in ((1, walk.key), (2, walk.values))
+            ):
+                yield Step("heads_viewed", "split", "Queries, keys and values are "
+                           "thirds of the tokens, not of each token.")  # fmt: skip
+                return
         for wrong, name in (
             (part.reshape(b, heads, t, d), "heads_viewed"),
             (part.transpose(0, 1).reshape(b, heads, t, d), "heads_viewed"),
@@ -430,6 +559,23 @@ def _cut(walk: Walk) -> Iterator[Step]:
             ):
                 yield Step(name, "split", "A projection is split so that a head "
                            "gets numbers of other heads and tokens.")  # fmt: skip
+                return
+
+
+def _through_relu(walk: Walk) -> Iterator[Step]:
+    """Look for queries, keys or values of which negative numbers are gone."""
+    held = {"queries": walk.query, "keys": walk.key, "values": walk.values}
+    for name, made in held.items():
+        size = walk.h * made.shape[-1]
+        if made.min() < 0 or not made.any() or made.shape[1] != walk.t:
+            continue
+        heads = made.view(len(walk.x), walk.h, *made.shape[1:])
+        for part in _parts(walk):
+            if part.shape[-1] == size and part.min() < 0 and _close(
+                part.relu().unflatten(-1, (walk.h, -1)).transpose(1, 2), heads
+            ):  # fmt: skip
+                yield Step("projections_through_relu", "projection", f"The {name} are "
+                           "a projection with 0 for what is negative.")  # fmt: skip
                 return
 
 
@@ -450,6 +596,11 @@ def _shares(walk: Walk) -> Iterator[Step]:
                 kinds.append("blocks")
             elif _close(sizes, each.repeat(1, h // heads, 1)):
                 kinds.append("tiles")
+            elif any(_close(sizes, each[:, g : g + 1].expand_as(sizes))
+                     for g in range(heads)):  # fmt: skip
+                yield Step("rows_repeated", "split", f"All {h} query heads share one "
+                           f"of {heads} heads.")  # fmt: skip
+                return
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
                    f"and values in {kinds[1]}.")  # fmt: skip
@@ -531,9 +682,14 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     """Return what queries or keys were multiplied with since they were projected."""
     b, t = len(walk.x), walk.t
     size = factor.square().sum(-1).view(b, -1, factor.shape[-2]).sum(1).sqrt()
-    if size.shape[-1] != t or size.std() < 1e-2 * size.mean():
+    if size.std() < 1e-2 * size.mean():
         return None  # they were normed
-    for part in _parts(walk):
+    parts = _parts(walk) if size.shape[-1] == t else _parts(
+        replace(walk, projected=walk.memory)
+    )  # fmt: skip
+    for part in parts:
+        if part.shape[1] != size.shape[-1]:
+            return None
         if part.shape[-1] % walk.d or walk.h % max(part.shape[-1] // walk.d, 1):
             continue
         other = part.norm(dim=-1) * (walk.h * walk.d / part.shape[-1]) ** 0.5
@@ -543,11 +699,12 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     return None
 
 
-def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
+def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     """Compare what the scores are multiplied with and added to."""
+    layer = subject.layer
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
     taken = _own(walk)
-    if taken.shape[-1] != keys or {"a cap or a gate"} & set(walk.extras):
+    if taken.shape[-1] != keys or walk.capped:
         return
     seen = (taken.isfinite() & (taken > -1e3)).view(b, n // b, walk.t, keys)
     seen = seen[0] & seen[1]
@@ -574,7 +731,7 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
     added = taken - sum(factor * one for factor, one in both)
     added = added.view(b, -1, walk.t, keys)[0]
     if keys == walk.t and walk.h > 1:
-        yield from _biased(walk, layer, added)
+        yield from _biased(walk, layer, added, subject.speaks_of("alibi|slope"))
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
     if None in whole or layer.scale is not None:
         return
@@ -593,7 +750,28 @@ def _scaled(walk: Walk, layer: Layer, sizes: dict[str, Any]) -> Iterator[Step]:
                    f"of {walk.d**-0.5:.4g}.")  # fmt: skip
 
 
-def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
+def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:
+    """Compare what scores are divided by before tanh, and multiplied with behind."""
+    for name, given, _, result in calls:
+        if name != "tanh" or result.numel() != walk.scores.numel():
+            continue
+        before, behind = (one.reshape(walk.scores.shape) for one in (given[0], result))
+        seen = walk.mixing > 0
+        if walk.taken.shape != before.shape or seen.sum() < 4:
+            return
+        into, out = before / walk.scores, walk.taken / behind
+        if any(one[seen].std() > 1e-3 * one[seen].mean().abs() for one in (into, out)):
+            return
+        first, last = walk.d**-0.5 / into[seen].mean(), out[seen].mean()
+        if last * 1.001 < 1.01 < first:
+            yield Step("differs", "scores", f"The cap divides scores by {first:.3g}, "
+                       "and nothing multiplies them again.")  # fmt: skip
+        return
+
+
+def _biased(
+    walk: Walk, layer: Layer, added: torch.Tensor, alibi: bool
+) -> Iterator[Step]:
     """Look at a bias that grows evenly with the distance."""
     i, j = torch.arange(walk.t)[:, None], torch.arange(walk.t)[None, :]
     seen = added[0].isfinite() & (added[0].abs() < 1e3)
@@ -622,6 +800,12 @@ def _biased(walk: Walk, layer: Layer, added: torch.Tensor) -> Iterator[Step]:
     elif _close(slopes, usual.to(slopes) * walk.d**-0.5):
         yield Step("alibi_slopes", "positions", "The bias by distance is divided by "
                    "the root of d_head, too.")  # fmt: skip
+    elif alibi and walk.h & (walk.h - 1) == 0 and walk.h > 2:
+        steps = slopes[1:] / slopes[:-1]  # of heads one after another
+        if steps.std() < 1e-3 and not _close(slopes, usual.to(slopes)):
+            yield Step("alibi_slopes", "positions", f"The slopes are {slopes[0]:.3g} "
+                       f"to {slopes[-1]:.3g} instead of {usual[0]:.3g} to "
+                       f"{usual[-1]:.3g}.")  # fmt: skip
 
 
 def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
@@ -635,11 +819,15 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         if "a cap or a gate" in walk.extras and (capped | ~_ahead(walk.t)).all():
             yield Step("softcap_after_mask", "mask", told)
             return
-    zeros = (taken == 0) & (walk.scores != 0) & (walk.mixing > 0)
-    heads = zeros.view(len(walk.x), walk.h, *zeros.shape[1:])
-    if zeros.any() and walk.h > 1 and torch.equal(heads, heads[:, :1].expand_as(heads)):
-        yield Step("mask_fill_zero", "mask", f"{int(heads[0, 0].sum())} scores of the "
-                   "first sequence were set to 0, in each head.")  # fmt: skip
+    fill = taken[~hidden].mode().values if not hidden.all() else taken.new_zeros(())
+    filled = (taken == fill) & (walk.scores != fill) & ~hidden
+    heads = filled.view(len(walk.x), walk.h, *filled.shape[1:])
+    even = torch.equal(heads, heads[:, :1].expand_as(heads))
+    if filled.sum() > walk.h and walk.h > 1 and even:
+        zero = fill.abs() < 1e-3  # for softmax, that is 0
+        yield Step("mask_fill_zero" if zero else "mask_fill_finite", "mask",
+                   f"{int(heads[0, 0].sum())} scores of the first sequence were set "
+                   f"to {fill:.3g}, in each head.")  # fmt: skip
         return
     if layer.memory or layer.documents or keys != walk.t:
         return
@@ -680,7 +868,9 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
                     told,
                 )
             return
-        yield Step("", "mask", f"{count}, but not the whole future.")
+        band = any(torch.equal(mask, one) for one in far.values())
+        yield Step("mask_missing" if band else "", "mask",
+                   f"{count}, but not the whole future.")  # fmt: skip
         return
     sides = [w for w, one in far.items() if torch.equal(mask, one)]
     sides += [w for w, one in far.items() if torch.equal(mask, one.T)]
@@ -700,8 +890,11 @@ def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
         columns = (weights.sum(dim=-2) - 1).abs().max() < 1e-3
         name = "softmax_over_queries" if columns else ""
         settings = walk.settings[0] + list(walk.settings[1].values())
+        whole = (weights.sum(dim=(-2, -1)) - 1).abs().max() < 1e-3
         if not name and 1 in settings and len(weights) > 1:
             name = "softmax_over_heads"
+        elif not name and whole and walk.t > 1:
+            name = "softmax_over_everything"
         elif not name and sums.max() > 1 + 1e-3:  # less may go to nothing on purpose
             name = "rows_do_not_sum_to_one"
         yield Step(name, "weights", f"A token's weights after softmax sum to "

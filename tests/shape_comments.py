@@ -103,7 +103,9 @@ class Reader:
         operands, results = _parts(told)
         if not _tensors(value_):  # printed, or kept in an object
             operands, results = operands + results, []
-        makes, tensors = _pairs(results, value_), [tensor for _, tensor in seen]
+        makes = _pairs(results, value_)
+        # What the line makes is none of what it reads.
+        tensors = [x for named, x in seen if named is not None or x is not value]
         known = self.sizes | _from(names, page)
         known |= {letter: int(size) for letter, size in WITH.findall(told)}
         ways = _agree(operands, makes, tensors, known, dict(bound))

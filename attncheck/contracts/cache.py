@@ -1,5 +1,6 @@
 """The contract of a cache: in chunks the layer computes what it computes at once."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,11 +8,13 @@ import torch
 from torch import nn
 
 from attncheck.build import UnusableError
+from attncheck.calling import STARTERS
 from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import Called, accepts, first_tensor, run
 from attncheck.numbers import changed
 from attncheck.report import Report
 from attncheck.subject import CallFailed
+from attncheck.walk import Recorded, Walk, _close, _followed
 
 CACHES = (
     "cache",
@@ -21,7 +24,7 @@ CACHES = (
     "past",
     "layer_past",
 )
-RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache")
+RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
 ONE_BY_ONE = [1] * T
 IN_CHUNKS = [2, 3, 1]
@@ -125,7 +128,7 @@ class Stepped:
                 module: nn.Module, chunk: torch.Tensor, cache: Any
             ) -> tuple[torch.Tensor, Any]:
                 if cache is None:
-                    self._reset(module)
+                    self.reset(module)
                 return module(chunk, use_cache=True), module
 
             return kept
@@ -135,11 +138,11 @@ class Stepped:
         )
 
     @staticmethod
-    def _reset(module: nn.Module) -> None:
+    def reset(module: nn.Module) -> None:
+        """Call what begins a new sequence."""
         for name in RESETS:
-            if callable(getattr(module, name, None)):
+            if begins(module, name):
                 getattr(module, name)()
-                return
 
     def tokens(self, **sizes: int) -> torch.Tensor:
         """Return random tokens, no more than are allowed."""
@@ -161,6 +164,36 @@ class Stepped:
             outputs.append(first_tensor(y))
             start += size
         return torch.cat(outputs, dim=1)
+
+    def followed(
+        self, x: torch.Tensor, sizes: Sequence[int]
+    ) -> tuple[Walk | None, Walk | None]:
+        """Return the steps of the last chunk, and those of all tokens at once."""
+        module = self.layer.module()
+        watch, cut = Recorded(module), x.shape[1] - sizes[-1]
+
+        def last() -> torch.Tensor:
+            cache, start = self.new_cache(module) if self.new_cache else None, 0
+            for size in sizes[:-1]:
+                _, cache = self.step(module, x[:, start : start + size], cache)
+                start += size
+            with watch:
+                y, _ = self.step(module, x[:, cut:], cache)
+            return first_tensor(y)
+
+        ended = _followed(watch, x[:, cut:], self.layer.call(last))
+        other = self.layer.module()
+        whole = Recorded(other)
+
+        def at_once() -> torch.Tensor:
+            with whole:
+                return first_tensor(other(x))
+
+        if self.at_once:
+            y = self.layer.subject(x, other, mode=whole)
+        else:
+            y = self.layer.call(at_once)
+        return ended, _followed(whole, x, y)
 
     def whole(self, x: torch.Tensor) -> torch.Tensor:
         """Return the output at once, through an empty cache."""
@@ -201,7 +234,54 @@ def tokens_alone(stepped: Stepped, found: Collector) -> None:
         found.add("cache_positions", done, f"They differ from token {first} on, and "
                   f"with the cache, the order of tokens has no effect.")  # fmt: skip
         return
-    found.add("cache_differs", done, f"They differ from token {first} on.")
+    name, why = _by_steps(stepped, x, ONE_BY_ONE[: x.shape[1]])
+    found.add(name, done, f"They differ from token {first} on. {why}".strip())
+
+
+def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str, str]:
+    """Return the mistake that shows in the last chunk's steps, and what was seen."""
+    nothing = "cache_differs", ""
+    try:
+        last, whole = stepped.followed(x, sizes)
+    except (CallFailed, RuntimeError, UnusableError, IndexError, ValueError):
+        return nothing  # what is captured may have any form
+    if last is None or whole is None or len(last.key) != len(whole.key):
+        return nothing
+    keys, t = whole.key.shape[1], sizes[-1]
+    if last.key.shape[1] != keys:
+        return "cache_differs", f"It has {last.key.shape[1]} keys then, not {keys}."
+    for name, own, meant in (
+        ("queries", last.query, whole.query[:, -t:]),
+        ("keys", last.key, whole.key),
+    ):
+        if own.shape != meant.shape:
+            return nothing
+        if not _close(own, meant):
+            if _close(own.norm(dim=-1), meant.norm(dim=-1)):
+                return "cache_positions", f"Its {name} have other positions then."
+            return "cache_differs", f"Its {name} are others then."
+    seen = [(one.weights > 0).sum(dim=-1)[0] for one in (last, whole)]
+    hidden = [one.weights[..., :keys] == 0 for one in (last, whole)]
+    if not torch.equal(hidden[0], hidden[1][:, -t:]):
+        told = f"{seen[0][-1]} keys then, not {seen[1][-1]}"
+        told = told if seen[0][-1] != seen[1][-1] else "other keys then"
+        return "cache_mask_offset", f"Its last token sees {told}."
+    same = last.values.shape == whole.values.shape
+    if same and not _close(last.values, whole.values):
+        return "cache_differs", "Its values are others then."
+    return nothing
+
+
+def begins(module: nn.Module, name: str) -> bool:
+    """Whether a method has this name and needs no arguments."""
+    method = getattr(module, name, None)
+    if not callable(method):
+        return False
+    try:
+        inspect.signature(method).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _counts_alone(stepped: Stepped, x: torch.Tensor) -> bool:

@@ -7,6 +7,8 @@ from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
 
+# Names of what a token sees, where that is less than all.
+UNITS = r"window|chunk|patch|stride|segment|bucket|kernel|local|block_len|(^|_)unit"
 LARGEST = 2048  # tokens; more would take too long
 
 
@@ -84,6 +86,8 @@ def shapes(subject: Subject, found: Collector) -> None:
     limit = subject.limit or 8
     width = subject(subject.tokens()).shape[-1]
     tried = [(1, 1), (2, 1), (1, 2), (2, 5), (1, min(limit, 64)), (4, min(limit, 3))]
+    refused: dict[int, tuple[str, str]] = {}
+    taken: set[int] = set()
     for b, t in [(b, t) for b, t in tried if t <= limit]:
         done = f"Passed {b} {_plural(b, 'sequence')} of {t} {_plural(t, 'token')}."
         try:
@@ -91,13 +95,27 @@ def shapes(subject: Subject, found: Collector) -> None:
         except CallFailed as failure:
             # A norm over the tokens of an image has no spread over one alone.
             if "more than 1 value per channel" not in str(failure):
-                found.add("some_sizes_raise", done, f"It raised {failure}.")
+                refused.setdefault(t, (done, f"It raised {failure}."))
             continue
+        taken.add(t)
         if tuple(y.shape) != (b, t, width):
             seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."
             found.add("wrong_shape", done, seen)
+    if refused:
+        severity = "warning" if _by_design(subject, taken, {*refused}) else None
+        found.add("some_sizes_raise", *refused[min(refused)], severity)
     _width(subject, found, width)
     _strided(subject, found)
+
+
+def _by_design(subject: Subject, taken: set[int], refused: set[int]) -> bool:
+    """Whether it takes whole windows alone: multiples, or no less than one."""
+    multiples = any(
+        not any(t % unit for t in taken) and all(t % unit for t in refused)
+        for unit in range(2, max(taken, default=0) + 1)
+    )
+    short = max(refused) < min(taken, default=0) and subject.speaks_of(UNITS)
+    return not refused & taken and (multiples or short)
 
 
 def _strided(subject: Subject, found: Collector) -> None:

@@ -67,9 +67,6 @@ def cached(subject: Subject, found: Collector) -> None:
         text += "the outputs agree."
         found.add("cache_differs", done, text, "warning")
         return
-    if "cache_differs" in found.found and _sees_the_oldest(stepped, x):
-        _, done, text = found.found.pop("cache_differs")
-        found.add("cache_mask_offset", done, f"{text} A new token sees the oldest one.")
     if any(name.startswith("cache_") for name in found.found):
         return
     try:
@@ -138,16 +135,6 @@ def _gives_one(stepped: Stepped, x: torch.Tensor) -> bool:
     return step[1] is not INSIDE
 
 
-def _sees_the_oldest(stepped: Stepped, x: torch.Tensor) -> bool:
-    """Whether the last output does not change with its own token, nor with the last."""
-    other = x.clone()
-    other[:, 1:] = stepped.tokens(seed=4)[:, 1:]
-    y, z = (
-        stepped.outputs(stepped.layer.module(), one, ONE_BY_ONE) for one in (x, other)
-    )
-    return not changed(y[:, -1], z[:, -1], 1e-4)
-
-
 def _stepped(
     subject: Subject, new_cache: Callable[[nn.Module], Any] | None
 ) -> Stepped | None:
@@ -180,9 +167,7 @@ def _stepped(
             filled[id(cache)] = cache
         start = started.get(id(module), 0) if old else 0
         if start == 0:
-            for reset in RESETS:
-                if callable(getattr(module, reset, None)):
-                    getattr(module, reset)()
+            Stepped.reset(module)
         b, t = chunk.shape[:2]
         more = (
             {name: cache} if name and cache is not None and cache is not INSIDE else {}

@@ -22,9 +22,9 @@ from attncheck.probes.meaning import hides_tokens, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import Failure, Subject
+from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
-from attncheck.walk import walked
+from attncheck.walk import Step, hidden, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -78,6 +78,8 @@ def compare(subject: Subject, found: Collector) -> None:
             "some tokens are hidden from all that follow, and there's no option "
             "for that"
         )
+    if match is None and (told := comparison.by_design()):
+        raise NotCompared(f"{told}, and there's no option for that")
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
             return
@@ -87,6 +89,8 @@ def compare(subject: Subject, found: Collector) -> None:
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
+    if match is None and comparison.unread():
+        raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     if match is None:
         found.stage = comparison.first_step or comparison.stage()
         comparison.tell_undeclared(found, opened=False)
@@ -120,7 +124,8 @@ def compare(subject: Subject, found: Collector) -> None:
         severity = "warning"
         seen += " The output projection takes the width of one head, so that's meant."
     for cause in match.names:
-        found.add(cause, done, seen, severity)
+        meant = cause == "input_added" and found.undeclared
+        found.add(cause, done, seen, "warning" if meant else severity)
 
 
 def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
@@ -208,8 +213,7 @@ class Comparison:
         self.seen: Seen | None = None
         d_head = self.by_name[0].d_head if self.by_name else 0
         # Where t equals d_head, dividing by the root of either gives the same.
-        given = subject.tokens(t=5 if d_head == 7 else 7)
-        self.y = subject(given)
+        given, self.y = _output(subject, 5 if d_head == 7 else 7)
         self.x = given.cpu()
         self.layer = self._with_numbers(subject.layer)
         self.gap = float("inf")
@@ -260,6 +264,10 @@ class Comparison:
         }
         return match is not None and bool(set(match.names) & roles)
 
+    def unread(self) -> bool:
+        """Whether no reading of the weights gives an output of this size at all."""
+        return self.gap == float("inf") and bool(self.y.isfinite().all())
+
     def known_layer(self) -> bool:
         """Whether it is right attention with something that was not declared."""
         if not self.subject.layer.plain:
@@ -284,7 +292,7 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in read.steps:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
@@ -391,9 +399,32 @@ class Comparison:
             return False
         done = "Checked each step of attention by what went into it."
         for step in named:
-            found.add(step.mistake, done, f"{step.seen} Stage: {step.stage}.")
+            _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
+
+    def by_design(self) -> str:
+        """Return what the mask hides that a class may want to hide, or ""."""
+        if not replace(self.subject.layer, memory=None).plain or self.stage() != "mask":
+            return ""
+        mask = None
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            mask = hidden(self.subject, self.x.to(self.subject.device))
+        if mask is None or not mask.any():
+            return ""
+        i, j = (torch.arange(size) for size in mask.shape)
+        apart = i[:, None] - j
+        if not self.subject.causal and torch.equal(mask, apart == 0):
+            return "no token sees itself"
+        gone = {int(d): mask[apart == d] for d in apart.unique()}
+        alike = all(one.all() or not one.any() for one in gone.values())
+        ahead = not self.subject.causal or bool(mask[apart < 0].all())
+        # One that hides all from some distance on is a window, and can be declared.
+        holes = any(gone[d].any() and not gone[d + 1].any() for d in range(len(i) - 1))
+        if not (alike and ahead and (holes or self.subject.layer.memory)):
+            return ""
+        speaks = self.owner.speaks_of(SPARSE)
+        return "tokens at some distances are hidden" if speaks else ""
 
     def stage(self) -> str:
         """Return the first stage that differs, by what is captured, or ""."""
@@ -740,7 +771,9 @@ class Comparison:
         if _sinks(self.subject.pristine) is not None:
             layers.append(self._with_numbers(Layer(sink="learned")))
         layers += [Layer(softcap=float(cap)) for cap in (50, 30, 20, 15)]
-        return layers
+        given = [v for n, v in self.owner.given.items() if "cap" in n and _number(v)]
+        caps = [float(cap) for cap in given[:1]]
+        return layers + [replace(one, softcap=cap) for cap in caps for one in norms]
 
     def _norm_layers(self) -> list[Layer]:
         width = self.readings[0].d_in if self.readings else None
@@ -796,6 +829,23 @@ class Comparison:
         if "q" in norms:
             norms.setdefault("k", norms["q"])
         return norms
+
+
+def _output(subject: Subject, t: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return tokens and output, of another length where it doesn't take t tokens."""
+    for other in (t, 8, 6):
+        with contextlib.suppress(CallFailed):
+            x = subject.tokens(t=other)
+            return x, subject(x)
+    x = subject.tokens(t=t)
+    return x, subject(x)
+
+
+def _tell(found: Collector, step: Step, done: str) -> None:
+    """Add a step that is wrong; where it has no name, its stage says where."""
+    stage = step.stage if step.mistake == "differs" else ""
+    seen = f"{step.seen} Stage: {step.stage}."
+    found.add(step.mistake, done, seen, stage=stage)
 
 
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
@@ -876,6 +926,8 @@ NEEDS_BIAS = (
 )
 # By these names a bias by distance stands for the scale.
 T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
+# By these names tokens don't see all others.
+SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 

@@ -1,11 +1,13 @@
 """Tests of the weights as the class draws them, and of weights that are shared."""
 
+import contextlib
 import re
 from collections.abc import Mapping
 
 import torch
 
 from attncheck.collector import Collector, SkipTest
+from attncheck.probes.training import acting
 from attncheck.projections import Projections, find
 from attncheck.roles import Pair
 from attncheck.subject import CallFailed, Subject
@@ -125,8 +127,14 @@ def _learns(subject: Subject, found: Collector) -> None:
     still = [
         name
         for name, p in module.named_parameters()
-        if p.dim() >= 2 and p.requires_grad and torch.equal(p.detach(), before[name])
+        if p.dim() >= 2
+        and p.numel()
+        and p.requires_grad
+        and torch.equal(p.detach(), before[name])
     ]
+    with contextlib.suppress(CallFailed, RuntimeError):
+        x = subject.tokens()
+        still = acting(subject, still, x, subject(x, train=True)) if still else []
     if still:
         done = f"Trained a new instance for {STEPS} steps."
         if all(re.search("rel|pos|distance|bucket", name.lower()) for name in still):

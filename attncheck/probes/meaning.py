@@ -94,19 +94,19 @@ def passed_on(subject: Subject) -> torch.Tensor:
     return same & ~same.all()
 
 
-def depends(subject: Subject) -> torch.Tensor:
+def depends(subject: Subject, t: int = 6) -> torch.Tensor:
     """Return (t, t), True where output i changes when token j is replaced.
 
     Small tokens are tried as well: with large ones softmax may be so sharp that a
     token gets no weight at all.
     """
-    return _depends(subject, size=1.0) | _depends(subject, size=0.2)
+    return _depends(subject, 1.0, t) | _depends(subject, 0.2, t)
 
 
-def _depends(subject: Subject, size: float) -> torch.Tensor:
-    x = subject.tokens(size=size)
+def _depends(subject: Subject, size: float, t: int) -> torch.Tensor:
+    x = subject.tokens(t=t, size=size)
     y = subject(x)
-    fresh = subject.tokens(seed=5, size=2 * size)
+    fresh = subject.tokens(t=t, seed=5, size=2 * size)
     columns = []
     for j in range(x.shape[1]):
         other = x.clone()
@@ -138,10 +138,12 @@ def _is_columns(lost: torch.Tensor) -> bool:
 
 def hides_tokens(subject: Subject) -> bool:
     """Whether the one difference from a causal mask are tokens that none sees."""
-    matrix = depends(subject)
+    matrix = depends(subject, t=8)
     past = torch.ones_like(matrix).tril(-1)
-    ahead = (matrix & past.T).any()
-    return not bool(ahead) and _is_columns(past & ~matrix)
+    if (matrix & past.T).any() or not _is_columns(past & ~matrix):
+        return False
+    # Such a token may see itself.
+    return not (~matrix.diagonal() & ~(past & ~matrix).any(dim=0))[:-1].any()
 
 
 def _tell_causal(

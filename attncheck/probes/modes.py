@@ -5,8 +5,8 @@ from torch import nn
 
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.probes.training import mean_holds
-from attncheck.subject import CallFailed, Subject
+from attncheck.probes.training import dropped_at, mean_holds
+from attncheck.subject import Subject
 from attncheck.trace import Watch
 
 RATES = 0.2, 0.5
@@ -94,7 +94,7 @@ def dropout_place(subject: Subject, found: Collector) -> None:
         seen = "About half of the outputs are 0: dropout hits the added input with the "
         found.add("dropout_elsewhere", done, seen + "rest.", "error")
         return
-    places, times = _places(dropped)
+    places, times = dropped_at(dropped)
     if times > 1:
         done = "Counted the dropout calls in one call in training mode."
         seen = f"Each attention weight went through dropout {times} times."
@@ -136,41 +136,15 @@ def _patterns(subject: Subject) -> tuple[int, int]:
     return len(forms), 2 ** min(subject.sizes.get("num_heads") or 1, 8)
 
 
-def _places(subject: Subject) -> tuple[list[str], int]:
-    """Return (where dropout acted: on weights, scores, …; how often on weights)."""
-    x = subject.tokens(b=2)
-    t = x.shape[1]
-    module = subject.copy()
-    watch = Watch(module)
-    try:
-        subject(x, module, train=True, mode=watch)
-    except CallFailed:
-        return [], 0
-    seen = watch.seen
-    softmax = min((place for place, *_ in seen.softmaxes), default=0)
-    places = []
-    for place, shape, _ in seen.dropouts:
-        if shape == (0, 0) or (shape[-2:] == (t, t) and place > softmax):
-            places.append("weights")
-        elif shape[-2:] == (t, t):
-            places.append("scores")
-        else:
-            before = any(p.place > place for p in seen.products[:1])
-            later = place > max((p.place for p in seen.products), default=0)
-            places.append("inputs" if before else "outputs" if later else "values")
-    computed = len(seen.softmaxes) + len(seen.fused)
-    times = places.count("weights") / computed if computed else 1
-    return sorted(set(places)), round(times)
-
-
 def _rate(subject: Subject, found: Collector) -> None:
     """Compare the spread of two rates: it grows with p / (1 - p)."""
     if not mean_holds(subject):
         return
-    spreads = []
+    spreads, times = [], 1
     for rate in RATES:
         one = subject.variant(dropout=rate)
         assert one is not None, "it has dropout"
+        times = max(len(dropped_at(one)[0]), 1)
         x = one.tokens(b=1, t=2).expand(1024, -1, -1).contiguous()
         y = one(x, train=True, seed=4)
         spreads.append(y.var(dim=0).sum().item())
@@ -178,8 +152,10 @@ def _rate(subject: Subject, found: Collector) -> None:
         return
     ratio, (low, high) = spreads[1] / spreads[0], RATES
     meant = high / (1 - high) / (low / (1 - low))
+    # One behind another, they spread more.
+    most = ((1 - high) ** -times - 1) / ((1 - low) ** -times - 1)
     # A share of what is kept, taken for one that is dropped, turns this round.
-    if not meant / 1.6 < ratio < meant * 1.6:
+    if not meant / 1.6 < ratio < most * 1.6:
         done = f"Compared the output's spread with dropout {low} and {high}."
         seen = f"It grows {ratio:.2f} times; it should grow {meant:.2f} times."
         found.add("dropout_rate_ignored", done, seen)

@@ -31,6 +31,7 @@ BY_MASK = {
 WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
 WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
 TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
+BETWEEN = r"(?!(0|False)\b)\w+"  # what follows that is said of the other
 OPPOSITE = {"hides": "keeps", "keeps": "hides"}
 NEGATED = re.compile(r"\b(not|no|non|un\w+)\b|n't\b")
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
@@ -213,11 +214,12 @@ def _said(masked: Masked) -> str:
     except (OSError, TypeError):
         return ""
     found = {
-        (does, bool(NEGATED.search(match[0])))
+        (does, bool(NEGATED.search(match["told"])))
         for line in text.splitlines()
         for does, words in WORDS.items()
         for match in re.finditer(
-            rf"\b{masked.name}\b.*\b{TRUE}\W+(\w+\W+){{0,5}}?{words}", line
+            rf"\b{masked.name}\b.*\b{TRUE}(?P<told>\W+({BETWEEN}\W+){{0,5}}?{words})",
+            line,
         )
     }
     does, negated = found.pop() if len(found) == 1 else ("", False)

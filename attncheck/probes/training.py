@@ -6,13 +6,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from attncheck.calling import kinds_of
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.projections import NAMES
-from attncheck.subject import Failure, Subject, guarded
-from attncheck.trace import Watch
+from attncheck.subject import CallFailed, Failure, Subject, guarded
+from attncheck.trace import Watch, tensors
 
 P = 0.5
+DISTANCES = re.compile("rel|dist|bias|bucket|offset")
+MEMORY = r"context|memory|cond|encoder|cross"  # names of what acts on a memory
 
 
 def dropout(subject: Subject, found: Collector) -> None:
@@ -77,6 +80,9 @@ def _too_early(
         return True
     equal = x[:, :1].expand_as(x).contiguous()
     still = not changed(subject(equal), subject(equal, train=True, seed=1), 1e-4)
+    places, _ = dropped_at(subject)
+    if places and "scores" not in places:
+        return False  # as where relative positions are dropped
     if still and changed(y[:1].expand_as(y), y):
         done = f"In training mode with dropout {P}, random tokens, then equal ones."
         seen = (
@@ -86,6 +92,33 @@ def _too_early(
         found.add("dropout_on_scores", done, seen)
         return True
     return False
+
+
+def dropped_at(subject: Subject) -> tuple[list[str], int]:
+    """Return (where dropout acted: on weights, scores, …; how often on weights)."""
+    x = subject.tokens(b=2)
+    t = x.shape[1]
+    module = subject.copy()
+    watch = Watch(module)
+    try:
+        subject(x, module, train=True, mode=watch)
+    except CallFailed:
+        return [], 0
+    seen = watch.seen
+    softmax = min((place for place, *_ in seen.softmaxes), default=0)
+    places = []
+    for place, shape, _ in seen.dropouts:
+        if shape == (0, 0) or (shape[-2:] == (t, t) and place > softmax):
+            places.append("weights")
+        elif shape[-2:] == (t, t):
+            places.append("scores")
+        else:
+            before = any(p.place > place for p in seen.products[:1])
+            later = place > max((p.place for p in seen.products), default=0)
+            places.append("inputs" if before else "outputs" if later else "values")
+    computed = len(seen.softmaxes) + len(seen.fused)
+    times = places.count("weights") / computed if computed else 1
+    return sorted(set(places)), round(times)
 
 
 def _copies(subject: Subject) -> int:
@@ -116,11 +149,18 @@ def gradients(subject: Subject, found: Collector) -> None:
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
-    if x.grad is None:
+    # Beside a memory, the input makes queries alone, and the values may learn.
+    learn = [p for p in module.parameters() if p.dim() > 1 and not _cut_off(p)]
+    if x.grad is None and not (subject.layer.memory and len(learn) > 1):
         found.add("no_gradient", done, "The input gets no gradient.")
         return
     _lost_distances(subject, module, found)
-    cut = [name for name, p in module.named_parameters() if _cut_off(p)]
+    cut = [
+        name
+        for name, p in module.named_parameters()
+        if _cut_off(p) or ("sink" in name and p.grad is not None and not p.grad.any())
+    ]
+    cut = acting(subject, cut, x.detach(), y.detach()) if cut else []
     owners = {name.rpartition(".")[0] or name for name in cut}
     held = dict(module.named_parameters())
     # Zeros that the call passes leave all that they meet without a gradient.
@@ -168,6 +208,30 @@ def gradients(subject: Subject, found: Collector) -> None:
             seen += f" Only zeros go into {', '.join(sorted(idle))}: if they come from "
             seen += "the call, pass random numbers instead."
         found.add("gradient_missing", done, seen, severity)
+
+
+def acting(
+    subject: Subject, cut: list[str], x: torch.Tensor, y: torch.Tensor
+) -> list[str]:
+    """Return the parameters that are for the output that is tested.
+
+    Others are for another output, or for a memory that nobody gave.
+    """
+    kinds = kinds_of(subject.pristine).values()
+    spare = "memory" in kinds and not subject.layer.memory
+    idle = [n for n in cut if spare and re.search(MEMORY, n.lower())]
+    module, outputs = subject.copy(), []
+    module.register_forward_hook(lambda _, args, made: outputs.append(made))
+    subject(x * 1.0, module, train=True, grad=True)
+    more = outputs[0][1:] if outputs and isinstance(outputs[0], tuple | list) else ()
+    # With a row for each token of either side, they may be weights, to be looked at.
+    sizes = (x.shape[1], subject.layer.memory)
+    for one in tensors(more):
+        if one.requires_grad and one.dim() == 3 and one.shape[-1] not in sizes:
+            one.square().sum().backward(retain_graph=True)
+            held = dict(module.named_parameters())
+            idle += [n for n in cut if n in held and not _cut_off(held[n])]
+    return [n for n in cut if n not in idle or not _never_acts(subject, [n], x, y)]
 
 
 def _fed_zeros(module: nn.Module) -> set[str]:
@@ -289,6 +353,10 @@ def _lost_distances(subject: Subject, module: nn.Module, found: Collector) -> No
         if not odd or id(p) in held or p.grad is None or not p.grad.any():
             continue
         dead = ~p.grad.flatten(1).any(dim=1)
+        reached = (~dead).nonzero().flatten().tolist()
+        own = reached == list(range(len(reached))) and not DISTANCES.search(name)
+        if len(reached) == 1 or own:
+            continue  # one for all, or for each position: no table of distances
         if dead.any() and not torch.equal(dead, dead.flip(0)):
             done = "Ran the backward pass from a random sum of the outputs."
             rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
@@ -325,6 +393,8 @@ def _rows_cut(subject: Subject, module: nn.Module) -> list[str]:
 def _cut_off(parameter: torch.Tensor) -> bool:
     """Whether no gradient arrives. That of a key's bias is 0 by nature: let it be."""
     if not parameter.requires_grad:
+        return False
+    if not parameter.numel():
         return False
     gradient = parameter.grad
     return gradient is None or (parameter.dim() > 1 and not gradient.any())

@@ -107,8 +107,8 @@ def _run(exercise, text, line, space, mode="exec"):
     except Exception as error:
         raise TaskError(
             f"{exercise.file.name}, line {line + 1}: {text[:60].strip()!r} raised "
-            f"{type(error).__name__}: {error}. The names that this code may use are "
-            f"those of the blocks before it and of KIT in build.py."
+            f"{type(error).__name__}: {error}. This code may use the names "
+            f"{', '.join(sorted(name for name in space if name[0] != '_'))}."
         ) from error
 
 

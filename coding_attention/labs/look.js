@@ -66,7 +66,7 @@ const machine = (lab) => {
       cell(4, "each value times its weight, added up to the context z"), cell(1, mix.element))));
     const own = Number(head.split(".")[1]);
     const heads = range(HEADS_OF_LAYER).map((h) =>
-      make("span", { class: h === own ? "mc-head mc-own" : "mc-head" }, h === own ? mix.element.cloneNode(true) : ""));
+      make("span", { class: h === own ? "mc-head mc-own" : "mc-head" }));
     element.replaceChildren(
       rows.element,
       part(`7 heads: z beside those of the layer's ${HEADS_OF_LAYER - 1} other heads, each from its own q, k and v`,

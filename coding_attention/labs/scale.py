@@ -76,7 +76,8 @@ class ScaleLab(base.Lab):
         """Give the weights by width as a picture; the measures as a table."""
         found = [self.compute(width) for width in WIDTHS]
         names = [str(width) for width in WIDTHS]
-        keys = [f"key {i + 1}" for i in range(KEYS)]
+        numbers = [str(i + 1) for i in range(KEYS)]
+        keys = [f"key {number}" for number in numbers]
         measures = ("spread", "largest", "entropy", "gradient")
         lines = [[part[name] for name in measures] for part in found]
         return base.static(
@@ -86,7 +87,7 @@ class ScaleLab(base.Lab):
             base.heat_map(
                 "Weights of one query on 8 keys (columns), d_k from 1 to 1024 (rows).",
                 names,
-                [str(i + 1) for i in range(KEYS)],
+                numbers,
                 [part["weights"].tolist() for part in found],
             ),
             base.table(

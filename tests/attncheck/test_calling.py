@@ -1,11 +1,14 @@
 """Classes that need more than x, that have a cache, or that take a mask of padding."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 from torch import nn
 
 import attention
 from attncheck.mistakes import BASES, HEADER, compiled
+from attncheck.run import checked
 
 FORWARD = """
 class Attention(nn.Module):
@@ -369,3 +372,104 @@ def test_tokens_that_none_behind_them_sees_are_no_mistake():
                 "return self.attend(q, k, v, hidden)")  # fmt: skip
     report = attention.check(cls)
     assert (report.verdict, report.findings) == ("not judged", []), str(report)
+
+
+def test_a_mask_that_shifts_every_score_is_not_the_one_that_hides_nothing():
+    cls = layer("x, attention_mask", "gone = (1 - attention_mask) * -1e6",
+                "y = (q @ k.mT / q.shape[-1] ** 0.5 + gone[:, None]).softmax(-1) @ v",
+                "return self.out(y.transpose(1, 2).flatten(2))")  # fmt: skip
+    report = attention.check(cls, causal=False)
+    assert (report.verdict, report.findings) == ("passed", []), str(report)
+
+
+def test_what_asks_for_a_gpu_moves_there_by_itself():
+    cls = layer("x", "future = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()",
+                "future = future.cuda() if x.is_cuda else future",
+                "return self.attend(q, k, v, future)")  # fmt: skip
+    assert attention.check(cls).verdict == "passed"
+
+
+def test_keys_may_have_to_come_from_the_tokens_themselves():
+    cls = layer("x, c", "assert c is x",
+                "return self.attend(q, k, v)", keys="c")  # fmt: skip
+    report = attention.check(cls, causal=False)
+    assert report.verdict == "passed", str(report)
+    one = layer("x, c", "return self.attend(q, k, v)", keys="c")
+    assert "c=a memory" in str(attention.check(one, causal=False))
+
+
+SPINS = {
+    "matrix": (
+        "x, freqs_cis",
+        "q, k = (a.unflatten(-1, (-1, 1, 2)) * freqs_cis for a in (q, k))",
+        "return self.attend(q.sum(-1).flatten(-2), k.sum(-1).flatten(-2), v)",
+    ),
+    "distances": (
+        "x, pos_emb",
+        "p = self.heads(pos_emb, self.p)",
+        "b, h, t, far = *q.shape[:3], p.shape[2]",
+        "by = (q @ p.mT) / q.shape[-1] ** 0.5",
+        "by = nn.functional.pad(by, (1, 0)).view(b, h, far + 1, t)",
+        "by = by[:, :, 1:].reshape(b, h, t, far)[..., :t]",
+        "y = (q @ k.mT / q.shape[-1] ** 0.5 + by).softmax(-1) @ v",
+        "return self.out(y.transpose(1, 2).flatten(2))",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", SPINS.values(), ids=SPINS)
+def test_tables_of_other_forms_are_given(code):
+    class Relative(layer(*code)):
+        def __init__(self, d_model, n_heads):
+            super().__init__(d_model, n_heads)
+            if "pos_emb" in code[0]:
+                self.p = nn.Linear(d_model, d_model, bias=False)
+
+    report = attention.check(Relative, causal=False)
+    assert report.verdict == "passed", str(report)
+
+
+def test_a_constructor_may_hand_on_its_arguments():
+    class Handed(layer("x", "return self.attend(q, k, v)")):
+        def __init__(self, *args, spare=1, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    report = attention.check(Handed, causal=False)
+    assert report.verdict == "passed", str(report)
+
+
+def test_heads_are_built_as_wide_as_the_tokens_allow():
+    class Wide(layer("x", "return self.attend(q, k, v)")):
+        def __init__(self, dim, heads, dim_head=48):
+            super().__init__(dim, heads)
+            self.q = nn.Linear(dim, heads * dim_head)
+
+        def heads(self, x, layer):
+            y = layer(x).view(*x.shape[:2], self.h, x.shape[2] // self.h)
+            return y.transpose(1, 2)
+
+    report = attention.check(Wide, causal=False)
+    assert report.verdict == "passed", str(report)
+    assert "Built with dim_head=4, which is d_in/h." in report.notes
+
+
+@dataclass
+class Settings:
+    """Settings of which one follows from others."""
+
+    width: int = 512
+    heads: int = 8
+
+    def __post_init__(self):
+        self.d_head = self.width // self.heads
+
+
+def test_a_setting_may_be_one_that_the_config_computes():
+    class Configured(layer("x", "return self.attend(q, k, v)")):
+        def __init__(self, config: Settings):
+            assert config.d_head == 4
+            super().__init__(config.width, config.heads)
+
+    given = {"width": 16, "heads": 4, "d_head": 4}
+    report = checked(Configured, causal=False, own_config=given)
+    assert report.verdict == "passed", str(report)

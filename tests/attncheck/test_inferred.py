@@ -429,6 +429,8 @@ class Attention(nn.Module):
         ("True for what is not padding", []),
         ("True where a key isn't valid", ["padding_inverted"]),
         ("True for padding", ["padding_inverted"]),
+        ("1 = real token, 0 = padding", []),
+        ("not needed; True keeps", []),
         ("as usual", ["padding_inverted"]),
     ],
 )

@@ -42,7 +42,7 @@ FAULTS = {
     "no cell": (":name: write-scale", ":name: a", "no cell with the line"),
     "an entry of no form": ("- `divisor=d_out`:", "- d_out:", "not of the form"),
     "code that raises": (
-        "divisor=d_in**0.5", "divisor=zzz", r"line \d+: .*NameError.*code may use",
+        "divisor=d_in**0.5", "divisor=zzz", r"line \d+: .*NameError.*names .*\bd_in\b",
     ),
     "no last words": ("- otherwise: ", "- `divisor=1`: ", "ends with"),
     "no fields": ("- `divisor`, number: The divisor", "", "it needs '## Fields'"),

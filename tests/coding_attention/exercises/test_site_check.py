@@ -1,5 +1,6 @@
 """The site's check and the check in Python say the same of the same answers."""
 
+import dataclasses
 import json
 import math
 import random
@@ -52,6 +53,16 @@ def test_what_is_no_code_is_answered_on_the_site():
     for name in EXERCISES:
         if isinstance(check_of(name), Table):
             assert name in ON_SITE
+
+
+def test_a_mistake_that_fits_no_grid_is_no_answer_there(monkeypatch):
+    check = check_of("mean-of-the-past")
+    rules = site.table_of("mean-of-the-past").rules
+    beside = [(lambda x: check.right(x)[:, :2], "too few rows"),
+              (lambda x: check.right(x) / 0, "infinite")]  # fmt: skip
+    more = dataclasses.replace(check, mistakes=[*check.mistakes, *beside])
+    monkeypatch.setattr("coding_attention.exercises.build.check_of", lambda name: more)
+    assert site.table_of("mean-of-the-past").rules == rules
 
 
 @pytest.mark.parametrize("name", ON_SITE)

@@ -187,6 +187,13 @@ def test_scale_lab_spreads_by_the_root():
         )
     assert ScaleLab(divisor="full", d_k=1024).compute()["entropy"] > 2.07
     assert ScaleLab(d_k=1024).compute()["gradient"] < 0.1
+    soup = BeautifulSoup(ScaleLab().fallback(), "html.parser")
+    keys, widths = [str(n) for n in range(1, 9)], ["1", "4", "16", "64", "256", "1024"]
+    assert [text.get_text() for text in soup.select("svg text")] == keys + widths
+    heads = [cell.get_text() for cell in soup.select("table")[1].select("th")]
+    assert [head for head in heads if head] == [
+        "d_k", *(f"key {n}" for n in keys), *widths
+    ]  # fmt: skip
 
 
 # ---- state ----
