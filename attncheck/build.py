@@ -261,7 +261,10 @@ def _with_config(
             found, value = known(setting)
             found = found and setting == mapped.get(ours_of[setting])
             needed = default in (MISSING, inspect.Parameter.empty)
-            needed |= config.is_kv_heads(setting) and type(default) is int
+            # More than one, so that groups show; one alone may be all that it knows.
+            needed |= (
+                config.is_kv_heads(setting) and type(default) is int and default > 1
+            )
             if not found and needed:
                 found, value = config.guess(setting, sizes)
             if not found and needed and setting not in settings:

@@ -498,3 +498,28 @@ def test_a_setting_may_be_one_that_the_config_computes():
     given = {"width": 16, "heads": 4, "d_head": 4}
     report = checked(Configured, causal=False, own_config=given)
     assert report.verdict == "passed", str(report)
+
+
+def test_one_head_of_keys_stays_one():
+    @dataclass
+    class Config:
+        d_model: int = 16
+        num_heads: int = 4
+        num_kv_heads: int = 1
+
+    class MultiQuery(nn.Module):
+        def __init__(self, config: Config):
+            super().__init__()
+            self.h, d = config.num_heads, config.d_model
+            self.q, self.o = nn.Linear(d, d), nn.Linear(d, d)
+            self.kv = nn.Linear(d, 2 * config.num_kv_heads * d // self.h)
+
+        def forward(self, x):
+            q = self.q(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+            k, v = self.kv(x)[:, None].split(q.shape[-1], dim=-1)
+            z = nn.functional.scaled_dot_product_attention(q, k, v)
+            return self.o(z.transpose(1, 2).flatten(2))
+
+    report = attention.check(MultiQuery, causal=False)
+    assert report.ok, str(report)
+    assert not report.not_compared
