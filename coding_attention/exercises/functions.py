@@ -116,9 +116,9 @@ class FunctionCheck:
             if isinstance(b, torch.Tensor)
         ):
             raise NotRight(
-                "The result is right, but the function changes its input in place, so "
-                "the caller's tensor has different numbers afterwards. Use masked_fill "
-                "instead of masked_fill_, and x = x - m instead of x -= m."
+                "The result is right, but the function changes its input in place, and "
+                "the caller's tensor with it. Use masked_fill instead of masked_fill_, "
+                "and x = x - m instead of x -= m."
             )
 
 
