@@ -60,6 +60,8 @@ def runs(path, line):
         yield [str(room), "-m", "not browser", "--tier", "test,pages,checker"]
     if path.endswith(".js"):
         yield [f"{room}/test_browser.py", f"{room}/test_fast.py"]
+    if folders[0] == "theme":
+        yield ["tests/book/test_site.py"]
     yield _naming(path, stem)
 
 
