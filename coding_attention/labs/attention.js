@@ -199,8 +199,9 @@ export default {
       });
       // Keys and values, or the weights of all queries: one room for both.
       for (const stage of Object.values(stages)) stage.element.hidden = !trainable;
-      if (trainable) lab.tables.prepend(heat.stage.element);
-      else lab.stages.append(heat.stage.element);
+      const room = trainable ? lab.tables : lab.stages;
+      const { element } = heat.stage; // if it moves, it loses the focus
+      if (element.parentNode !== room) room.insertBefore(element, trainable ? room.firstChild : null);
       for (const name of ["queries", "keys", "values"]) {
         grids[name].stage.element.hidden = !trainable;
       }

@@ -11,6 +11,7 @@ from tests.coding_attention.labs.harness import (
     HANDS,
     PHONE,
     check,
+    drawn,
     find,
     set_in_python,
     with_keyboard,
@@ -139,10 +140,16 @@ def test_keys_stay_within_the_lab(lab_on_page):
     one.page.evaluate(
         "document.addEventListener('keydown', e => (window.heard = e.key))"
     )
-    root.get_by_role("grid").nth(1).locator('[tabindex="0"]').focus()
-    for key in ("ArrowDown", "a", "Enter", "/"):
-        one.page.keyboard.press(key)
-    assert one.page.evaluate("window.heard") is None
+    open_numbers(root)
+    heat = root.get_by_role("grid", name="Weights α of all queries")
+    for trainable in (False, True):  # then it is drawn among the numbers
+        root.get_by_role("checkbox", name="Trainable").set_checked(trainable)
+        heat.locator('[tabindex="0"]').focus()
+        for key in ("ArrowDown", "ArrowDown", "a", "Enter"):  # another query
+            one.page.keyboard.press(key)
+        drawn(one.page)
+        one.page.keyboard.press("/")
+        assert one.page.evaluate("window.heard") is None
 
 
 def test_every_control_has_a_name_and_a_visible_focus(visit, served):
