@@ -11,6 +11,7 @@ import shutil
 import nbformat
 import pytest
 
+from coding_attention.labs.stored import VIEW
 from coding_attention.stored import HTML, html_of
 from tests import live
 from tests.book.pages import BOOK, ROOT, pages
@@ -30,8 +31,12 @@ LOOK = """() => jupyterapp.shell.currentWidget.content.widgets
     closed: cell.outputHidden,
     drawings: cell.node.querySelectorAll('.attention-figure svg').length,
     pictures: cell.node.querySelectorAll('.jp-RenderedImage img').length,
-    labs: cell.node.querySelectorAll('.attn-lab').length,
-  }))"""
+    asked: cell.model.outputs.toJSON().filter(o => o.data?.[VIEW]).length,
+    widgets: cell.node.querySelectorAll(
+      '.attn-lab, .jp-OutputArea-output > .jupyter-widgets').length,
+  }))""".replace("VIEW", f"'{VIEW}'")
+COME = f"() => ({LOOK})().every(cell => cell.widgets >= cell.asked)"
+OPEN = "() => jupyterapp.commands.execute('notebook:show-all-cell-outputs')"
 RUN = "() => jupyterapp.commands.execute('notebook:run-all-cells')"
 PROSE = """() => [...document.querySelectorAll('.jp-RenderedMarkdown')]
   .map(cell => cell.textContent).join('\\n')"""
@@ -124,13 +129,13 @@ def drawings(mime, text):
 
 
 def widgets(mime, text):
-    return mime == "application/vnd.jupyter.widget-view+json"
+    return mime == VIEW
 
 
 def figures_of(page):
-    """The number of drawings of each cell that is no lab, by the stored outputs."""
-    labs = stored(page, widgets)
-    return {n: k for n, k in stored(page, drawings).items() if k and not labs[n]}
+    """The number of drawings of each cell without a widget, by the stored outputs."""
+    shown = stored(page, widgets)
+    return {n: k for n, k in stored(page, drawings).items() if k and not shown[n]}
 
 
 def drawn_in(cells):
@@ -149,7 +154,12 @@ MOVABLE = (
 
 # The key that moves it, whichever end it stands at.
 KEY = """control => {
-  if (control.closest('svg')) return 'ArrowDown';
+  const drawing = control.closest('svg');
+  const [here, middle] = [control, drawing].map(one => {
+    const box = one?.getBoundingClientRect();
+    return box?.top + box?.bottom;
+  });
+  if (drawing) return here > middle ? 'ArrowUp' : 'ArrowDown';
   if (control.localName === 'select')
     return control.selectedIndex + 1 < control.length ? 'ArrowDown' : 'ArrowUp';
   if (control.type === 'range')
@@ -177,10 +187,8 @@ class Seen:
         self.visit, self.host, self.page = visit, host, PAGES[name]
         self.opened = visit.page.evaluate(LOOK)
         self.ran = visit.page.evaluate(RUN)
-        self.cells = visit.page.evaluate(LOOK)
-        labs = sum(stored(self.page, widgets).values())
-        if labs and self.ran:  # below a cell that failed, no lab will come
-            visit.page.locator(".attn-lab").nth(labs - 1).wait_for()
+        if self.ran:  # below a cell that failed, no lab will come
+            visit.page.wait_for_function(COME)
         self.cells = visit.page.evaluate(LOOK)
 
 
@@ -220,7 +228,7 @@ def drawn(seen):
 
 @feature("Labs answer the keyboard")
 def moved(seen):
-    found = {cell["name"]: cell["labs"] for cell in seen.cells}
+    found = {cell["name"]: cell["widgets"] for cell in seen.cells}
     assert found == stored(seen.page, widgets)
     for lab in seen.visit.page.locator(".attn-lab").all():
         move(seen.visit.page, lab)
@@ -273,6 +281,7 @@ def test_every_page_works(browser, address, own_errors, host, name):
 def test_stored_figures_are_there_before_a_cell_has_run(browser, address, host):
     """As pictures, and untrusted: Jupyter shows no drawing of a page it didn't run."""
     with live.opened(browser, address, host, UNTRUSTED) as visit:
+        visit.page.evaluate(OPEN)  # the folded answers, too
         cells = visit.page.evaluate(LOOK)
         assert names_where(cells, lambda c: c["ran"] and c["pictures"]) == list(
             figures_of(PAGES["06_averaging"])
