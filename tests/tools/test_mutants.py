@@ -134,6 +134,8 @@ def test_the_killer_is_read_from_the_summary(log, killer):
          "tests/coding_attention/labs/test_dropout.py"),
         ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
         ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
+        ("coding_attention/figures/runs.py", "book/09_watch_heads_learn.ipynb"),
+        ("coding_attention/figures/labels.py", "book/02_simple_self_attention.ipynb"),
     ],
 )  # fmt: skip
 def test_a_file_maps_to_its_tests(path, tests):
