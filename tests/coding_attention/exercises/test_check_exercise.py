@@ -1,12 +1,13 @@
 """What holds for every exercise: rubbish gets clear words, and hints are distinct."""
 
 import random
+import re
 import sys
 
 import pytest
 import torch
 
-from coding_attention.exercises import EXERCISES, check_exercise, core
+from coding_attention.exercises import EXERCISES, check_exercise, classes, core
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.files import PAGES
 from coding_attention.exercises.functions import FunctionCheck
@@ -177,3 +178,17 @@ def test_verdicts_are_the_same_every_time():
             first = check_exercise(name, answer)
             torch.rand(3)
             assert check_exercise(name, answer) == first
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_what_is_left_after_the_first_finding_is_counted(count):
+    """As the student reads it: one finding is told, the others are numbered."""
+
+    class Finding:
+        title, means, line, seen, mistake = "T", "M.", "self.scale", "", "none"
+
+    told = classes._told([Finding()] * count)
+    left = re.search(r"(\d+) (\w+) (\w+) this one", told)
+    assert (left and left.groups()) == (
+        (str(count - 1), "more", "after") if count > 1 else None
+    )
