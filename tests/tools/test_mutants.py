@@ -75,6 +75,7 @@ def test_words_are_facts_where_they_state_one(line, facts):
         ("coding_attention/exercises/a.py", 'h = "right.py" + "first.png"\n', set()),
         ("theme/a.js", "if (a < 1) b = 'x < 1';\n",
          {"if (a >= 1) b = 'x < 1';\n", "if (a < 2) b = 'x < 1';\n"}),
+        ("theme/a.js", "a = b ?? 1e-12;\n", set()),  # next to nothing, either way
     ],
 )  # fmt: skip
 def test_code_is_broken_and_what_is_no_code_is_not(path, text, broken):

@@ -60,7 +60,7 @@ ADDED_MASK = re.compile(r"torch\.where\(\w+, -torch\.inf, 0\.0\)$")
 SCRIPT_TOKEN = re.compile(
     r"(?P<skip>//[^\n]*|/\*.*?\*/|`(?:\\.|[^`\\])*`|'(?:\\.|[^'\\\n])*'"
     r"|\"(?:\\.|[^\"\\\n])*\"|^import[^\n]*|^export \{[^\n]*|(?<=[=(,:])\s*/[^/*\n]+/)"
-    r"|(?P<word>[A-Za-z_$][\w$]*)|(?P<number>(?<![\w.])\d+(?:\.\d+)?)"
+    r"|(?P<word>[A-Za-z_$][\w$]*|\d+e-\d+)|(?P<number>(?<![\w.])\d+(?:\.\d+)?)"
     r"|(?P<sign>===|!==|=>|\+\+|--|<=|>=|&&|\|\||[-+*/<>](?!=))",
     re.M | re.S,
 )
