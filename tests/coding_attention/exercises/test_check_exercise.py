@@ -7,7 +7,13 @@ import sys
 import pytest
 import torch
 
-from coding_attention.exercises import EXERCISES, check_exercise, classes, core
+from coding_attention.exercises import (
+    EXERCISES,
+    check_exercise,
+    classes,
+    core,
+    functions,
+)
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.files import PAGES
 from coding_attention.exercises.functions import FunctionCheck
@@ -192,3 +198,31 @@ def test_what_is_left_after_the_first_finding_is_counted(count):
     assert (left and left.groups()) == (
         (str(count - 1), "more", "after") if count > 1 else None
     )
+
+
+def failed(kind, text):
+    return core.Failed(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("given", "agree"),
+    [
+        ([torch.ones(2), ("ValueError", "size 5")], True),
+        ([torch.ones(2), ("KeyError", "size 4")], False),  # another kind
+        ([torch.zeros(2), ("ValueError", "size 4")], False),  # other numbers
+        ([("ValueError", "size 4"), ("ValueError", "size 4")], False),
+        ([torch.ones(2), torch.ones(2)], False),  # one raises, one doesn't
+    ],
+)  # fmt: skip
+def test_errors_of_one_kind_are_one_mistake_beside_the_same_numbers(given, agree):
+    """An error's text may hold a size, which another seed draws anew."""
+    known = [torch.ones(2), failed("ValueError", "size 4")]
+    given = [failed(*g) if isinstance(g, tuple) else g for g in given]
+    assert functions._same_mistake(given, known) == agree
+
+
+def test_the_same_errors_without_numbers_must_say_the_same():
+    known = [failed("ValueError", "size 4"), failed("ValueError", "size 5")]
+    other = [failed("ValueError", "size 4"), failed("ValueError", "size 6")]
+    assert functions._same_mistake(list(known), known)
+    assert not functions._same_mistake(other, known)
