@@ -69,6 +69,8 @@ def test_words_are_facts_where_they_state_one(line, facts):
     [
         ("attention/a.py", "x = a + b\n", {"x = a - b\n"}),
         ("attention/a.py", "x = f(n=2)  # first\n", {"x = f(n=3)  # first\n"}),
+        ("attention/a.py", "x = 80 * 9\n",
+         {"x = 160 * 9\n", "x = 80 / 9\n", "x = 80 * 10\n"}),
         ("attention/a.py", "import ones\nseed = 2\n", set()),
         ("coding_attention/exercises/a.py", 'h = "the first state"\n',
          {'h = "the last state"\n'}),

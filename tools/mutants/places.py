@@ -84,8 +84,11 @@ def places(path, text):
 
 
 def _number(digits):
-    # Half a hundredth more would be the same drawing, the same limit of time.
-    return str(2 * float(digits) or 1.0) if "." in digits else str(int(digits, 0) + 1)
+    # Half a hundredth more, or one pixel, would be the same drawing, the same limit.
+    if "." in digits:
+        return str(2 * float(digits) or 1.0)
+    number = int(digits, 0)
+    return str(2 * number if number >= 10 else number + 1)
 
 
 def _python(path, text, kind, shift=0):
