@@ -46,6 +46,13 @@ def test_a_page_is_broken_in_each_way(kind, what, wrong):
     assert PAGE.format(**RIGHT | {what: wrong}) in broken
 
 
+def test_what_only_tests_read_of_an_exercise_is_not_broken():
+    text = "# A\n\nThe first.\n\n## Facts\n\n- first: `1`\n\n## Sizes\n\nThe last."
+    found = places("coding_attention/exercises/tasks/a.md", text)
+    assert [text[p.start : p.end] for p in found] == ["first", "last"]
+    assert len(list(places("book/a.md", text))) == 3
+
+
 @pytest.mark.parametrize(
     ("line", "facts"),
     [
