@@ -7,7 +7,7 @@ from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.collector import Collector
-from attncheck.source import Source, set_dropout
+from attncheck.source import HEAD_WIDTHS, Source, set_dropout
 from attncheck.subject import CallFailed, Failure, How, Subject
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
@@ -15,10 +15,6 @@ from attncheck.subject import CallFailed, Failure, How, Subject
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
 POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
-
-
-# What a constructor calls the width of one head.
-HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head")
 
 
 def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
