@@ -362,8 +362,8 @@ def _ways_with(
         left = [name for name in rest if name != one]
         options = [_options(kinds[name], causal and one is None) for name in left]
         masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
-        for place in masks[1:]:  # one is enough
-            options[place] = [None]
+        for place in masks[1:]:  # one is enough to hide the future
+            options[place] = [None, *OPEN]
         for width in memory_widths if one else (None,):
             for values in islice(product(*options), TRIES):
                 others = tuple(zip(left, values, strict=True))

@@ -154,9 +154,15 @@ def _other_guesses(
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
             if runs(other) is not None or _another_way(source, other, failure):
-                subject.notes = source.notes
-                return other
+                return _with_notes(subject, other)
     return None
+
+
+def _with_notes(subject: Subject, other: Subject) -> Subject:
+    """Return the other subject, and keep in the first one's notes how it is called."""
+    for text in other.notes:
+        subject.note(text)
+    return other
 
 
 def _wider(
@@ -177,7 +183,7 @@ def _wider(
                 subject.note(
                     f"Built with a width of {width}; {kept[1]['d_in']} failed."
                 )
-                return other
+                return _with_notes(subject, other)
     source.arguments.clear()
     source.arguments |= kept[0]
     source.sizes |= kept[1]
@@ -283,7 +289,7 @@ def _own_defaults(
     except (Failure, UnusableError):
         return None
     subject.note("Built with its constructor's default values.")
-    return other
+    return _with_notes(subject, other)
 
 
 def _another_way(

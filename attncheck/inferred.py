@@ -44,6 +44,8 @@ DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
+ADDED = "a table added to the tokens"
+BESIDE = "keys of the tokens beside those of the memory"
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
 # Changes of a recipe that do not act on one head after another.
@@ -537,9 +539,9 @@ class Reading:
         elif not _close(*self.sources[1:]):
             raise UnexplainedError
         if "positions" in beside[1]:
-            self.words.append("a table added to the tokens")
+            self.words.append(ADDED)
         if "joined" in beside[1]:
-            self.words.append("keys of the tokens beside those of the memory")
+            self.words.append(BESIDE)
 
     def _may_take_memory(self) -> bool:
         """Whether keys and values may come from elsewhere, and take the input else."""

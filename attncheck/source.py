@@ -298,7 +298,7 @@ class Source:
         sizes = self.sizes
         for name in ("d_in", "context_length", "num_heads"):
             if sizes[name] is None:
-                sizes[name] = _attribute(module, name)
+                sizes[name] = size_held(module, name)
         if is_lazy(module):
             sizes["d_in"] = sizes["d_in"] or DEFAULTS["d_in"]
             return
@@ -311,7 +311,7 @@ class Source:
             sizes["context_length"] = _mask_length(module)
 
 
-def _attribute(module: nn.Module, ours: str) -> int | None:
+def size_held(module: nn.Module, ours: str) -> int | None:
     """Return an integer that the module keeps under one of the known names."""
     configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
     for holder in (module, *configs):
