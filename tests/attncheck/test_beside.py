@@ -153,7 +153,7 @@ def test_other_guesses_are_tried_and_told():
     assert "dim_head=4" in told
     assert "act_fn=GELU" in told
     assert "num_parts=1" in told
-    assert "a mask that hides nothing (1 stays visible)" in told
+    assert "a mask that hides nothing (True stays visible)" in told
 
 
 class Windowed(nn.Module):
