@@ -16,7 +16,9 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
-NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
+NO_PADDING = re.compile(
+    r"^pre_|^post|head|causal|future|triang|tgt|look|len|memory_mask$|(?<!attn)_bias$"
+).search
 # What a module may be told before it keeps keys and values between calls.
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
@@ -50,7 +52,7 @@ FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles", "matrix", "distances")]  # fmt: skip
+    "half angles", "matrix", "distances", "tokens")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,9 @@ def _turn(
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
+    if how == "tokens":  # one row for each, as wide as it
+        wide = _angles(x, places, x.shape[-1])
+        return torch.cat([wide.sin(), wide.cos()], dim=-1).expand(*x.shape)
     if how == "distances":  # of all pairs, the largest first, as wide as a token
         far = torch.arange(len(places) - 1, -len(places), -1, device=x.device)
         wide = _angles(x, far, x.shape[-1])

@@ -361,9 +361,12 @@ def _precise(subject: Subject) -> bool:
 def _blank(subject: Subject) -> bool:
     """Whether all weights are alike, as where a mask of the wrong kind hides all."""
     watch = Watch(module := subject.copy())
-    subject(subject.tokens(), module, mode=watch)
+    y = subject(subject.tokens(), module, mode=watch)
     made = [weights for _, weights, _ in watch.seen.softmaxes if weights.shape[-1] > 1]
-    return any(not changed(one, one[..., :1].expand_as(one), 1e-6) for one in made)
+    return not changed(y, y[:1, :1].expand_as(y)) or any(
+        one.isnan().any() or not changed(one, one[..., :1].expand_as(one), 1e-6)
+        for one in made
+    )
 
 
 def _told(subject: Subject) -> Subject:
