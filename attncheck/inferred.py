@@ -44,6 +44,9 @@ DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
+NULL = "a learned key and value beside the tokens'"
+# By these names, queries are among the keys.
+LATENT = "latent|perceiver|resampl"
 ADDED = "a table added to the tokens"
 BESIDE = "keys of the tokens beside those of the memory"
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
@@ -540,6 +543,8 @@ class Reading:
             raise UnexplainedError
         if "positions" in beside[1]:
             self.words.append(ADDED)
+        if "joined" in beside[1] and not self.subject.speaks_of(LATENT):
+            raise UnexplainedError
         if "joined" in beside[1]:
             self.words.append(BESIDE)
 
@@ -603,7 +608,7 @@ class Reading:
             if alike and any(_holds(p, own[0].flatten()) or _holds(p, own[0, 0])
                              for p in held):  # fmt: skip
                 if self.extra is None:
-                    self.words.append("a learned key and value beside the tokens'")
+                    self.words.append(NULL)
                 self.extra = place
                 return rest
         raise UnexplainedError

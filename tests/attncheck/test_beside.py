@@ -105,6 +105,26 @@ def test_a_norm_and_a_projection_are_no_parts_beside_attention():
     assert attncheck.check(block(again)).verdict != "passed"
 
 
+class Chained(nn.Module):
+    """Keys and values are projected from the queries."""
+
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim) for _ in "qkvo")
+
+    def forward(self, x):
+        q = self.q(x)
+        heads = (one.unflatten(-1, (self.h, -1)) for one in (q, self.k(q), self.v(q)))
+        q, k, v = (one.transpose(1, 2) for one in heads)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+def test_a_projection_is_no_part_beside_another():
+    assert attncheck.check(Chained).verdict != "passed"
+
+
 class Later(nn.Module):
     """Keys come from the first argument, and each projection has its own norm."""
 
