@@ -310,6 +310,7 @@ class Comparison:
                 **({} if found.needed else read.asks),
             )
         told = f": {', '.join(read.words)}" if read.words else ""
+        found.read = [] if read.steps else read.words
         which = "Each other step" if read.steps else "Each step"
         self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
@@ -555,9 +556,11 @@ class Comparison:
                      for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
-            norms: list[dict[str, Any]] = [{"qk_norm": n} for n in NORMS] + [
-                {"prenorm": n} for n in NORMS[:2]
-            ]
+            # Without numbers of its own, a norm may be meant for all heads at once.
+            sizes = [] if any(norms_of(self.subject.pristine)) else [*NORMS]
+            norms: list[dict[str, Any]] = [{"qk_norm": n} for n in NORMS]
+            norms += [{"qk_norm": n, "norm_over": "all"} for n in sizes]
+            norms += [{"prenorm": n} for n in NORMS[:2]]
             norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
             norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
             choices.append([{}, *norms])
