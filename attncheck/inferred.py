@@ -34,12 +34,6 @@ TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
 # Functions of one number at a time.
 EACH = ("gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "mish", "dropout",
         "hardswish", "softplus", "contiguous", "to", "float")  # fmt: skip
-# Names of projections, but for those that other parts have, too.
-ROLES = {
-    name
-    for role in ("query", "key", "value", "out", "qkv", "kv")
-    for name in NAMES[role] - {"projection", "fc", "dense", "output"}
-}
 DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
@@ -51,7 +45,7 @@ ADDED = "a table added to the tokens"
 BESIDE = "keys of the tokens beside those of the memory"
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
-# Changes of a recipe that do not act on one head after another.
+# Names of projections, but for those that other parts have, too.
 ROLES = {
     name
     for role in ("query", "key", "value", "out", "qkv", "kv")
@@ -59,6 +53,7 @@ ROLES = {
     if name not in ("projection", "fc", "o", "q", "k", "v")
 }
 ATTENDS = {"softmax", "_softmax", "scaled_dot_product_attention", "exp", "exp_"}
+# Changes of a recipe that do not act on one head after another.
 UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
           ""}  # fmt: skip
 POWERS = {"half steps", "double steps", "whole width", "head width", "one step up"}
