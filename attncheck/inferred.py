@@ -915,7 +915,27 @@ class Reading:
                 self.words.append(told + grid)
                 self.options |= {} if of else {"bias": bias}
                 return
+        if not of and self._viewed(bias, seen):
+            told = "What is added to the scores holds the numbers of a table by "
+            told += "distance, (tokens, tokens, heads), viewed as (heads, tokens, "
+            told += "tokens) instead of turned."
+            self.steps.append(Step("differs", "positions", told))
+            return
         raise UnexplainedError
+
+    def _viewed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
+        """Whether the bias is that of distances with its axes viewed as others."""
+        t = self.t
+        i = torch.arange(t)
+        places = t + i[:, None] - i
+        for _, _, _, made in self.calls:
+            if made.shape == (t, t, self.h) and self.h not in (1, t):
+                one, right = made.double(), made.double().permute(2, 0, 1)
+                if _close(bias, one.reshape(self.h, t, t) * seen) and (
+                    self._by_distance(right, torch.ones_like(seen), places)
+                ):
+                    return True
+        return False
 
     def _by_distance(
         self, bias: torch.Tensor, seen: torch.Tensor, places: torch.Tensor

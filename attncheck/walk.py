@@ -596,14 +596,30 @@ def _shares(walk: Walk) -> Iterator[Step]:
                 kinds.append("blocks")
             elif _close(sizes, each.repeat(1, h // heads, 1)):
                 kinds.append("tiles")
-            elif any(_close(sizes, each[:, g : g + 1].expand_as(sizes))
-                     for g in range(heads)):  # fmt: skip
+            elif _one_alone(walk, each):
                 yield Step("rows_repeated", "split", f"All {h} query heads share one "
                            f"of {heads} heads.")  # fmt: skip
                 return
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
                    f"and values in {kinds[1]}.")  # fmt: skip
+
+
+def _one_alone(walk: Walk, each: torch.Tensor) -> bool:
+    """Whether all heads share one of several, and nothing takes the others.
+
+    The sizes of several heads (b, heads, t) are given. Where one makes keys and the
+    other values, each is meant.
+    """
+    b, t = len(walk.x), walk.t
+    taken = set()
+    for rows in (walk.query, walk.key, walk.values):
+        sizes = rows.norm(dim=-1).view(b, walk.h, -1)
+        for place in range(each.shape[1]) if sizes.shape[-1] == t else ():
+            one = each[:, place : place + 1]
+            if any(_close(sizes[:, h : h + 1], one) for h in range(walk.h)):
+                taken.add(place)
+    return len(taken) == 1
 
 
 def _turned(walk: Walk) -> Iterator[Step]:
@@ -733,7 +749,10 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     if keys == walk.t and walk.h > 1:
         yield from _biased(walk, layer, added, subject.speaks_of("alibi|slope"))
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
-    if None in whole or layer.scale is not None:
+    if layer.scale is not None:
+        return
+    if None in whole:
+        yield from _scaled_again(walk, first)
         return
     product = first * whole[0] * whole[1]
     added = added[seen].abs().max()
@@ -748,6 +767,24 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
         yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
                    f"of {walk.d**-0.5:.4g}.")  # fmt: skip
+
+
+def _scaled_again(walk: Walk, factor: float) -> Iterator[Step]:
+    """Look for normed queries or keys that are scaled before their scores are, too."""
+    usual = walk.d**-0.5
+    for name, made in (("queries", walk.query), ("keys", walk.key)):
+        for one in walk.before:
+            if one.numel() != made.numel() or one.shape[-1] != walk.d:
+                continue
+            if (rows := _rows(one, made.shape[1])) is None or rows.shape != made.shape:
+                continue
+            ratio = (made * rows).sum() / rows.square().sum().clamp_min(1e-12)
+            if not _close(made, ratio * rows):
+                continue
+            if all(abs(by / usual - 1) < 1e-3 for by in (float(ratio), factor)):
+                yield Step("scale_twice", "scores", f"The {name} are multiplied by "
+                           f"{ratio:.4g}, and the scores by {factor:.4g}.")  # fmt: skip
+            break  # the first of them
 
 
 def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:

@@ -493,7 +493,7 @@ class Comparison:
         if meant is None or acts is None or not self._off_by_one(layer):
             return ""
         # Many count only the tokens before; fewer than asked for is no such habit.
-        if acts < meant and "window" not in name:
+        if (acts < meant and "window" not in name) or self.owner.counts_itself:
             return ""
         others = [name for name in self._declaration(layer) if name != "window"]
         told = f" beside {', '.join(others)}" if others else ""
