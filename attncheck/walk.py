@@ -209,6 +209,16 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     return found
 
 
+def followed(subject: Subject, x: torch.Tensor) -> Walk | None:
+    """Return the steps of one forward pass, or None where they are others."""
+    module = subject.copy()
+    watch = Recorded(module)
+    walk = _followed(watch, x, subject(x, module, mode=watch))
+    if walk and not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
+        return turned
+    return walk
+
+
 def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
     """Return which scores (t, keys) are hidden, if they are the same in all heads."""
     module = subject.copy()

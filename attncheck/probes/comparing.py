@@ -24,7 +24,8 @@ from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
-from attncheck.walk import Step, hidden, walked
+from attncheck.turning import turning
+from attncheck.walk import Step, followed, hidden, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -392,6 +393,8 @@ class Comparison:
         steps = []
         with contextlib.suppress(Exception):  # what is captured may have any form
             steps = walked(self.subject, self.x.to(self.subject.device))
+            if not any(step.mistake for step in steps):
+                steps += self._turning()
         named = [step for step in steps if step.mistake][:1]  # the rest follows
         if steps and not named:
             self.first_step = steps[0].stage
@@ -402,6 +405,14 @@ class Comparison:
             _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
+
+    def _turning(self) -> list[Step]:
+        """Return what is wrong with rotary positions, by what they do to each token."""
+        subject, given = self.subject, self.owner.given
+        many = subject.tokens(b=4 * subject._d_head(), t=self.x.shape[1], seed=6)
+        walk = followed(subject, many)
+        bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
+        return list(turning(walk, [float(b) for b in bases])) if walk else []
 
     def by_design(self) -> str:
         """Return what the mask hides that a class may want to hide, or ""."""
