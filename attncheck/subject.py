@@ -167,10 +167,10 @@ class Subject:
     @property
     def counts_itself(self) -> bool:
         """Whether the class says in words that its window counts the token itself."""
-        try:
-            text = inspect.getsource(type(self.pristine))
-        except (OSError, TypeError):
-            return False
+        text, kind = "", type(self.pristine)
+        for part in (kind.forward, kind):  # not each class has a file
+            with contextlib.suppress(OSError, TypeError):
+                text = inspect.getsource(part)
         told = re.findall(r'"""(.*?)"""|#([^\n]*)', text, re.DOTALL)
         return any(ITSELF.search(line) for pair in told for line in pair)
 

@@ -71,7 +71,7 @@ def _turns(walk: Walk, made: torch.Tensor) -> torch.Tensor | None:
 
 
 def _matrices(one: torch.Tensor, made: torch.Tensor) -> torch.Tensor | None:
-    b, _, t, d = one.shape
+    b, d = len(one), one.shape[-1]
     left, right = (m.double().permute(2, 0, 1, 3).flatten(1, 2) for m in (one, made))
     if b < d + SPARE or torch.linalg.matrix_rank(left[0]) < d:
         return None

@@ -375,7 +375,7 @@ def test_a_window_that_may_not_count_the_token_itself_is_asked_for():
     assert (report.exit_status, report.proposal) == (3, {})
     assert "window=4 (--window 4)" in report.needed
     assert "window=3 (--window 3)" in report.needed
-    told = source.replace("Module):", "Module):\n    # sees window_size - 1 before it")
+    told = source.replace("b, t, d =", "# window_size - 1 before it\n        b, t, d =")
     report = attncheck.check(compiled(told, "worded.py"), window_size=3)
     assert (report.exit_status, report.proposal) == (3, {"window": 3})
     right = source.replace("tril(-4)", "tril(-3)")
@@ -454,8 +454,10 @@ class Attention(nn.Module):
         q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))
         i = torch.arange(t, device=x.device)
         far = i[:, None] - i
-        s = (q @ k.mT * self.d_head**-0.5).masked_fill((far < 0) | (far == 2), -torch.inf)
-        s = s * self.gate.tanh()[:, None, None].exp() * (1 + x.abs().mean(-1))[:, None, :, None]
+        s = q @ k.mT * self.d_head**-0.5
+        s = s.masked_fill((far < 0) | (far == 2), -torch.inf)
+        size = (1 + x.abs().mean(-1))[:, None, :, None]
+        s = s * self.gate.tanh()[:, None, None].exp() * size
         return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
 """
 )
