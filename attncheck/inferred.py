@@ -25,7 +25,7 @@ from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
 from attncheck.walk import SCALES as FACTORS
-from attncheck.walk import Call, Recorded, Step, _close, _followed
+from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SCALES = re.compile(r"scale|temp|logit|tau")
@@ -853,7 +853,7 @@ class Reading:
         ):
             self.words.append(f"the scores multiplied by {whole[0]:.3g}")
             return
-        if self.subject.speaks_of(r"t5|pos\w*_bias|rel\w*_(bias|pos)") and (
+        if self.subject.speaks_of(T5) and (
             (whole - 1).abs() < 1e-3
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
@@ -926,15 +926,13 @@ class Reading:
     def _viewed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether the bias is that of distances with its axes viewed as others."""
         t = self.t
-        i = torch.arange(t)
-        places = t + i[:, None] - i
         for _, _, _, made in self.calls:
-            if made.shape == (t, t, self.h) and self.h not in (1, t):
-                one, right = made.double(), made.double().permute(2, 0, 1)
-                if _close(bias, one.reshape(self.h, t, t) * seen) and (
-                    self._by_distance(right, torch.ones_like(seen), places)
-                ):
-                    return True
+            if made.shape != (t, t, self.h) or self.h in (1, t):
+                continue
+            one = made.double()
+            even = _close(one[1:, 1:], one[:-1, :-1])
+            if even and _close(bias, one.reshape(self.h, t, t) * seen):
+                return True
         return False
 
     def _by_distance(

@@ -24,6 +24,8 @@ CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm
 Settings = tuple[list[Any], dict[str, Any]]
 # Name, tensors given, settings, tensor returned.
 Call = tuple[str, list[torch.Tensor], Settings, torch.Tensor]
+# By these names a bias by distance stands for the scale.
+T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 # What scores are multiplied with, by the mistake; d is the width of a head.
 SCALES = (
     ("scale_twice", lambda w: 1 / w.d),
@@ -191,14 +193,15 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         walk = turned
     found = [
         *_tied(walk),
+        *_borrowed(walk),
         *_through_relu(walk),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
-        *_scaled(walk, subject),
+        *_scaled(walk, subject, watch.calls),
         *_capped(walk, watch.calls),
         *_masked(walk, subject.causal, subject.layer),
-        *_normalized(walk, subject.layer),
+        *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
     ]
@@ -528,6 +531,19 @@ def _tied(walk: Walk) -> Iterator[Step]:
             return
 
 
+def _borrowed(walk: Walk) -> Iterator[Step]:
+    """Look for some numbers of the queries among the keys, or the other way round."""
+    q, k = walk.query, walk.key
+    if q.shape != k.shape or q.shape[1] != walk.t or not q.any():
+        return
+    ratio = (q * k).sum(dim=(0, 1)) / k.square().sum(dim=(0, 1)).clamp_min(1e-12)
+    same = [bool(by > 0) and _close(q[..., j], by * k[..., j])
+            for j, by in enumerate(ratio)]  # fmt: skip
+    if any(same) and not all(same) and q[..., torch.tensor(same)].std() > 1e-6:
+        yield Step("differs", "positions", f"{sum(same)} of {walk.d} numbers of each "
+                   "key are its query's.")  # fmt: skip
+
+
 def _cut(walk: Walk) -> Iterator[Step]:
     """Look for heads that were cut out across tokens."""
     b, t, d = len(walk.x), walk.t, walk.d
@@ -722,10 +738,17 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
         ratio = size / other
         if ratio.std() < 1e-3 * ratio.mean():
             return ratio.mean().item()
+        if part.shape[-1] == walk.h * walk.d:  # the same may be added to all
+            heads = part.unflatten(-1, (walk.h, walk.d)).transpose(1, 2)
+            own = factor.view(heads.shape)
+            apart, own = heads[0] - heads[1], own[0] - own[1]
+            by = (own * apart).sum() / apart.square().sum().clamp_min(1e-12)
+            if by > 0 and _close(own, by * apart):
+                return float(by)
     return None
 
 
-def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
+def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     """Compare what the scores are multiplied with and added to."""
     layer = subject.layer
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
@@ -746,6 +769,7 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     left, right = torch.stack(each[:-1], dim=-1).double(), each[-1].double()
     factors = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
     if (left @ factors - right).abs().max() > 1e-3 * right.abs().max():
+        yield from _scaled_sum(walk, layer, calls)
         return
     first, *others = factors.tolist()
     if any(abs(one / first - 1) > 1e-3 for one in others):
@@ -770,13 +794,45 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
         return
     for name, factor in SCALES:
         same = abs(product / factor(walk) - 1) < 1e-3
-        if same and not (name == "scale_missing" and added > 1e-4):
+        meant = added > 1e-4 or subject.speaks_of(T5)
+        if same and not (name == "scale_missing" and meant):
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
     if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
         yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
                    f"of {walk.d**-0.5:.4g}.")  # fmt: skip
+
+
+def _scaled_sum(walk: Walk, layer: Layer, calls: list[Call]) -> Iterator[Step]:
+    """Compare what the sum of scores and something else is multiplied with."""
+    taken = _own(walk)
+    q, k = _factor(walk, walk.query), _factor(walk, walk.key)
+    if q is None or k is None or layer.scale is not None:
+        return
+    if taken.shape != walk.scores.shape:
+        return
+    seen = taken > -1e3
+    for name, given, _, made in calls:
+        if name not in ("add", "__add__", "__radd__", "add_") or len(given) != 2:
+            continue
+        same = made.numel() == taken.numel() == given[0].numel() == given[1].numel()
+        if not same or not any(_close(one.reshape(taken.shape), walk.scores)
+                               for one in given):  # fmt: skip
+            continue
+        both = made.reshape(taken.shape)[seen], taken[seen]
+        factor = (both[0] * both[1]).sum() / both[0].square().sum().clamp_min(1e-12)
+        product = float(factor) * q * k
+        if not _close(both[1], factor * both[0]) or abs(product * walk.d**0.5 - 1) < (
+            1e-3
+        ):
+            return
+        for mistake, usual in SCALES:
+            if mistake != "scale_missing" and abs(product / usual(walk) - 1) < 1e-3:
+                yield Step(mistake, "scores", f"The sum of scores and others is "
+                           f"multiplied by {product:.4g}.")  # fmt: skip
+                return
+        return
 
 
 def _scaled_again(walk: Walk, factor: float) -> Iterator[Step]:
@@ -929,7 +985,7 @@ def _ahead(t: int) -> torch.Tensor:
     return torch.ones(t, t).triu(1).bool()
 
 
-def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
+def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
     """Compare what softmax gives, and what becomes of it before values are mixed."""
     keys = walk.mixing.shape[-1]
     weights, sums = walk.weights, walk.weights.sum(dim=-1)
@@ -971,6 +1027,12 @@ def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):
         yield Step("mask_after_softmax", "weights", f"{int(gone.sum())} weights were "
                    "set to 0 after softmax.")  # fmt: skip
+        return
+    more = (walk.mixing - held[0]).view(len(walk.x), walk.h, walk.t, keys)
+    fixed = more[:1].expand_as(more)
+    if subject.speaks_of(T5) and (more - fixed).abs().max() < 1e-5 < more.abs().max():
+        yield Step("rows_do_not_sum_to_one", "weights", "The same numbers are added to "
+                   "the weights of each sequence, after softmax.")  # fmt: skip
         return
     ratio = (walk.mixing / held[0])[held[0] > 1e-6]
     if ratio.std() < 1e-4 * ratio.mean().abs():

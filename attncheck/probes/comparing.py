@@ -25,7 +25,7 @@ from attncheck.stages import first_difference
 from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.turning import turning
-from attncheck.walk import Step, followed, hidden, walked
+from attncheck.walk import T5, Step, followed, hidden, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -57,6 +57,7 @@ def compare(subject: Subject, found: Collector) -> None:
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
+        comparison.tell_base()
         found.compared = True
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
@@ -339,6 +340,29 @@ class Comparison:
         ]
         told = list(self.seen.extras) if self.seen else []
         return told + ([f"the parameter {loose[0]}"] if loose else [])
+
+    def tell_base(self) -> None:
+        """Stop where numbers are rotated with another base than was given.
+
+        Raises:
+            NotCompared: they are.
+        """
+        layer, how = self.owner.layer, self.owner.how
+        named = {n: v for n, v in self.owner.given.items() if ROPE_BASE.search(n)}
+        bases = {float(v) for v in named.values() if _number(v) and v >= BASE}
+        alone = how.call is None and how.way is None  # or angles may be passed
+        if not layer.rope or not self.subject.layer.plain or not alone:
+            return
+        if len(bases) != 1 or layer.rope.base in bases:
+            return
+        (base,) = bases
+        meant = replace(layer, rope=replace(layer.rope, base=base))
+        raise NotCompared(
+            f"numbers are rotated with the base {layer.rope.base:g}, and the "
+            f"constructor was given {next(iter(named))}={base:g}; if that counts, "
+            f"declare it",
+            **self._declaration(meant),
+        )
 
     def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
@@ -935,8 +959,6 @@ NEEDS_BIAS = (
     "tokens, in bias=lambda module, t: … or --bias 'lambda module, t: …'. It returns "
     "(heads, t, t). Where more than that acts, only a right class helps, as reference="
 )
-# By these names a bias by distance stands for the scale.
-T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
@@ -946,6 +968,7 @@ ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
+BASE = 100.0  # the least that is one
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)
 
