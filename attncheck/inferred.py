@@ -925,15 +925,26 @@ class Reading:
 
     def _viewed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether the bias is that of distances with its axes viewed as others."""
-        t = self.t
+        t, h = self.t, self.h
+        i = torch.arange(t)
         for _, _, _, made in self.calls:
-            if made.shape != (t, t, self.h) or self.h in (1, t):
+            if made.numel() != bias.numel() or made.shape[-1] != h or h in (1, t):
                 continue
-            one = made.double()
-            even = _close(one[1:, 1:], one[:-1, :-1])
-            if even and _close(bias, one.reshape(self.h, t, t) * seen):
+            one = made.double().reshape(t, t, h)
+            if _close(bias, one.reshape(h, t, t) * seen) and any(
+                self._is_even(one, i // (t // rows), i % (t // rows))
+                for rows in self._rows(t)
+            ):
                 return True
         return False
+
+    def _is_even(self, table: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> bool:
+        """Whether pairs as far apart, on two axes, have the same numbers (t, t, h)."""
+        places = (y[:, None] - y) * 2 * self.t + z[:, None] - z
+        return all(
+            _close(each, each[:1].expand_as(each))
+            for each in (table[places == place] for place in places.unique())
+        )
 
     def _by_distance(
         self, bias: torch.Tensor, seen: torch.Tensor, places: torch.Tensor

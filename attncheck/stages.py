@@ -68,9 +68,7 @@ def first_difference(
         return ""
     meant = Computation(x.cpu(), reading, layer)
     right = base_recipe(causal, layer)
-    plain = Computation(x.cpu(), reading)
-    if layer.memory:
-        plain.memory = meant.memory
+    plain = Computation(x.cpu(), reading, Layer(memory=layer.memory))
     for slot in (0, 1):
         if not _among(meant._heads(right, slot), held["factors"]):
             turned = layer.rope or {"a table", "a table of positions"} & {

@@ -51,12 +51,19 @@ def turning(walk: Walk, bases: list[float]) -> Iterator[Step]:
 def _turns(walk: Walk, made: torch.Tensor) -> torch.Tensor | None:
     """Return the matrix of each token, (t, d, d), times one number; None: there's none.
 
-    It is the same for all tokens where a projection goes into the scores as it is.
+    It is the same for all tokens where a projection goes into the scores as it is. Of
+    several tensors that may have been turned, the one that was rotated counts.
     """
+    found = []
     for one in _cuts(walk, made):
         turns = _matrices(one, made.view(one.shape))
         if turns is not None and _moves(turns):
-            return turns
+            if _rotates(turns):
+                return turns
+            found.append(turns)
+    wrong = [turns for turns in found if _laid_out_wrongly(turns)]
+    if found:
+        return [*wrong, *found][0]
     b, h, t, d = len(walk.x), walk.h, walk.t, walk.d
     heads = made.view(b, h, t, d)
     for part in _parts(walk):
@@ -91,6 +98,12 @@ def _moves(turns: torch.Tensor) -> bool:
     return not _same(turns, turns[:1].expand_as(turns))
 
 
+def _rotates(turns: torch.Tensor) -> bool:
+    """Whether no matrix changes a length."""
+    itself = torch.eye(turns.shape[-1], dtype=turns.dtype)
+    return _same(turns @ turns.mT, itself.expand_as(turns))
+
+
 def _widths(d: int) -> list[int]:
     return [w for w in (d, d // 2, d // 4, 3 * d // 4) if w >= 2 and w % 2 == 0]
 
@@ -120,8 +133,7 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
     """Return (mistake, words) where what turns a token's numbers is no rotation."""
     if not _moves(turns):
         return None
-    itself = torch.eye(turns.shape[-1], dtype=turns.dtype)
-    if _same(turns @ turns.mT, itself.expand_as(turns)):
+    if _rotates(turns):
         return None
     for width in _widths(turns.shape[-1]):
         for pairing, other in (("halves", "neighbors"), ("neighbors", "halves")):
@@ -137,6 +149,7 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
             if _same(cos, cos[:, strange]) and _same(sin.abs(), sin[:, strange].abs()):
                 told = f"no rotation: {pairing} are turned by the angles of {other}"
                 return "rope_pairing", told
+            return "differs", f"no rotation: {pairing} are mixed otherwise"
     return None
 
 

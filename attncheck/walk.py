@@ -566,11 +566,15 @@ def _cut(walk: Walk) -> Iterator[Step]:
                        "has the keys' numbers in another order.")  # fmt: skip
             return
         if heads == 3 * walk.h:  # queries may hold the scale
-            each = part.reshape(b, 3, t, -1, d).transpose(2, 3)
-            if all(
-                made.numel() == each[:, i].numel()
-                and _close(each[:, i].flatten(0, 1), made)
-                for i, made in ((1, walk.key), (2, walk.values))
+            thirds = (part.reshape(b, 3, t, -1, d).transpose(2, 3),
+                      part.reshape(b, 3, -1, t, d))  # fmt: skip
+            if any(
+                all(
+                    made.numel() == each[:, i].numel()
+                    and _close(each[:, i].flatten(0, 1), made)
+                    for i, made in ((1, walk.key), (2, walk.values))
+                )
+                for each in thirds
             ):
                 yield Step("heads_viewed", "split", "Queries, keys and values are "
                            "thirds of the tokens, not of each token.")  # fmt: skip
@@ -792,7 +796,9 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     added = added[seen].abs().max()
     if abs(product * walk.d**0.5 - 1) < 1e-3:
         return
-    for name, factor in SCALES:
+    # One factor is no two, where the sizes make both the same.
+    single = sum(abs(one - 1) > 1e-3 for one in (first, *whole)) == 1
+    for name, factor in SCALES[1 if single and walk.h == walk.d else 0 :]:
         same = abs(product / factor(walk) - 1) < 1e-3
         meant = added > 1e-4 or subject.speaks_of(T5)
         if same and not (name == "scale_missing" and meant):

@@ -57,7 +57,7 @@ def compare(subject: Subject, found: Collector) -> None:
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
-        comparison.tell_base()
+        comparison.tell_given()
         found.compared = True
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
@@ -341,28 +341,37 @@ class Comparison:
         told = list(self.seen.extras) if self.seen else []
         return told + ([f"the parameter {loose[0]}"] if loose else [])
 
-    def tell_base(self) -> None:
-        """Stop where numbers are rotated with another base than was given.
+    def tell_given(self) -> None:
+        """Stop where a base or a cap was given, and another one acts.
 
         Raises:
-            NotCompared: they are.
+            NotCompared: it does.
         """
-        layer, how = self.owner.layer, self.owner.how
-        named = {n: v for n, v in self.owner.given.items() if ROPE_BASE.search(n)}
-        bases = {float(v) for v in named.values() if _number(v) and v >= BASE}
-        alone = how.call is None and how.way is None  # or angles may be passed
-        if not layer.rope or not self.subject.layer.plain or not alone:
-            return
-        if len(bases) != 1 or layer.rope.base in bases:
-            return
-        (base,) = bases
-        meant = replace(layer, rope=replace(layer.rope, base=base))
-        raise NotCompared(
-            f"numbers are rotated with the base {layer.rope.base:g}, and the "
-            f"constructor was given {next(iter(named))}={base:g}; if that counts, "
-            f"declare it",
-            **self._declaration(meant),
-        )
+        meant, told = self._given(self.owner.layer)
+        if told and self.subject.layer.plain:
+            raise NotCompared(
+                f"the constructor was given {', '.join(told)}; if what was given "
+                f"counts, declare it",
+                **self._declaration(meant),
+            )
+
+    def _given(self, layer: Layer) -> tuple[Layer, list[str]]:
+        """Return a layer with the base and the cap that were given, and the others."""
+        how, told = self.owner.how, []
+        if how.call is not None or how.way is not None:
+            return layer, []  # angles may be passed
+        given = {n: float(v) for n, v in self.owner.given.items() if _number(v)}
+        bases = {n: v for n, v in given.items() if ROPE_BASE.search(n) and v >= BASE}
+        if layer.rope and len(bases) == 1 and layer.rope.base not in bases.values():
+            ((name, base),) = bases.items()
+            told.append(f"{name}={base:g}, and the base {layer.rope.base:g} acts")
+            layer = replace(layer, rope=replace(layer.rope, base=base))
+        caps = {n: v for n, v in given.items() if SOFTCAP.search(n) and v >= 1}
+        if not layer.softcap and len(caps) == 1:
+            ((name, cap),) = caps.items()
+            told.append(f"{name}={cap:g}, and nothing caps the scores")
+            layer = replace(layer, softcap=cap)
+        return layer, told
 
     def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
@@ -506,7 +515,7 @@ class Comparison:
 
     def _declaration(self, layer: Layer) -> dict[str, Any]:
         """Return the options that describe a layer, with the window that was given."""
-        known = declaration(self.subject.layer)
+        known, (layer, _) = declaration(self.subject.layer), self._given(layer)
         declared = {
             n: v
             for n, v in declaration(layer).items()
@@ -962,6 +971,7 @@ NEEDS_BIAS = (
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
+SOFTCAP = re.compile(r"(attn|attention|score|logit)\w*cap|soft_?cap")
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.

@@ -325,6 +325,8 @@ UNUSED = (
     (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
+    (r"norm_?(x|in|kv|latents?|media|context|memory)", "gradient_missing",
+     "projection"),
 )  # fmt: skip
 
 
