@@ -822,23 +822,45 @@ def _scaled_sum(walk: Walk, layer: Layer, calls: list[Call]) -> Iterator[Step]:
     for name, given, _, made in calls:
         if name not in ("add", "__add__", "__radd__", "add_") or len(given) != 2:
             continue
-        same = made.numel() == taken.numel() == given[0].numel() == given[1].numel()
-        if not same or not any(_close(one.reshape(taken.shape), walk.scores)
-                               for one in given):  # fmt: skip
+        if not made.numel() == taken.numel() == given[0].numel() == given[1].numel():
             continue
-        both = made.reshape(taken.shape)[seen], taken[seen]
-        factor = (both[0] * both[1]).sum() / both[0].square().sum().clamp_min(1e-12)
-        product = float(factor) * q * k
-        if not _close(both[1], factor * both[0]) or abs(product * walk.d**0.5 - 1) < (
-            1e-3
-        ):
+        two = [one.reshape(taken.shape) for one in given]
+        own = [_times(walk.scores, one) for one in two]
+        last = _times(made.reshape(taken.shape)[seen], taken[seen])
+        if last is None or (own[0] is None) == (own[1] is None):
+            continue
+        by = (own[0] or 0.0) + (own[1] or 0.0)
+        other = two[1] if own[1] is None else two[0]
+        product, usual = by * last * q * k, walk.d**-0.5
+        if abs(product / usual - 1) < 1e-3:
             return
-        for mistake, usual in SCALES:
-            if mistake != "scale_missing" and abs(product / usual(walk) - 1) < 1e-3:
+        more = [
+            held[0].reshape(taken.shape)
+            for kind, held, _, result in calls
+            if ("div" in kind or "mul" in kind)
+            and held
+            and held[0].numel() == result.numel() == other.numel()
+            and _close(result.reshape(taken.shape), other)
+        ]
+        if abs(product - 1) < 1e-3 and any(
+            abs((_times(one, other) or 0) / usual - 1) < 1e-3 for one in more
+        ):
+            yield Step("scores_scaled_apart", "scores", "Of the products in the scores "
+                       f"one is multiplied by {usual:.3g}, and not both.")  # fmt: skip
+            return
+        for mistake, factor in SCALES:
+            known = mistake != "scale_missing"
+            if known and abs(product / factor(walk) - 1) < 1e-3:
                 yield Step(mistake, "scores", f"The sum of scores and others is "
                            f"multiplied by {product:.4g}.")  # fmt: skip
                 return
         return
+
+
+def _times(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Return the number that makes the second tensor of the first, or None."""
+    by = (one * other).sum() / one.square().sum().clamp_min(1e-12)
+    return float(by) if _close(other, by * one) else None
 
 
 def _scaled_again(walk: Walk, factor: float) -> Iterator[Step]:
@@ -983,7 +1005,9 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         return
     sides = [w for w, one in far.items() if torch.equal(mask, one)]
     sides += [w for w, one in far.items() if torch.equal(mask, one.T)]
-    if sides and mask.any():
+    if torch.equal(mask, j > i):
+        yield Step("mask_unwanted", "mask", f"{count}: all of the future.")
+    elif sides and mask.any():
         yield Step("window_one_sided", "mask", f"{count}, all on one side.")
 
 
