@@ -36,8 +36,11 @@ def turning(walk: Walk, bases: list[float]) -> Iterator[Step]:
         return
     if _moves(q) != _moves(k):
         name = "queries" if _moves(q) else "keys"
-        told = f"Only the {name} are rotated by the position."
-        yield Step("rope_on_one_side", "positions", told)
+        v = _turns(walk, walk.values) if walk.values.shape == walk.key.shape else None
+        mistake = "rope_on_one_side"
+        if v is not None and _moves(v):
+            name, mistake = f"{name} and values", "rope_on_values"
+        yield Step(mistake, "positions", f"Only {name} are rotated by the position.")
     elif _same(q, k):
         yield from _angles_of(q, bases)
     elif _same(q, k.mT):

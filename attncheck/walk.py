@@ -540,8 +540,8 @@ def _borrowed(walk: Walk) -> Iterator[Step]:
     same = [bool(by > 0) and _close(q[..., j], by * k[..., j])
             for j, by in enumerate(ratio)]  # fmt: skip
     if any(same) and not all(same) and q[..., torch.tensor(same)].std() > 1e-6:
-        yield Step("differs", "positions", f"{sum(same)} of {walk.d} numbers of each "
-                   "key are its query's.")  # fmt: skip
+        told = f"{sum(same)} of {walk.d} numbers of each key are its query's."
+        yield Step("projection_mixed_up", "positions", told)
 
 
 def _cut(walk: Walk) -> Iterator[Step]:
@@ -626,7 +626,9 @@ def _shares(walk: Walk) -> Iterator[Step]:
                 kinds.append("blocks")
             elif _close(sizes, each.repeat(1, h // heads, 1)):
                 kinds.append("tiles")
-            elif _one_alone(walk, each):
+            elif _one_alone(walk, each) and any(
+                _close(sizes, each[:, g : g + 1].expand_as(sizes)) for g in range(heads)
+            ):
                 yield Step("rows_repeated", "split", f"All {h} query heads share one "
                            f"of {heads} heads.")  # fmt: skip
                 return

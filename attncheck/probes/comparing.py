@@ -140,9 +140,9 @@ def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
         subject: what is compared.
         proposal: options, as :func:`attncheck.check` takes them.
     """
-    if not proposal:
-        return {}
     weights = proposal.get("weights")
+    if not proposal or (weights and subject.how.weights):
+        return {}  # or what names the weights would be named again, and again
     given = {n: v for n, v in proposal.items() if n != "weights"}
     both = [copy.copy(one) for one in (subject, subject.uneven) if one is not None]
     for one in both:
