@@ -510,3 +510,92 @@ def test_a_sink_that_is_normalized_away_is_named():
     gate = "self.gate = nn.Linear(d_model, d_model)"
     source = source.replace(gate, "self.sink = nn.Parameter(torch.rand(4, 1, 1))")
     assert named(source, causal=False)[0] == "sink_unused"
+
+
+CONFIGURED = ROTARY[: ROTARY.index("        far =")] + (
+    """\
+        mask = (i[:, None] < i)
+        s = (q @ k.mT * self.d_head**-0.5).masked_fill(mask, -torch.inf)
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+)
+CONFIGURED = CONFIGURED.replace("rope_theta=10000.0", "rope_theta=1e4, attn_softcap=0")
+CONFIGURED = CONFIGURED.replace(
+    "        self.gate = nn.Parameter(torch.randn(num_heads))\n", ""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "mistake"),
+    [({"rope_theta": 5e5}, "rope_base"), ({"attn_softcap": 20.0}, "softcap_unused")],
+)
+def test_what_was_given_and_does_not_act_is_asked_for(given, mistake):
+    options = {"dim": 32, "num_heads": 4}
+    source = CONFIGURED.replace("num_heads, rope_theta\n", "num_heads, 1e4\n")
+    assert source != CONFIGURED
+    made = compiled(source, "configured.py")
+    assert attncheck.check(made, **options).exit_status == 0
+    report = attncheck.check(made, **options, **given)
+    assert (report.exit_status, bool(report.proposal)) == (3, True)
+    assert named(source, **options, **given, **report.proposal)[0] == mistake
+
+
+def test_numbers_of_the_queries_among_the_keys_are_named():
+    split = "q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))"
+    wrong = f"{split}\n        k = torch.cat([k[..., :4], q[..., 4:]], -1)"
+    source = ROTARY.replace(split, wrong)
+    assert named(source, dim=32, num_heads=4)[0] == "projection_mixed_up"
+
+
+def test_a_bias_with_its_axes_viewed_is_a_stage():
+    gate = "self.gate = nn.Linear(d_model, d_model)"
+    table = "self.table = nn.Embedding(64, num_heads)"
+    added = (
+        "i = torch.arange(t, device=x.device)\n"
+        "        bias = self.table(i[None] - i[:, None] + 32).view(-1, t, t)\n"
+        "        weights = (scores + bias).softmax(dim=-1)"
+    )
+    source = FULL.replace(gate, table).replace("torch.sigmoid(self.gate(x))", "1")
+    source = source.replace("weights = scores.softmax(dim=-1)", added)
+    report = attncheck.check(compiled(source, "viewed.py"), causal=False)
+    found = [(f.mistake, f.stage) for f in report.findings if f.severity == "error"]
+    assert ("differs", "positions") in found
+
+
+def test_dropped_scores_are_named_beside_a_dropout_of_the_output():
+    source = GATED.replace("torch.sigmoid(self.gate(x))", "1").replace(
+        "self.gate = nn.Linear(d_model, d_model)", "self.drop = nn.Dropout(dropout)"
+    )
+    source = source.replace("num_heads):", "num_heads, dropout=0.0):").replace(
+        "return self.out(y * 1)", "return self.drop(self.out(y))"
+    )
+    wrong = source.replace("scores.softmax(", "self.drop(scores).softmax(")
+    assert named(source) == []
+    assert named(wrong) == ["dropout_on_scores"]
+
+
+def test_a_memory_without_a_norm_is_no_mistake():
+    source = (
+        HEADER
+        + """\
+class Reader(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norm = nn.LayerNorm(dim)
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, x, memory):
+        b, t, d = x.shape
+        q, k, v = (
+            made.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for made in (self.q(self.norm(x)), self.k(memory), self.v(memory))
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return x + self.o(y.transpose(1, 2).reshape(b, t, d))
+
+
+Attention = Reader
+"""
+    )
+    assert named(source, causal=False, memory=5, prenorm="layer", residual=True) == []
