@@ -26,7 +26,7 @@ from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of, tensors
 from attncheck.walk import SCALES as FACTORS
-from attncheck.walk import Call, Recorded, Step, _close, _followed
+from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
@@ -1063,7 +1063,7 @@ class Reading:
         ):
             self.words.append(f"the scores multiplied by {whole[0]:.3g}")
             return
-        if self.subject.speaks_of(r"t5|pos\w*_bias|rel\w*_(bias|pos)") and (
+        if self.subject.speaks_of(T5) and (
             (whole - 1).abs() < 1e-3
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
@@ -1128,6 +1128,12 @@ class Reading:
                 self.words.append(told + grid)
                 self.options |= {} if of else {"bias": bias}
                 return
+        if not of and self._viewed(bias, seen):
+            told = "What is added to the scores holds the numbers of a table by "
+            told += "distance, (tokens, tokens, heads), viewed as (heads, tokens, "
+            told += "tokens) instead of turned."
+            self.steps.append(Step("differs", "positions", told))
+            return
         raise UnexplainedError
 
     def _grids(self, t: int) -> list[tuple[int, ...]]:
@@ -1138,6 +1144,29 @@ class Reading:
         solid = [v for v in whole if 1 < len(v) < 4 and math.prod(v) >= t]
         flat = [(t,) if rows == 1 else (rows, t // rows) for rows in self._rows(t)]
         return [*solid, *flat]
+
+    def _viewed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
+        """Whether the bias is that of distances with its axes viewed as others."""
+        t, h = self.t, self.h
+        i = torch.arange(t)
+        for _, _, _, made in self.calls:
+            if made.numel() != bias.numel() or made.shape[-1] != h or h in (1, t):
+                continue
+            one = made.double().reshape(t, t, h)
+            if _close(bias, one.reshape(h, t, t) * seen) and any(
+                self._is_even(one, i // (t // rows), i % (t // rows))
+                for rows in self._rows(t)
+            ):
+                return True
+        return False
+
+    def _is_even(self, table: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> bool:
+        """Whether pairs as far apart, on two axes, have the same numbers (t, t, h)."""
+        places = (y[:, None] - y) * 2 * self.t + z[:, None] - z
+        return all(
+            _close(each, each[:1].expand_as(each))
+            for each in (table[places == place] for place in places.unique())
+        )
 
     def _by_distance(
         self, bias: torch.Tensor, seen: torch.Tensor, places: torch.Tensor
