@@ -198,9 +198,12 @@ def test_without_an_assignment_what_is_checked_counts(tmp_path):
     (tmp_path / "it.ipynb").write_text(
         notebook(SETUP.format(student="it"), CHECK.format(-1))
     )
+    before = time.monotonic()
     report = grade([tmp_path])
     assert report.points == {"which-dim": 1}
     assert report.exit_status == 0
+    (row,) = report.rows
+    assert 0 < row.seconds < time.monotonic() - before  # some of the time that passed
 
 
 def test_a_spreadsheet_gets_no_formulas(tmp_path):
