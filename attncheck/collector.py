@@ -213,7 +213,8 @@ class Collector:
 
 
 # What a layer may do on purpose that nobody described and that could not be compared:
-# refuse some lengths, give rows another sum, hide some tokens, compute in few digits.
+# refuse some lengths or widths, give rows another sum, hide some tokens, compute in few
+# digits.
 SIGNS = {
     "cross_masked",
     "dropout_not_rescaled",
@@ -223,6 +224,7 @@ SIGNS = {
     "past_unused",
     "rows_do_not_sum_to_one",
     "some_sizes_raise",
+    "widths_mixed_up",
 }
 # What shows in another test as well, once its cause is known.
 _TRAINING = ("training_differs", "dropout_elsewhere", "dropout_rate_ignored",

@@ -4,9 +4,9 @@ import contextlib
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -331,11 +331,30 @@ class Subject:
                 f"the first was tested."
             )
             output = output[0]
+        elif parts := fields_of(output):
+            name = next(
+                (n for n, v in parts.items() if isinstance(v, torch.Tensor)), ""
+            )
+            if name:
+                self.note(
+                    f"forward returned a {type(output).__name__}; only its "
+                    f"{name!r} was tested."
+                )
+                output = parts[name]
         if not isinstance(output, torch.Tensor):
             raise CallFailed("not_a_tensor", f"it returned {type(output).__name__}")
         if self.layout == "tbd" and output.dim() >= 2:
             output = output.transpose(0, 1)
         return output
+
+
+def fields_of(output: Any) -> dict[Any, Any]:
+    """Return the fields of a result that is a dictionary or a dataclass."""
+    if isinstance(output, Mapping):
+        return dict(output)
+    if is_dataclass(output) and not isinstance(output, type):
+        return {field.name: getattr(output, field.name) for field in fields(output)}
+    return {}
 
 
 def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:

@@ -17,6 +17,7 @@ from attncheck.subject import (
     Failure,
     How,
     Subject,
+    fields_of,
     guarded,
     random_state_kept,
     seed_everything,
@@ -138,8 +139,9 @@ def first_tensor(y: Any) -> torch.Tensor:
     Raises:
         UnusableError: there is none.
     """
-    while isinstance(y, tuple | list) and y:
-        y = y[0]
+    if isinstance(y, tuple | list) and y:
+        return first_tensor(y[0])
+    y = next((v for v in fields_of(y).values() if isinstance(v, torch.Tensor)), y)
     if not isinstance(y, torch.Tensor):
         raise UnusableError(f"the call returned {type(y).__name__}, not a tensor.")
     return y

@@ -42,12 +42,15 @@ class Attention(nn.Module):
 """
 
 
-def right(**lines):
+def right(source=SOURCE, **lines):
     known = {"init": "pass", "more": "", "taken": "x", "scores": "pass", "end": "pass"}
     known |= {"weights": "self.drop(scores.softmax(-1))"}
-    return compiled(HEADER + SOURCE.format(**known | lines), "right.py")
+    return compiled(HEADER + source.format(**known | lines), "right.py")
 
 
+WIDE = SOURCE.replace("self, d_model", "self, d_in, d_out").replace(
+    "d_model, d_model", "d_in if _ != 'o' else d_out, d_out"
+)
 HIDDEN = "scores = scores.masked_fill({}, -torch.inf)"
 # The check that a right class would trip, and that class.
 CLASSES = {
@@ -73,6 +76,9 @@ CLASSES = {
         "rel = torch.einsum('bhid,ijd->bhij', q, rel)\n        "
         "scores = scores + rel / q.shape[-1] ** 0.5",
         weights="scores.softmax(-1)",
+    ),
+    "widths_mixed_up": right(
+        WIDE, weights="torch.sigmoid(scores)", end="y = y + x"
     ),
     "dropout_rate_ignored": right(scores="v = self.drop(v)", end="y = self.drop(y)"),
     "distances_lost": right(
@@ -105,7 +111,7 @@ def errors(report):
 @pytest.mark.parametrize("code", CLASSES)
 def test_what_a_right_class_does_on_purpose_is_no_error(code):
     report = attention.check(CLASSES[code], causal=False, d_in=16, num_heads=4)
-    assert errors(report) == []
+    assert errors(report) == [], str(report)
 
 
 def test_each_sign_has_a_right_class():

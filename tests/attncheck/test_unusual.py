@@ -6,8 +6,10 @@ import pytest
 import torch
 
 import attncheck
+from attncheck.build import UnusableError
 from attncheck.commandline import main
-from attncheck.mistakes import HEADER, compiled
+from attncheck.contracts.base import first_tensor
+from attncheck.mistakes import BASES, HEADER, compiled
 
 LAYER = """
 class Attention(nn.Module):
@@ -421,3 +423,29 @@ def test_what_is_without_effect_is_named(mistake, parts):
     causal = "hidden & False" not in parts.get("scored", "")
     report = attncheck.check(layer(**parts), causal=causal)
     assert report.findings[0].mistake == mistake, str(report)
+
+
+@pytest.mark.parametrize("kind", ["Output(y)", "{'output': y, 'weights': None}"])
+def test_the_tensor_in_a_dataclass_or_a_dictionary_is_tested(kind):
+    """As libraries return it; a wrong layer inside stays wrong."""
+    source = HEADER + BASES["multi_head"][0]
+    source = (
+        source.replace("        return ", "        y = ") + f"        return {kind}\n"
+    )
+    source = (
+        "from dataclasses import dataclass\n\n"
+        "@dataclass\nclass Output:\n    output: object\n\n" + source
+    )
+    report = attncheck.check(compiled(source, "output.py"))
+    assert report.verdict == "passed", str(report)
+    assert any("only its 'output' was tested" in note for note in report.notes)
+    wrong = source.replace("** 0.5", "** 1.0").replace("**0.5", "**1.0")
+    assert wrong != source
+    assert attncheck.check(compiled(wrong, "w.py")).verdict == "failed"
+
+
+def test_a_call_of_a_contract_may_return_fields_too():
+    x = torch.ones(1)
+    assert first_tensor(({"weights": None, "output": x},)) is x
+    with pytest.raises(UnusableError, match="returned dict, not a tensor"):
+        first_tensor({"weights": None})
