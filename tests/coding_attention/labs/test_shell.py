@@ -5,6 +5,7 @@ Measured in a browser, for each lab and each of its controls.
 
 import io
 import json
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
@@ -199,7 +200,7 @@ def test_an_image_is_the_drawing(visit, served, name):
 
 
 def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
-    page = visit().open(f"{served}/MaskLab.html")
+    page = visit(**PHONE).open(f"{served}/MaskLab.html")
     root = on_page(page, "MaskLab")
     root.wait_for()
     page.evaluate(
@@ -215,13 +216,22 @@ def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
         """() => { const text = decodeURIComponent(source.split(',').slice(1).join());
           const svg = new DOMParser().parseFromString(text, 'image/svg+xml');
           return [[...svg.querySelectorAll('text')].map(e => e.textContent.trim()),
-            [...svg.querySelectorAll('rect')].map(e => e.getAttribute('fill'))]; }"""
+            [...svg.querySelectorAll('rect')].map(e => e.getAttribute('fill')),
+            svg.documentElement.width.baseVal.value]; }"""
     )
-    texts, fills = found
+    texts, fills, width = found
     assert texts[0] == "Mask lab"
     assert {"Your", "journey", "moves", "sum"} <= set(texts)
-    assert root.locator(".al-summary").text_content() in " ".join(texts)
+    summary = root.locator(".al-summary").text_content()
+    assert summary in " ".join(texts)
     assert texts[-1].endswith("MaskLab.html#lab-mask")
+    # Below the drawing, as many words on a line as fit, at 7 pixels a letter.
+    start = next(i for i in range(len(texts)) if " ".join(texts[i:-1]) == summary)
+    lines = texts[start:-1]
+    assert len(lines) > 1
+    for line, after in pairwise([*lines, ""]):
+        assert 7 * len(line) <= width
+        assert not after or 7 * len(f"{line} {after.split()[0]}") > width
     cells = root.locator(".al-heat td")
     shades = cells.evaluate_all(
         "all => all.map(e => getComputedStyle(e).backgroundColor)"
