@@ -170,7 +170,8 @@ def constructor_arguments(
     )
     tried = {name: config.guess(name, sizes) for name in needed}
     missing = [name for name, (found, _) in tried.items() if not found]
-    asks = _names_differ(cls, names, f"it needs {', '.join(missing)}", missing)
+    unsure = [n for n in needed if n in missing or config.is_unsure(n)]
+    asks = _names_differ(cls, names, f"it needs {', '.join(unsure)}", unsure)
     if any(not config.may_be_width(name, parameters[name]) for name in missing):
         raise UnusableError(asks)
     tried |= {name: (True, sizes["d_in"]) for name in missing}
@@ -184,7 +185,7 @@ def constructor_arguments(
         mapped,
         guessed=guessed,
         rates=_rates(defaults | arguments),
-        asks=asks if missing else "",
+        asks=asks if unsure else "",
     )
 
 
@@ -213,8 +214,9 @@ def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
 def _mapped(names: Collection[str]) -> dict[str, str]:
     """Return {the chapter's name: the first of these names that means the same}."""
     mapped: dict[str, str] = {}
+    own = {name.lower(): name for name in reversed([*names])} | {n: n for n in names}
     for ours, theirs in ALIASES.items():
-        free = [n for n in theirs if n in names and n not in mapped.values()]
+        free = [own[n] for n in theirs if n in own and own[n] not in mapped.values()]
         if free:
             mapped[ours] = free[0]
     return mapped

@@ -16,7 +16,9 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 TRIES = 400
-NO_PADDING = re.compile(r"head|causal|future|triang|tgt|look|len|memory_mask$").search
+NO_PADDING = re.compile(
+    r"^pre_|^post|head|causal|future|triang|tgt|look|len|memory_mask$|(?<!attn)_bias$"
+).search
 # What a module may be told before it keeps keys and values between calls.
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
@@ -27,7 +29,7 @@ KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
-    "mask": r"mask|^bias$|attn_bias",
+    "mask": r"mask|bias$",
     "cache": r"cache|past|state$",
     "cos": r"cos",
     "sin": r"^sin$|_sin$|^sin_",
@@ -39,6 +41,7 @@ KINDS = {
     "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
     r"^key_?val",
 }
+QUERIES = r"^q$|quer|latent|^tgt$|^target"  # arguments that keys don't come from
 WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
          "numbers": "1 stays visible"}  # fmt: skip
 MASKS = [("mask", how, axes) for how in WORDS for axes in (2, 4, 3)]
@@ -49,7 +52,7 @@ FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles", "matrix", "distances")]  # fmt: skip
+    "half angles", "matrix", "distances", "tokens")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -255,6 +258,9 @@ def _turn(
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
+    if how == "tokens":  # one row for each, as wide as it
+        wide = _angles(x, places, x.shape[-1])
+        return torch.cat([wide.sin(), wide.cos()], dim=-1).expand(*x.shape)
     if how == "distances":  # of all pairs, the largest first, as wide as a token
         far = torch.arange(len(places) - 1, -len(places), -1, device=x.device)
         wide = _angles(x, far, x.shape[-1])
@@ -315,16 +321,42 @@ def ways(
         return
     names = list(parameters)
     required = [name for name in names if parameters[name].default is inspect._empty]
-    tokens = names[:1]
-    if sorted(_initials(names[:3])) == ["k", "q", "v"] and set(names[:3]) <= {
-        *required
-    }:
-        tokens = names[:3]
-    rest = [name for name in required if name not in tokens]
-    kinds = {name: _kind(name) for name in names if name not in tokens}
-    if optional:
-        given = ("cos", "sin", "turn", "positions", *(["mask"] if causal else []))
-        rest += [n for n in names if n not in [*rest, *tokens] and kinds[n] in given]
+    kinds = {name: _kind(name) for name in names}
+    given = ("cos", "sin", "turn", "positions", "mask")
+    more = [n for n in names if n not in required and kinds[n] in given]
+    wanted = [*required, *(more if optional else [])]
+    three = _three(names)
+    if three and set(three) <= {*required}:
+        if not memory:
+            yield from _ways_with([*three], wanted, {}, causal, memory_widths, False)
+        elif len({*three}) == 3:
+            kinds[pair := " ".join(three[1:])] = "memory"
+            wanted = [pair, *(n for n in wanted if n not in three)]
+            yield from _ways_with(three[:1], wanted, kinds, False, memory_widths, True)
+        return
+    firsts, second = names[:1], [] if optional else required[1:2]
+    if second and re.search(QUERIES, second[0].lower()):
+        firsts = [*second, *firsts]
+    elif second and kinds[second[0]] is None:
+        firsts = [*firsts, *second]
+    for first in firsts:
+        own = {name: kind for name, kind in kinds.items() if name != first}
+        if first != names[0]:  # then what comes first is the memory
+            own[names[0]] = "memory"
+        yield from _ways_with([first], wanted, own, causal, memory_widths, memory)
+
+
+def _ways_with(
+    tokens: list[str],
+    wanted: list[str],
+    kinds: Mapping[str, str | None],
+    causal: bool,
+    memory_widths: Sequence[int | None],
+    memory: bool,
+) -> Iterator[Way]:
+    """Yield the ways in which these arguments take x, and these others are wanted."""
+    rest = [name for name in wanted if name not in tokens]
+    kinds = {name: kinds.get(name, _kind(name)) for name in {*kinds, *rest}}
     memories = [name for name in rest if kinds[name] == "memory"]
     if not memories:  # one that may be left out, or the second argument
         memories = [name for name in kinds if kinds[name] == "memory"][:1]
@@ -335,8 +367,8 @@ def ways(
         left = [name for name in rest if name != one]
         options = [_options(kinds[name], causal and one is None) for name in left]
         masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
-        for place in masks[1:]:  # one is enough
-            options[place] = [None]
+        for place in masks[1:]:  # one is enough to hide the future
+            options[place] = [None, *OPEN]
         for width in memory_widths if one else (None,):
             for values in islice(product(*options), TRIES):
                 others = tuple(zip(left, values, strict=True))
@@ -348,6 +380,15 @@ def ways(
         options = [_options(kinds[name], causal) for name in left]
         for values in islice(product(*options), TRIES):
             yield Way((*tokens, memories[0]), tuple(zip(left, values, strict=True)))
+
+
+def _three(names: Sequence[str]) -> list[str]:
+    """Return the names of the first arguments if they are queries, keys and values."""
+    first = list(names[:3])
+    letters = _initials(first)
+    if sorted(letters) == ["k", "q", "v"]:
+        return [first[letters.index(letter)] for letter in "qkv"]
+    return first if letters[1:] == ["k", "v"] else []
 
 
 def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
@@ -373,7 +414,7 @@ def plain_way(module: nn.Module) -> Way | None:
 def memory_way(module: nn.Module) -> Way | None:
     """Return the way in which :func:`with_memory` calls a module, or None."""
     names = list(inspect.signature(module.forward).parameters)
-    if _initials(names[:3]) == ["q", "k", "v"]:
+    if _three(names) == names[:3]:
         return Way((names[0],), memory=" ".join(names[1:3]))
     known = [name for name in MEMORIES if name in names[1:]] or names[1:2]
     return Way((names[0],), memory=known[0]) if known else None
@@ -467,7 +508,7 @@ def inputs(module: nn.Module) -> tuple[int, list[str]]:
         n for n in required if parameters[n].kind is inspect.Parameter.KEYWORD_ONLY
     ]
     takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-    if _initials(required) == ["q", "k", "v"] or len(required) == 1:
+    if _three(required) == required or len(required) == 1:
         return len(required) - len(by_name), by_name
     if not required and (takes_any or parameters):
         return 1, []
@@ -498,7 +539,7 @@ def with_memory(
     if isinstance(module, nn.MultiheadAttention):
         return lambda module, x, memory: module(x, memory, memory, need_weights=False)
     names = list(inspect.signature(module.forward).parameters)
-    if _initials(names[:3]) == ["q", "k", "v"]:
+    if _three(names) == names[:3]:
         return lambda module, x, memory: module(x, memory, memory)
     for name in MEMORIES:
         if name in names[1:]:

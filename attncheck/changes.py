@@ -55,6 +55,8 @@ def table(causal: bool, layer: Layer) -> list[Row]:
     for option, changes in LAYER_CHANGES.items():
         if getattr(layer, option):
             rows += [row for row in changes if not _is_meant(row, layer)]
+    if layer.memory:  # one may come normed, or not at all
+        rows = [row for row in rows if row[1].get("prenormed") != "q"]
     return rows
 
 

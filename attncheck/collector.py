@@ -51,6 +51,7 @@ class Collector:
         stage: the first stage that differs, or "".
         beside: what acts in forward that nobody described, or "".
         undeclared: whether nobody said what the layer does besides attention.
+        read: what it does, read off step by step, where no step is wrong.
     """
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class Collector:
         self.likely: dict[str, tuple[str, str]] = {}
         self.beside = ""
         self.undeclared = False
+        self.read: list[str] = []
         self._test = ""
         self._told: list[str] = []
 

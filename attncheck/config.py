@@ -13,19 +13,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch import nn
 
 from attncheck.limits import message
 
-NAMES = re.compile(r"(\w+_)?(configs?|cfg|configuration|hparams)|conf|(model_)?args|"
-                   r"hps|params|settings")  # fmt: skip
+NAMES = re.compile(r"(\w+_)?(configs?|cfg|configuration|hparams|args)|conf|opts?|"
+                   r"options|hps|params|settings")  # fmt: skip
 TRIES = 40
 KV_HEADS = r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups"
 # What arguments beside the known sizes are called, and what they may be.
 GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
-    (r"heads?_?(count|num|n)$|(^n|^no|num|number|count)(_of)?_?(attn_|attention_|q_|"
-     r"query_)?heads?$|^nhead|^heads?$", "num_heads"),
     (KV_HEADS, "kv_heads"),
+    (r"heads?_?(count|num|n)$|((^|_)n|^no|num|number|count)(_of)?_?(attn_|attention_|"
+     r"q_|query_)?heads?$|^nhead|^heads?$|^n?h$", "num_heads"),
+    (r"^act|_act(ivation)?(_fn|_func|_layer)?$", "gelu"),
+    (r"norm_(layer|cls|class)$", nn.LayerNorm),
+    (r"^d_(query|context|memory|cross|source)$", "d_in"),
     (r"^(dim|c)_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$"
      r"|_input_(dim|channels)$|^n?_?x$|^[cn]_?(in|out|x|state)$|^d_?cross$", "d_in"),
     (r"(head|qk|q|k|v|kv)_?(dim|size)|d_(head|k|v|q|kv|key)$|dim_(head|key)|dk$|dv$|"
@@ -55,6 +59,7 @@ GUESSES: list[tuple[str, Any]] = [
      r"s?$", "context_length"),
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim|feat|dim$|lora_rank|^c$|planes|size$", "d_in"),
+    (UNSURE := r"^(n|num)_", 1),  # of whatever, and few
 ]  # fmt: skip
 # Arguments that are no widths: what they do may change what is computed.
 NO_WIDTH = re.compile(
@@ -98,6 +103,12 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
             told = isinstance(value, str) and value in known
             return True, known[value] if told else value
     return False, None
+
+
+def is_unsure(name: str) -> bool:
+    """Whether a value is a mere guess, since the name says that it is a number."""
+    fits = [form for form, _ in GUESSES if re.search(form, name.lower())]
+    return fits[:1] == [UNSURE]
 
 
 def is_kv_heads(name: str) -> bool:

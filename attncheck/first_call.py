@@ -1,5 +1,6 @@
 """The first call of a class, and other ways to call or build it where that fails."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,10 +16,10 @@ from attncheck.inferred import inferred
 from attncheck.numbers import changed
 from attncheck.probes.comparing import Comparison
 from attncheck.probes.meaning import depends
-from attncheck.source import Source
+from attncheck.source import HEAD_WIDTHS, Source
 from attncheck.subject import CallFailed, Failure, How, Subject
+from attncheck.trace import Watch
 from attncheck.variants import (
-    HEAD_WIDTHS,
     first_subject,
     narrower_heads,
     one_by_one,
@@ -32,7 +33,7 @@ GRID = 4  # rows and columns of an image whose size has a default
 SETTINGS = 8  # that are guessed one after another
 # Layers whose channels come before the tokens.
 CHANNELS = (nn.Conv1d, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
-MEMORY = 6  # tokens of a memory that nobody declared
+MEMORY = 5  # tokens of a memory that nobody declared, fewer than others
 
 
 def first_call(
@@ -103,7 +104,7 @@ def _otherwise(
         ]
     if any(isinstance(part, CHANNELS) for part in subject.pristine.modules()):
         tries.insert(1, _as_an_image)  # or the length might be taken for its width
-    for attempt in [*tries, _own_defaults]:
+    for attempt in [*tries, _other_guesses, _wider, _own_defaults]:
         other = attempt(source, subject, failure)
         if other is None:
             continue
@@ -145,6 +146,50 @@ def _narrower(
     return other
 
 
+def _other_guesses(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
+    """Return the subject built with other values for what was guessed, or None."""
+    for module in source.built_with_others():
+        with contextlib.suppress(Failure, UnusableError):
+            other = first_subject(source, subject.causal, subject.how, module)
+            if runs(other) is not None or _another_way(source, other, failure):
+                return _with_notes(subject, other)
+    return None
+
+
+def _with_notes(subject: Subject, other: Subject) -> Subject:
+    """Return the other subject, and keep in the first one's notes how it is called."""
+    for text in other.notes:
+        subject.note(text)
+    return other
+
+
+def _wider(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
+    """Return the subject with wider tokens, where a head would have none of them."""
+    ours = [n for n in ("d_in", "d_out") if n in source.mapped and source.chose(n)]
+    ours = [n for n in ours if source.chose(source.mapped[n])]
+    if not ours or not re.search(r"\b0\b", str(failure)):
+        return None
+    kept = dict(source.arguments), dict(source.sizes)
+    for width in (64, 128, 256):
+        source.arguments |= {source.mapped[n]: width for n in ours}
+        source.sizes |= dict.fromkeys(ours, width)
+        with contextlib.suppress(Failure, UnusableError):
+            other = first_subject(source, subject.causal, subject.how, source.build())
+            if runs(other) is not None or _another_way(source, other, failure):
+                subject.note(
+                    f"Built with a width of {width}; {kept[1]['d_in']} failed."
+                )
+                return _with_notes(subject, other)
+    source.arguments.clear()
+    source.arguments |= kept[0]
+    source.sizes |= kept[1]
+    return None
+
+
 def _alone(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
@@ -160,7 +205,7 @@ def _full_length(
     """Return the subject where it runs with one number of tokens alone."""
     lengths = [subject.limit or 0, *_numbers(failure), 16]
     for length in dict.fromkeys(lengths):
-        if 6 < length <= 64:
+        if 4 <= length <= 64:
             subject.fixed_length = length
             if runs(subject) is not None:
                 return subject
@@ -244,7 +289,7 @@ def _own_defaults(
     except (Failure, UnusableError):
         return None
     subject.note("Built with its constructor's default values.")
-    return other
+    return _with_notes(subject, other)
 
 
 def _another_way(
@@ -263,7 +308,7 @@ def _another_way(
             if subject.causal and way.masked and _leaks(subject):
                 leaking = leaking or (subject.how, True)
             elif (way.masked and not _takes_one(subject)) or (
-                way.opened and not _precise(subject)
+                way.opened and (not _precise(subject) or _blank(subject))
             ):
                 leaking = leaking or (subject.how, subject.causal)
             elif way.turns:
@@ -311,6 +356,17 @@ def _precise(subject: Subject) -> bool:
     finally:
         subject.dtype = kept
     return not changed(y, fine.to(y.dtype), 1e-5)
+
+
+def _blank(subject: Subject) -> bool:
+    """Whether all weights are alike, as where a mask of the wrong kind hides all."""
+    watch = Watch(module := subject.copy())
+    y = subject(subject.tokens(), module, mode=watch)
+    made = [weights for _, weights, _ in watch.seen.softmaxes if weights.shape[-1] > 1]
+    return not changed(y, y[:1, :1].expand_as(y)) or any(
+        one.isnan().any() or not changed(one, one[..., :1].expand_as(one), 1e-6)
+        for one in made
+    )
 
 
 def _told(subject: Subject) -> Subject:

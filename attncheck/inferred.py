@@ -6,6 +6,7 @@ the distance alone, masked, normalized, mixed, joined and projected. A layer of 
 one step stays unexplained is not judged by this.
 """
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -23,16 +24,35 @@ from attncheck.projections import NAMES
 from attncheck.reference import _rotated as turned_as
 from attncheck.reference import _share
 from attncheck.subject import Failure, Subject
-from attncheck.trace import norms_of
+from attncheck.trace import norms_of, tensors
 from attncheck.walk import SCALES as FACTORS
-from attncheck.walk import Call, Recorded, Step, _close, _followed
+from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
+SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
+TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
+# Functions of one number at a time.
+EACH = ("gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "mish", "dropout",
+        "hardswish", "softplus", "contiguous", "to", "float")  # fmt: skip
+DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
 MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
+NULL = "a learned key and value beside the tokens'"
+# By these names, queries are among the keys.
+LATENT = "latent|perceiver|resampl"
+ADDED = "a table added to the tokens"
+BESIDE = "keys of the tokens beside those of the memory"
 SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
 BASE = re.compile(r"theta|base|freq")
+# Names of projections, but for those that other parts have, too.
+ROLES = {
+    name
+    for role in ("query", "key", "value", "out", "qkv", "kv")
+    for name in NAMES[role]
+    if name not in ("projection", "fc", "o", "q", "k", "v")
+}
+ATTENDS = {"softmax", "_softmax", "scaled_dot_product_attention", "exp", "exp_"}
 # Changes of a recipe that do not act on one head after another.
 UNREAD = {"none", "across heads", "left out", "left out, and out of the root", "width",
           ""}  # fmt: skip
@@ -56,6 +76,23 @@ class Map:
     """A linear map: its parameter's name, what it took and gave as (b, t, width)."""
 
     name: str
+    took: torch.Tensor
+    made: torch.Tensor
+
+
+@dataclass
+class Side:
+    """What a module beside attention took and gave: nothing in it attends.
+
+    Attributes:
+        name, kind: those of the module.
+        part: the module.
+        took, made: the first tensor in, and that out.
+    """
+
+    name: str
+    kind: str
+    part: nn.Module
     took: torch.Tensor
     made: torch.Tensor
 
@@ -130,7 +167,11 @@ class Reading:
         self.subject, self.x = subject, x
         self.module = module or subject.copy()
         watch = Recorded(self.module)
+        self.aside: list[Side] = []
+        hooks = list(self._watched(watch))
         self.y = subject(x, self.module, mode=watch)
+        for hook in hooks:
+            hook.remove()
         self.calls, self.b, self.t = watch.calls, len(x), x.shape[1]
         walk = _followed(watch, x, self.y)
         if walk is None or not self.y.isfinite().all():
@@ -151,8 +192,11 @@ class Reading:
         self.values: Part | None = None
         self.used: set[str] = set()  # weights of queries, keys and values
         self.gated = ""  # a weight of which a part makes no query, key or value
-        # What queries, keys and values are projected from.
+        # What queries, keys and values are projected from, and how that came about.
         self.sources: list[torch.Tensor] = []
+        self.ways: list[tuple[str, ...]] = []
+        self.apart: set[int] = set()  # slots whose projection has a norm of its own
+        self.taken: dict[str, str] = {}  # modules that are taken as they are
 
     def read(self) -> Read:
         """Return what was read off.
@@ -164,7 +208,118 @@ class Reading:
         self._scores(*factors)
         self._weights()
         self._around()
+        if self.taken:
+            told = ", ".join(f"{name} ({kind})" for name, kind in self.taken.items())
+            self.words.append(f"taken as they are: {told}")
         return Read(self.words, self.options, self.steps, self.asks)
+
+    # What stands beside attention.
+
+    def _watched(self, watch: Recorded) -> Iterator[Any]:
+        """Have each part note what goes in and out, if nothing in it attends."""
+        taken: dict[str, tuple[int, torch.Tensor]] = {}
+        for name, part in self.module.named_modules():
+
+            def before(_: nn.Module, given: Any, named: Any, name: str = name) -> None:
+                first = next(tensors((given, named)), None)
+                if first is not None:
+                    taken[name] = len(watch.calls), first.detach().clone()
+
+            def behind(
+                part: nn.Module, given: Any, named: Any, made: Any, name: str = name
+            ) -> None:
+                out = next(tensors(made), None)
+                start, first = taken.pop(name, (0, None))
+                inside = {call[0] for call in watch.calls[start:]}
+                if out is None or first is None or inside & ATTENDS:
+                    return
+                kind = type(part).__name__
+                both = (first, out.detach().clone())
+                self.aside.append(Side(name, kind, part, *both))
+
+            if name:
+                yield part.register_forward_pre_hook(before, with_kwargs=True)
+                yield part.register_forward_hook(behind, with_kwargs=True)
+
+    def _sides_of(self, made: torch.Tensor) -> Iterator[tuple[Side, torch.Tensor]]:
+        """Yield (module, what it took) of those that gave these tokens."""
+        b, t = made.shape[:2]
+        for one in self.aside[::-1]:  # the whole before its parts
+            own = one.name.rpartition(".")[2].replace("_", "").lower()
+            if one.name in self.taken or own in ROLES or self._projects(one.name):
+                continue
+            both = (_views(each, b, t) for each in (one.took, one.made))
+            for took, gave in zip(*both, strict=False):
+                if _close(gave, made) and not _close(took, made):
+                    yield one, took
+
+    def _projects(self, name: str) -> bool:
+        """Whether a module holds weights of queries, keys, values or the output."""
+        return any(used.startswith(f"{name}.") for used in self.used)
+
+    def _way(
+        self, made: torch.Tensor, starts: list[torch.Tensor], deep: int = DEEP
+    ) -> tuple[str, ...] | None:
+        """Return how tokens follow from one of several tensors, or None.
+
+        By modules that are taken as they are, by what acts on each number, by a
+        table that is added, or by joining some of the tensors.
+        """
+        if any(_close(made, one) for one in starts):
+            return ()
+        if not deep:
+            return None
+        b, t = made.shape[:2]
+        for side, took in self._sides_of(made):
+            self.taken[side.name] = side.kind
+            way = self._way(took, starts, deep - 1)
+            if way is not None:
+                return way
+            del self.taken[side.name]
+        for name, given, _, result in self.calls:
+            if name not in (*EACH, *SUMS, "cat", *NORMS):
+                continue
+            if not any(_close(one, made) for one in _views(result, b, t)):
+                continue
+            if name in (*EACH, *NORMS):
+                for took in _views(given[0], b, t):
+                    if _close(took, made):
+                        continue
+                    way = self._way(took, starts, deep - 1)
+                    if way is not None:
+                        return (*way, name)
+            elif name in SUMS and len(given) == 2:
+                for one, other in (given, given[::-1]):
+                    if not self._is_table(other, made):
+                        continue
+                    for took in _views(one, b, t):
+                        way = self._way(took, starts, deep - 1)
+                        if way is not None and "positions" not in way:
+                            return (*way, "positions")
+            elif name == "cat" and len(given) == 2:
+                flat = [p.flatten(1, -2) for p in given if p.dim() in (3, 4)]
+                sides = [self._way(part, starts, deep - 1) for part in flat]
+                if len(sides) == 2 and None not in sides:
+                    return ("joined",)
+        return None
+
+    def _is_table(self, tensor: torch.Tensor, like: torch.Tensor) -> bool:
+        """Whether a tensor is the same for all sequences, and held or looked up."""
+        width = like.shape[-1]
+        if tensor.shape[-1] != width or tensor.dim() not in (2, 3):
+            return False
+        rows = tensor[0] if tensor.dim() == 3 else tensor
+        if tensor.dim() == 3 and not _close(tensor, rows.expand_as(tensor)):
+            return False
+        if len(rows) not in (1, like.shape[1]):
+            return False
+        held = [*self.parameters.values(), *self.module.buffers()]
+        held += [one for name, _, _, one in self.calls if name == "embedding"]
+        return any(
+            _close(one.reshape(-1, width)[: len(rows)].to(rows), rows)
+            for one in held
+            if one.numel() and one.shape[-1] == width and one.dim() > 1
+        )
 
     # What goes into the scores.
 
@@ -275,6 +430,7 @@ class Reading:
                 break
             self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
             self.sources, self.extra, self.steps = [], None, []
+            self.ways, self.taken, self.apart = [], {}, set()
             self.options, self.used, self.gated = dict(kept[2]), set(), ""
             try:
                 factors = self._sides_so()
@@ -338,14 +494,17 @@ class Reading:
             self.sources if not self.subject.layer.memory else self.sources[1:]
         )
         partly = [_close(one, self.x) for one in (own, *others)]
-        if partly == [False, True, True] and self._may_take_memory():
+        beside = [{*way} for way in self.ways]
+        if beside != [set()] * 3:
+            self._alike(beside)
+        elif partly == [False, True, True] and self._may_take_memory():
             self.words.append("a norm of the queries' input alone")
         elif len(set(partly)) == 2:
             # Each is the tokens or their norm.
             self.steps.append(Step("prenorm_partly", "projection", "Some of queries, "
                               "keys and values come from the norm of the input, and "
                               "some from the input."))  # fmt: skip
-        elif not _close(*self.sources[1:]):
+        elif not _close(*self.sources[1:]) and self.apart != {1, 2} | self.apart:
             raise UnexplainedError  # two norms, and keys and values have one each
         (norm, over), rope = one
         if norm:
@@ -360,10 +519,35 @@ class Reading:
         self.l2 = norm == "l2"
         return q, k
 
+    def _alike(self, beside: list[set[str]]) -> None:
+        """Refuse keys and values that don't come from the same, but for positions."""
+        if len({*map(frozenset, beside[self.subject.layer.memory is not None :])}) > 1:
+            one, two, three = beside
+            wide = any(
+                p.dim() > 1
+                for side in self.aside
+                if side.name in self.taken
+                for p in side.part.parameters()
+            )
+            if two == three and wide and not one and _close(*self.sources[1:]):
+                return  # as where keys come from fewer tokens
+            alike = two - three == {"positions"} and (one == two or three <= one)
+            if not alike or three - two:
+                raise UnexplainedError
+        elif not _close(*self.sources[1:]):
+            raise UnexplainedError
+        if "positions" in beside[1]:
+            self.words.append(ADDED)
+        if "joined" in beside[1] and not self.subject.speaks_of(LATENT):
+            raise UnexplainedError
+        if "joined" in beside[1]:
+            self.words.append(BESIDE)
+
     def _may_take_memory(self) -> bool:
         """Whether keys and values may come from elsewhere, and take the input else."""
         taken = kinds_of(self.subject.pristine)
-        return "memory" in taken.values() and not self.subject.layer.memory
+        apart = {"k", "v"} <= {name.strip("_")[:1].lower() for name in taken}
+        return (apart or "memory" in taken.values()) and not self.subject.layer.memory
 
     def _cuts(
         self, slot: int, made: torch.Tensor, heads: torch.Tensor
@@ -385,6 +569,8 @@ class Reading:
             if first[0] == second[0] and first[1] >= second[1]:
                 raise UnexplainedError
         self.used = {name for name, *_ in parts}
+        if any(self._projects(name) for name in self.taken):
+            raise UnexplainedError
         for name, _, count in parts:
             used = sum(one[0] == name for one in parts)
             if used == count - 1 and not self.gated:
@@ -417,7 +603,7 @@ class Reading:
             if alike and any(_holds(p, own[0].flatten()) or _holds(p, own[0, 0])
                              for p in held):  # fmt: skip
                 if self.extra is None:
-                    self.words.append("a learned key and value beside the tokens'")
+                    self.words.append(NULL)
                 self.extra = place
                 return rest
         raise UnexplainedError
@@ -474,6 +660,16 @@ class Reading:
             for first, last in self.cuts:
                 part = made[..., first:last]
                 yield (first, last), part.unflatten(-1, (-1, d)).transpose(1, 2)
+            return
+        keys, values = (one.shape[-1] for one in (self.walk.key, self.walk.values))
+        if keys != values and width == self.h * (2 * keys + values):
+            sizes = [keys, keys, values]  # head by head, and one after another
+            each = made.unflatten(-1, (self.h, -1)).split(sizes, dim=-1)
+            whole = made.split([self.h * n for n in sizes], dim=-1)
+            for i, (one, two) in enumerate(zip(each, whole, strict=True)):
+                if sizes[i] == d:
+                    yield (i, 3), one.transpose(1, 2)
+                    yield (i, 3), two.unflatten(-1, (self.h, -1)).transpose(1, 2)
             return
         if width % d:
             return
@@ -658,12 +854,25 @@ class Reading:
         """Explain what a projection takes: the tokens, or their norm."""
         x, memory = self.x, self.subject.layer.memory
         self.sources.append(map_.took)
+        starts = [x]
         if slot and memory:
             x = memory_tokens(memory, x, map_.took.shape[-1])
+            starts = [x, *starts]
         if _close(map_.took, x):
+            self.ways.append(())
             return
         if not self._is_norm(map_.took, x):
-            raise UnexplainedError
+            kept, self.taken = self.taken, {}
+            way = self._way(map_.took, starts)
+            self.taken |= kept
+            if way is None or (slot and memory and _close(map_.took, self.x)):
+                raise UnexplainedError
+            self.ways.append((*way, "beside"))
+            return
+        self.ways.append(())
+        part = map_.name.rpartition(".")[0].rpartition(".")[0]
+        norms = [n for n, *_ in norms_of(self.module) if n.rpartition(".")[0] == part]
+        self.apart |= {slot} if part and len(norms) == 1 else set()
         if slot == 0 or not memory:
             if self.normed is None:
                 self.words.append("a norm of the input")
@@ -806,7 +1015,8 @@ class Reading:
         ahead = j > i
         if not self.subject.causal or self.subject.layer.memory:
             ahead = ahead & False
-        bands = {w: ahead | (self._apart(i, j, ahead) >= w) for w in range(1, t + 1)}
+        most = max(t, keys)
+        bands = {w: ahead | (self._apart(i, j, ahead) >= w) for w in range(1, most + 1)}
         widths = [w for w, band in bands.items() if torch.equal(mask, band)]
         if not widths or (widths[0] >= t and meant and meant < t):
             raise UnexplainedError
@@ -853,7 +1063,7 @@ class Reading:
         ):
             self.words.append(f"the scores multiplied by {whole[0]:.3g}")
             return
-        if self.subject.speaks_of(r"t5|pos\w*_bias|rel\w*_(bias|pos)") and (
+        if self.subject.speaks_of(T5) and (
             (whole - 1).abs() < 1e-3
         ).all() and "an embedding" in self.walk.extras:  # fmt: skip
             self.words.append("scores that aren't scaled, as in T5")
@@ -899,23 +1109,64 @@ class Reading:
                     self.words.append("a learned bias for each pair of positions")
                     return
         i = torch.arange(self.t)
-        for rows in self._rows(self.t) if bias.shape[-1] == self.t else ():
-            wide = self.t // rows
-            y, z = i // wide, i % wide
-            offset = torch.stack([y[:, None] - y, z[:, None] - z], dim=-1)
-            places = offset[..., 0] * 2 * self.t + offset[..., 1]
-            if (
-                rows == 1
-                and not of
-                and self._by_bucket(bias, seen, i[None, :] - i[:, None])
-            ):
+        for sides in self._grids(self.t) if bias.shape[-1] == self.t else ():
+            places, left = torch.zeros(self.t, self.t, dtype=torch.long), i
+            even = places
+            for side in sides[::-1]:
+                apart = (left % side)[:, None] - left % side
+                places = places * 2 * self.t + apart
+                even = even * 2 * self.t + apart.abs()
+                left = left // side
+            flat = len(sides) == 1
+            if flat and not of and self._by_bucket(bias, seen, i[None, :] - i[:, None]):
                 return
-            if self._by_distance(bias, seen, places):
-                grid = f" in {rows} rows" if rows > 1 else ""
+            # As far to one side as to the other, where every token sees all.
+            both = [] if self.subject.causal or of else [even]
+            if any(self._by_distance(bias, seen, one) for one in (places, *both)):
+                grid = "" if flat else f" in {sides[0]} rows"
+                grid += f" of {len(sides)} axes" if len(sides) > 2 else ""
                 self.words.append(told + grid)
                 self.options |= {} if of else {"bias": bias}
                 return
+        if not of and self._viewed(bias, seen):
+            told = "What is added to the scores holds the numbers of a table by "
+            told += "distance, (tokens, tokens, heads), viewed as (heads, tokens, "
+            told += "tokens) instead of turned."
+            self.steps.append(Step("differs", "positions", told))
+            return
         raise UnexplainedError
+
+    def _grids(self, t: int) -> list[tuple[int, ...]]:
+        """Return the sides that a grid of tokens may have."""
+        sizes = [v for v in self.subject.given.values() if isinstance(v, tuple | list)]
+        whole = [tuple(v) for v in sizes if {*map(type, v)} == {int}]
+        # The tokens may be the first of those in the grid.
+        solid = [v for v in whole if 1 < len(v) < 4 and math.prod(v) >= t]
+        flat = [(t,) if rows == 1 else (rows, t // rows) for rows in self._rows(t)]
+        return [*solid, *flat]
+
+    def _viewed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
+        """Whether the bias is that of distances with its axes viewed as others."""
+        t, h = self.t, self.h
+        i = torch.arange(t)
+        for _, _, _, made in self.calls:
+            if made.numel() != bias.numel() or made.shape[-1] != h or h in (1, t):
+                continue
+            one = made.double().reshape(t, t, h)
+            if _close(bias, one.reshape(h, t, t) * seen) and any(
+                self._is_even(one, i // (t // rows), i % (t // rows))
+                for rows in self._rows(t)
+            ):
+                return True
+        return False
+
+    def _is_even(self, table: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> bool:
+        """Whether pairs as far apart, on two axes, have the same numbers (t, t, h)."""
+        places = (y[:, None] - y) * 2 * self.t + z[:, None] - z
+        return all(
+            _close(each, each[:1].expand_as(each))
+            for each in (table[places == place] for place in places.unique())
+        )
 
     def _by_distance(
         self, bias: torch.Tensor, seen: torch.Tensor, places: torch.Tensor
@@ -988,28 +1239,139 @@ class Reading:
         if self.gated or not any(_close(m.took, joined) for m in self.maps):
             joined = self._gate(joined)
         made = [m.made for m in self.maps if _close(m.took, joined)]
+        if not made:
+            for side in self.aside:
+                for took, one in zip(
+                    self._as_joined(side.took), self._as_joined(side.made), strict=False
+                ):
+                    used = [m.made for m in self.maps if _close(m.took, one)]
+                    if _close(took, joined) and used and self._is_a_norm(side):
+                        self.taken[side.name] = side.kind
+                        made += used
         if not made and any(self._is_out(name) for name in self.parameters):
             raise UnexplainedError
+        self.used |= {m.name for m in self.maps if any(m.made is one for one in made)}
         for one in made or [joined]:
-            if _close(self.y, one):
-                return
-            if _close(self.y, one + self.x):
-                self.words.append("the input added")
-                self.options |= {"residual": True}
-                return
-            if self._is_norm(self.y, one):
-                self.words.append("a norm of the output")
-                self.options |= {"postnorm": "layer"}
-                return
-            if self._is_norm(self.y, one + self.x):
-                self.words += ["the input added", "a norm of the output"]
-                self.options |= {"residual": True, "postnorm": "layer"}
-                return
-            if self.normed is not None and _close(self.y, one + self.normed):
-                told = "The output is the projected heads plus the normed input."
-                self.steps.append(Step("residual_moved", "output", told))
+            if self._ends(one):
                 return
         raise UnexplainedError
+
+    def _is_a_norm(self, side: Side) -> bool:
+        """Whether a module is a norm, by its own numbers."""
+        return side.name in {name for name, *_ in norms_of(self.module)}
+
+    def _ends(self, one: torch.Tensor) -> bool:
+        """Whether the output follows from the projected heads."""
+        for joined, words in self._scaled(one):
+            if _close(self.y, joined):
+                self.words += words
+                return True
+            if self._is_norm(self.y, joined):
+                self.words += [*words, "a norm of the output"]
+                self.options |= {"postnorm": "layer"}
+                return True
+            added = joined + self.x
+            if joined.shape != self.x.shape or added.shape != self.y.shape:
+                continue
+            self.options |= {"residual": True}
+            if _close(self.y, added):
+                self.words += [*words, "the input added"]
+                return True
+            if self._is_norm(self.y, added):
+                self.words += [*words, "the input added", "a norm of the output"]
+                self.options |= {"postnorm": "layer"}
+                return True
+            if self._feeds_forward(added):
+                self.words += [*words, "the input added"]
+                return True
+            del self.options["residual"]
+        if self.normed is not None and _close(self.y, one + self.normed):
+            told = "The output is the projected heads plus the normed input."
+            self.steps.append(Step("residual_moved", "output", told))
+            return True
+        return False
+
+    def _scaled(self, one: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[str]]]:
+        """Yield the projected heads, and what a norm or a learned scale makes."""
+        yield one, []
+        kept = dict(self.taken)
+        for side in self.aside:
+            small = [p.dim() < 2 for p in side.part.parameters()]
+            for took, made in self._pairs(side) if small and all(small) else ():
+                if _close(took, one) and not _close(made, one):
+                    self.taken[side.name] = side.kind
+                    yield made, []
+                    self.taken = dict(kept)
+        held = [p.double().flatten() for p in self.parameters.values() if p.dim() < 2]
+        held += [change(p) for p in held for change in (torch.tanh, torch.sigmoid)]
+        for name, given, _, result in self.calls:
+            if name not in TIMES or len(given) != 2 or result.shape != one.shape:
+                continue
+            for took, by in (given, given[::-1]):
+                if _close(took, one) and any(
+                    _close(by.double().flatten(), p) for p in held
+                ):
+                    yield result, ["the output multiplied by a learned scale"]
+
+    def _pairs(self, side: Side) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield what a module took and gave, as tokens (b, t, width)."""
+        both = (_views(one, self.b, self.t) for one in (side.took, side.made))
+        yield from zip(*both, strict=False)
+
+    def _sums_inside(self, start: torch.Tensor) -> Side | None:
+        """Return a module that makes the output of this, and adds it inside."""
+        for side, took in self._sides_of(self.y):
+            sums = (
+                _close(one.reshape(start.shape), start)
+                for name, given, _, result in self.calls
+                if name in SUMS and result.numel() == start.numel()
+                for one in given
+                if one.numel() == start.numel()
+            )
+            if _close(took, start) and not self._is_a_norm(side) and any(sums):
+                return side
+        return None
+
+    def _feeds_forward(self, stream: torch.Tensor) -> bool:
+        """Whether the output is what a feed-forward part makes of the stream.
+
+        It is added to what it took, or to what its norm took.
+        """
+        kept = dict(self.taken)
+        named: list[tuple[str, str]] = []
+        starts = [(stream, named)] + [
+            (made, [(side.name, side.kind)])
+            for side in self.aside
+            for took, made in self._pairs(side)
+            if self._is_a_norm(side) and _close(took, stream)
+        ]
+        ends = [(self.y, named)] + [
+            (took, [(side.name, side.kind)])
+            for side, took in self._sides_of(self.y)
+            if self._is_a_norm(side)
+        ]
+        for start, norm in starts:
+            if side := self._sums_inside(start):
+                self.taken |= dict([*norm, (side.name, side.kind)])
+                return True
+        for (start, norm), (end, last) in product(starts, ends):
+            if bool(norm) != bool(last):
+                continue  # what is normed behind the sum was normed before
+            for name, given, _, result in self.calls:
+                if name not in SUMS or len(given) != 2:
+                    continue
+                if not any(_close(one, end) for one in _views(result, self.b, self.t)):
+                    continue
+                for one, other in (given, given[::-1]):
+                    if not any(_close(v, start) for v in _views(one, self.b, self.t)):
+                        continue
+                    for made in _views(other, self.b, self.t):
+                        self.taken = dict(kept) | dict([*norm, *last])
+                        way = self._way(made, [start])
+                        if way is not None and len(self.taken) > len(kept):
+                            return True
+        self.taken = kept
+        return False
 
     def _gate(self, joined: torch.Tensor) -> torch.Tensor:
         """Return the joined heads times a gate that is projected, if there is one."""

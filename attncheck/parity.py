@@ -6,8 +6,8 @@ last digits, the mistake has a name. Nothing is read from the source code.
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, product
 
 import torch
 
@@ -72,9 +72,11 @@ def right_distance(
     layer: Layer = PLAIN,
 ) -> float:
     """Return the distance to right attention, for the best reading of the weights."""
-    base = base_recipe(causal, layer)
+    bases = [base_recipe(causal, layer)]
+    if layer.memory and layer.prenorm:  # a memory may have its own norm elsewhere
+        bases.append(replace(bases[0], prenormed="q"))
     gaps = []
-    for projections in candidates:
+    for projections, base in product(candidates, bases):
         try:
             expected = Computation(x, projections, layer).output(base)
         except RuntimeError:

@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -20,10 +20,13 @@ from attncheck.build import (
     parameters_of,
     whole_sizes,
 )
-from attncheck.config import fields_of, guess, missing_in
+from attncheck.config import fields_of, guess, is_kv_heads, is_unsure, missing_in
 from attncheck.limits import Worker
 from attncheck.projections import find
 from attncheck.subject import Failure, guarded, seed_everything
+
+# What a constructor calls the width of one head.
+HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head", "dim_per_head")
 
 
 class Source:
@@ -207,6 +210,8 @@ class Source:
                 return module
         if self.is_class and (made := self._with_more()) is not None:
             return made
+        for module in self.built_with_others():
+            return module
         if self.is_class and self.own_defaults():
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
@@ -215,6 +220,51 @@ class Source:
         if self.is_class and self.plan.asks:
             raise UnusableError(self.plan.asks)
         raise failure
+
+    def built_with_others(self) -> Iterator[nn.Module]:
+        """Yield modules with other values for what was guessed, as they are built."""
+        kept, changes = dict(self.arguments), self._others() if self.is_class else []
+        alone = [{name: value} for change in changes for name, value in change.items()]
+        whole = {n: v for change in reversed(changes) for n, v in change.items()}
+        for change in [*changes, *(alone if len(changes) < len(alone) else []), whole]:
+            if not change:
+                continue
+            self.arguments.clear()
+            self.arguments |= kept | change
+            with contextlib.suppress(Failure, UnusableError):
+                module = self.build()
+                for ours, theirs in self.mapped.items():
+                    if theirs in change and ours in self.sizes:
+                        self.sizes[ours] = change[theirs]
+                told = ", ".join(
+                    f"{n}={getattr(v, '__name__', v)}" for n, v in change.items()
+                )
+                self.notes.append(f"Built with {told}; it failed without.")
+                yield module
+                self.notes.pop()
+        self.arguments.clear()
+        self.arguments |= kept
+
+    def _others(self) -> list[dict[str, Any]]:
+        """Return other values for arguments that nobody gave, likely ones first."""
+        h = self.sizes["num_heads"] or DEFAULTS["num_heads"]
+        d_in, guessed = self.sizes["d_in"] or DEFAULTS["d_in"], self.plan.guessed
+        free = {n: v for n, v in guessed.items() if n not in self.mapped.values()}
+        values = self.defaults() | self.arguments
+        widths = [n for n in HEAD_WIDTHS if type(values.get(n)) is int]
+        settings = {*self._asked, *(self.config or {})}
+        changes: list[dict[str, Any]] = [
+            {n: d_in // h for n in widths if n not in settings},
+            {m: h * values[n] for n in widths if n in settings
+             for m in [*self.mapped.values()][: "d_in" in self.mapped]},
+            {n: h for n in free if is_kv_heads(n)},
+            {n: d_in for n, v in free.items() if v == d_in // h and "head" not in n},
+            {n: 0 for n in free if is_unsure(n)},
+        ]  # fmt: skip
+        acts = [n for n, v in free.items() if v == "gelu"]
+        changes += [dict.fromkeys(acts, act) for act in (nn.GELU, nn.functional.gelu)]
+        same = [{n: v for n, v in c.items() if values.get(n) != v} for c in changes]
+        return [change for change in same if change]
 
     def _with_more(self) -> nn.Module | None:
         """Give what is None by default and can't be left out; return the module."""
@@ -248,7 +298,7 @@ class Source:
         sizes = self.sizes
         for name in ("d_in", "context_length", "num_heads"):
             if sizes[name] is None:
-                sizes[name] = _attribute(module, name)
+                sizes[name] = size_held(module, name)
         if is_lazy(module):
             sizes["d_in"] = sizes["d_in"] or DEFAULTS["d_in"]
             return
@@ -261,7 +311,7 @@ class Source:
             sizes["context_length"] = _mask_length(module)
 
 
-def _attribute(module: nn.Module, ours: str) -> int | None:
+def size_held(module: nn.Module, ours: str) -> int | None:
     """Return an integer that the module keeps under one of the known names."""
     configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
     for holder in (module, *configs):

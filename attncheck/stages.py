@@ -5,6 +5,7 @@ without weights is kept as it is computed. This names what was found wrong by th
 output; it accuses nobody.
 """
 
+import contextlib
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from attncheck.projections import Projections
 from attncheck.reference import Computation, Recipe
 from attncheck.subject import Subject
 from attncheck.trace import PRODUCTS, Arguments, Watch, tensors
+from attncheck.walk import _own, _sinks, followed
 
 TOLERANCE = 1e-4
 MOST = 400  # tensors that are kept
@@ -61,13 +63,12 @@ def first_difference(
     watch = Captured(module)
     subject(x, module, mode=watch)
     held = watch.tensors
+    _followed_too(subject, x, held)
     if not held["factors"]:
         return ""
     meant = Computation(x.cpu(), reading, layer)
     right = base_recipe(causal, layer)
-    plain = Computation(x.cpu(), reading)
-    if layer.memory:
-        plain.memory = meant.memory
+    plain = Computation(x.cpu(), reading, Layer(memory=layer.memory))
     for slot in (0, 1):
         if not _among(meant._heads(right, slot), held["factors"]):
             turned = layer.rope or {"a table", "a table of positions"} & {
@@ -98,6 +99,30 @@ def first_difference(
         return "mix" if held["scores"] else "scores, mask or weights"
     joined = context.transpose(1, 2).flatten(2)
     return "output" if _any_close(joined, held["all"]) else "join"
+
+
+def _followed_too(
+    subject: Subject, x: torch.Tensor, held: dict[str, list[torch.Tensor]]
+) -> None:
+    """Add the steps that were followed, (b, h, t, …), whatever axes they had."""
+    walk = None
+    with contextlib.suppress(RuntimeError, IndexError, ValueError):
+        walk = followed(subject, x)
+    if walk is None:
+        return
+
+    def heads(one: torch.Tensor) -> torch.Tensor:
+        return one.view(len(x), walk.h, *one.shape[1:])
+
+    held["factors"] += [heads(one) for one in (walk.query, walk.key, walk.values)]
+    held["results"].append(heads(walk.context))
+    scores = _own(walk)
+    if held["scores"] and held["scores"][0].shape != heads(scores).shape:
+        keys = scores.shape[-1]
+        wide = walk.taken.shape[-1] > keys
+        first = 1 if wide and _sinks(walk) == [True, False] else 0
+        held["scores"][0] = heads(scores)
+        held["weights"][0] = heads(walk.weights[..., first : first + keys])
 
 
 def _before_scores(

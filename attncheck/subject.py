@@ -33,6 +33,11 @@ from attncheck.projections import Projections, find, from_adapter
 from attncheck.reference import PLAIN
 
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
+# Words by which the token itself is one of the tokens in a window.
+ITSELF = re.compile(
+    r"window\w*`*\s*-\s*1\b|window[^.\n]*\b(including itself|itself included)",
+    re.IGNORECASE,
+)
 
 
 class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
@@ -158,6 +163,16 @@ class Subject:
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
         sizes = [v for n, v in named if WINDOW.fullmatch(n)]
         return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
+
+    @property
+    def counts_itself(self) -> bool:
+        """Whether the class says in words that its window counts the token itself."""
+        text, kind = "", type(self.pristine)
+        for part in (kind.forward, kind):  # not each class has a file
+            with contextlib.suppress(OSError, TypeError):
+                text = inspect.getsource(part)
+        told = re.findall(r'"""(.*?)"""|#([^\n]*)', text, re.DOTALL)
+        return any(ITSELF.search(line) for pair in told for line in pair)
 
     def copy(self) -> nn.Module:
         """Return a copy of the module that a probe may change."""

@@ -7,7 +7,7 @@ from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.collector import Collector
-from attncheck.source import Source, set_dropout
+from attncheck.source import HEAD_WIDTHS, Source, set_dropout, size_held
 from attncheck.subject import CallFailed, Failure, How, Subject
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
@@ -15,10 +15,6 @@ from attncheck.subject import CallFailed, Failure, How, Subject
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
 POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
-
-
-# What a constructor calls the width of one head.
-HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head")
 
 
 def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
@@ -73,6 +69,8 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
         return None
     sizes = dict(subject.sizes)
     sizes |= {name: value for name, value in changes.items() if name in sizes}
+    if "num_heads" not in source.mapped:  # it may follow from the width
+        sizes["num_heads"] = size_held(module, "num_heads") or sizes["num_heads"]
     twin = Subject(module, subject.worker, subject.causal, sizes, subject.how)
     twin.layer, twin.layout = subject.layer, subject.layout
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state

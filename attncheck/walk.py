@@ -24,6 +24,8 @@ CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm
 Settings = tuple[list[Any], dict[str, Any]]
 # Name, tensors given, settings, tensor returned.
 Call = tuple[str, list[torch.Tensor], Settings, torch.Tensor]
+# By these names a bias by distance stands for the scale.
+T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 # What scores are multiplied with, by the mistake; d is the width of a head.
 SCALES = (
     ("scale_twice", lambda w: 1 / w.d),
@@ -191,14 +193,15 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         walk = turned
     found = [
         *_tied(walk),
+        *_borrowed(walk),
         *_through_relu(walk),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
-        *_scaled(walk, subject),
+        *_scaled(walk, subject, watch.calls),
         *_capped(walk, watch.calls),
         *_masked(walk, subject.causal, subject.layer),
-        *_normalized(walk, subject.layer),
+        *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
     ]
@@ -207,6 +210,16 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         # It stands in for the scale of the scores.
         found = [step for step in found if step.mistake != "scale_missing"]
     return found
+
+
+def followed(subject: Subject, x: torch.Tensor) -> Walk | None:
+    """Return the steps of one forward pass, or None where they are others."""
+    module = subject.copy()
+    watch = Recorded(module)
+    walk = _followed(watch, x, subject(x, module, mode=watch))
+    if walk and not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
+        return turned
+    return walk
 
 
 def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
@@ -379,6 +392,8 @@ def _of_softmax(
     if not both:
         return nothing
     start, q, k, scores = both[0]
+    if k.shape == k.mT.shape and _close(scores, q @ k):
+        k = k.mT  # as many tokens as a head is wide
     if calls[start][0] != "baddbmm" and not _close(scores, q @ k.mT):
         if not _close(scores, k @ q.mT):
             return nothing
@@ -518,6 +533,19 @@ def _tied(walk: Walk) -> Iterator[Step]:
             return
 
 
+def _borrowed(walk: Walk) -> Iterator[Step]:
+    """Look for some numbers of the queries among the keys, or the other way round."""
+    q, k = walk.query, walk.key
+    if q.shape != k.shape or q.shape[1] != walk.t or not q.any():
+        return
+    ratio = (q * k).sum(dim=(0, 1)) / k.square().sum(dim=(0, 1)).clamp_min(1e-12)
+    same = [bool(by > 0) and _close(q[..., j], by * k[..., j])
+            for j, by in enumerate(ratio)]  # fmt: skip
+    if any(same) and not all(same) and q[..., torch.tensor(same)].std() > 1e-6:
+        told = f"{sum(same)} of {walk.d} numbers of each key are its query's."
+        yield Step("projection_mixed_up", "positions", told)
+
+
 def _cut(walk: Walk) -> Iterator[Step]:
     """Look for heads that were cut out across tokens."""
     b, t, d = len(walk.x), walk.t, walk.d
@@ -540,11 +568,15 @@ def _cut(walk: Walk) -> Iterator[Step]:
                        "has the keys' numbers in another order.")  # fmt: skip
             return
         if heads == 3 * walk.h:  # queries may hold the scale
-            each = part.reshape(b, 3, t, -1, d).transpose(2, 3)
-            if all(
-                made.numel() == each[:, i].numel()
-                and _close(each[:, i].flatten(0, 1), made)
-                for i, made in ((1, walk.key), (2, walk.values))
+            thirds = (part.reshape(b, 3, t, -1, d).transpose(2, 3),
+                      part.reshape(b, 3, -1, t, d))  # fmt: skip
+            if any(
+                all(
+                    made.numel() == each[:, i].numel()
+                    and _close(each[:, i].flatten(0, 1), made)
+                    for i, made in ((1, walk.key), (2, walk.values))
+                )
+                for each in thirds
             ):
                 yield Step("heads_viewed", "split", "Queries, keys and values are "
                            "thirds of the tokens, not of each token.")  # fmt: skip
@@ -596,14 +628,32 @@ def _shares(walk: Walk) -> Iterator[Step]:
                 kinds.append("blocks")
             elif _close(sizes, each.repeat(1, h // heads, 1)):
                 kinds.append("tiles")
-            elif any(_close(sizes, each[:, g : g + 1].expand_as(sizes))
-                     for g in range(heads)):  # fmt: skip
+            elif _one_alone(walk, each) and any(
+                _close(sizes, each[:, g : g + 1].expand_as(sizes)) for g in range(heads)
+            ):
                 yield Step("rows_repeated", "split", f"All {h} query heads share one "
                            f"of {heads} heads.")  # fmt: skip
                 return
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         yield Step("groups_apart", "split", f"Query heads share keys in {kinds[0]}, "
                    f"and values in {kinds[1]}.")  # fmt: skip
+
+
+def _one_alone(walk: Walk, each: torch.Tensor) -> bool:
+    """Whether all heads share one of several, and nothing takes the others.
+
+    The sizes of several heads (b, heads, t) are given. Where one makes keys and the
+    other values, each is meant.
+    """
+    b, t = len(walk.x), walk.t
+    taken = set()
+    for rows in (walk.query, walk.key, walk.values):
+        sizes = rows.norm(dim=-1).view(b, walk.h, -1)
+        for place in range(each.shape[1]) if sizes.shape[-1] == t else ():
+            one = each[:, place : place + 1]
+            if any(_close(sizes[:, h : h + 1], one) for h in range(walk.h)):
+                taken.add(place)
+    return len(taken) == 1
 
 
 def _turned(walk: Walk) -> Iterator[Step]:
@@ -696,10 +746,17 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
         ratio = size / other
         if ratio.std() < 1e-3 * ratio.mean():
             return ratio.mean().item()
+        if part.shape[-1] == walk.h * walk.d:  # the same may be added to all
+            heads = part.unflatten(-1, (walk.h, walk.d)).transpose(1, 2)
+            own = factor.view(heads.shape)
+            apart, own = heads[0] - heads[1], own[0] - own[1]
+            by = (own * apart).sum() / apart.square().sum().clamp_min(1e-12)
+            if by > 0 and _close(own, by * apart):
+                return float(by)
     return None
 
 
-def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
+def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     """Compare what the scores are multiplied with and added to."""
     layer = subject.layer
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
@@ -720,6 +777,7 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     left, right = torch.stack(each[:-1], dim=-1).double(), each[-1].double()
     factors = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
     if (left @ factors - right).abs().max() > 1e-3 * right.abs().max():
+        yield from _scaled_sum(walk, layer, calls)
         return
     first, *others = factors.tolist()
     if any(abs(one / first - 1) > 1e-3 for one in others):
@@ -733,21 +791,98 @@ def _scaled(walk: Walk, subject: Subject) -> Iterator[Step]:
     if keys == walk.t and walk.h > 1:
         yield from _biased(walk, layer, added, subject.speaks_of("alibi|slope"))
     whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
-    if None in whole or layer.scale is not None:
+    if layer.scale is not None:
+        return
+    if None in whole:
+        yield from _scaled_again(walk, first)
         return
     product = first * whole[0] * whole[1]
     added = added[seen].abs().max()
     if abs(product * walk.d**0.5 - 1) < 1e-3:
         return
-    for name, factor in SCALES:
+    # One factor is no two, where the sizes make both the same.
+    single = sum(abs(one - 1) > 1e-3 for one in (first, *whole)) == 1
+    for name, factor in SCALES[1 if single and walk.h == walk.d else 0 :]:
         same = abs(product / factor(walk) - 1) < 1e-3
-        if same and not (name == "scale_missing" and added > 1e-4):
+        meant = added > 1e-4 or subject.speaks_of(T5)
+        if same and not (name == "scale_missing" and meant):
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
     if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
         yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
                    f"of {walk.d**-0.5:.4g}.")  # fmt: skip
+
+
+def _scaled_sum(walk: Walk, layer: Layer, calls: list[Call]) -> Iterator[Step]:
+    """Compare what the sum of scores and something else is multiplied with."""
+    taken = _own(walk)
+    q, k = _factor(walk, walk.query), _factor(walk, walk.key)
+    if q is None or k is None or layer.scale is not None:
+        return
+    if taken.shape != walk.scores.shape:
+        return
+    seen = taken > -1e3
+    for name, given, _, made in calls:
+        if name not in ("add", "__add__", "__radd__", "add_") or len(given) != 2:
+            continue
+        if not made.numel() == taken.numel() == given[0].numel() == given[1].numel():
+            continue
+        two = [one.reshape(taken.shape) for one in given]
+        own = [_times(walk.scores, one) for one in two]
+        last = _times(made.reshape(taken.shape)[seen], taken[seen])
+        if last is None or (own[0] is None) == (own[1] is None):
+            continue
+        by = (own[0] or 0.0) + (own[1] or 0.0)
+        other = two[1] if own[1] is None else two[0]
+        product, usual = by * last * q * k, walk.d**-0.5
+        if abs(product / usual - 1) < 1e-3:
+            return
+        more = [
+            held[0].reshape(taken.shape)
+            for kind, held, _, result in calls
+            if ("div" in kind or "mul" in kind)
+            and held
+            and held[0].numel() == result.numel() == other.numel()
+            and _close(result.reshape(taken.shape), other)
+        ]
+        if abs(product - 1) < 1e-3 and any(
+            abs((_times(one, other) or 0) / usual - 1) < 1e-3 for one in more
+        ):
+            yield Step("scores_scaled_apart", "scores", "Of the products in the scores "
+                       f"one is multiplied by {usual:.3g}, and not both.")  # fmt: skip
+            return
+        for mistake, factor in SCALES:
+            known = mistake != "scale_missing"
+            if known and abs(product / factor(walk) - 1) < 1e-3:
+                yield Step(mistake, "scores", f"The sum of scores and others is "
+                           f"multiplied by {product:.4g}.")  # fmt: skip
+                return
+        return
+
+
+def _times(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Return the number that makes the second tensor of the first, or None."""
+    by = (one * other).sum() / one.square().sum().clamp_min(1e-12)
+    return float(by) if _close(other, by * one) else None
+
+
+def _scaled_again(walk: Walk, factor: float) -> Iterator[Step]:
+    """Look for normed queries or keys that are scaled before their scores are, too."""
+    usual = walk.d**-0.5
+    for name, made in (("queries", walk.query), ("keys", walk.key)):
+        for one in walk.before:
+            if one.numel() != made.numel() or one.shape[-1] != walk.d:
+                continue
+            if (rows := _rows(one, made.shape[1])) is None or rows.shape != made.shape:
+                continue
+            ratio = (made * rows).sum() / rows.square().sum().clamp_min(1e-12)
+            if not _close(made, ratio * rows):
+                continue
+            if all(abs(by / usual - 1) < 1e-3 for by in (float(ratio), factor)):
+                yield Step("scale_twice", "scores", f"The {name} are multiplied by "
+                           f"{ratio:.4g}, and the scores by {factor:.4g}.")  # fmt: skip
+            break  # the first of them
 
 
 def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:
@@ -874,7 +1009,9 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         return
     sides = [w for w, one in far.items() if torch.equal(mask, one)]
     sides += [w for w, one in far.items() if torch.equal(mask, one.T)]
-    if sides and mask.any():
+    if torch.equal(mask, j > i):
+        yield Step("mask_unwanted", "mask", f"{count}: all of the future.")
+    elif sides and mask.any():
         yield Step("window_one_sided", "mask", f"{count}, all on one side.")
 
 
@@ -882,7 +1019,7 @@ def _ahead(t: int) -> torch.Tensor:
     return torch.ones(t, t).triu(1).bool()
 
 
-def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
+def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
     """Compare what softmax gives, and what becomes of it before values are mixed."""
     keys = walk.mixing.shape[-1]
     weights, sums = walk.weights, walk.weights.sum(dim=-1)
@@ -924,6 +1061,12 @@ def _normalized(walk: Walk, layer: Layer) -> Iterator[Step]:
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):
         yield Step("mask_after_softmax", "weights", f"{int(gone.sum())} weights were "
                    "set to 0 after softmax.")  # fmt: skip
+        return
+    more = (walk.mixing - held[0]).view(len(walk.x), walk.h, walk.t, keys)
+    fixed = more[:1].expand_as(more)
+    if subject.speaks_of(T5) and (more - fixed).abs().max() < 1e-5 < more.abs().max():
+        yield Step("rows_do_not_sum_to_one", "weights", "The same numbers are added to "
+                   "the weights of each sequence, after softmax.")  # fmt: skip
         return
     ratio = (walk.mixing / held[0])[held[0] > 1e-6]
     if ratio.std() < 1e-4 * ratio.mean().abs():

@@ -73,6 +73,43 @@ def test_an_unknown_tier_is_refused():
     assert "--tier got sites" in run.stderr
 
 
+def test_a_long_file_is_shared_among_workers_and_others_stay_whole():
+    hosts = "tests/book/test_hosts.py::test_every_page_works[{}-{}]"
+    lab, other = (tiers.together(hosts.format(host, "index")) for host in
+                  ("JupyterLab", "Notebook"))  # fmt: skip
+    assert lab != other
+    assert lab == tiers.together(hosts.format("JupyterLab", "errata"))
+    walk = "tests/attncheck/test_walk.py"
+    assert tiers.together(f"{walk}::test_a") != tiers.together(f"{walk}::test_b")
+    lab = "tests/coding_attention/labs/test_browser.py"
+    assert tiers.together(f"{lab}::test_a[a-b]") == tiers.together(f"{lab}::test_b")
+
+
+def test_workers_take_what_belongs_together(request):
+    config = request.config
+    assert tiers.pytest_xdist_make_scheduler(Dist(config, "load"), None) is None
+    scheduler = tiers.pytest_xdist_make_scheduler(Dist(config, "loadfile"), None)
+    walk = "tests/attncheck/test_walk.py"
+    assert scheduler._split_scope(f"{walk}::test_a[x]") == f"{walk}::test_a[x]"
+    assert (
+        scheduler._split_scope("tests/test_style.py::test_a") == "tests/test_style.py"
+    )
+
+
+class Dist:
+    """Pytest's configuration, as if it had been given --dist."""
+
+    def __init__(self, config, dist):
+        self.config, self.dist = config, dist
+
+    def getvalue(self, name):
+        values = {"dist": self.dist, "tx": ["2*popen"], "maxschedchunk": None}
+        return values.get(name) or self.config.getvalue(name)
+
+    def __getattr__(self, name):
+        return getattr(self.config, name)
+
+
 def test_pages_with_published_values_are_in_the_first_tier():
     pages = {f"book/{page}.ipynb" for page, _, _ in SHOWN}
     assert {PLACES.get(page) for page in pages} == {"test"}

@@ -64,6 +64,29 @@ def pytest_configure(config):
         )
 
 
+def together(nodeid):
+    """Give what a worker takes at once: a file, unless its tests share no fixture.
+
+    Of a file in an `apart` of the table: the tests of one function, and of one first
+    parameter, such as a host.
+    """
+    file = nodeid.partition("::")[0]
+    places = [place for row in read().values() for place in row.get("apart", ())]
+    return nodeid.partition("-")[0] if file.startswith(tuple(places)) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With --dist loadfile: a long file must not be left to one worker in the end."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = together
+    return scheduler
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--tier",

@@ -16,6 +16,7 @@ and the pages that ran; exits with 1 if one did not.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ BEFORE = {
     # Its own requirements are TensorFlow: what matters here is the name.
     "other": [["torch", "jupyterlab"], ["--no-deps", "attention"]],
 }
+
+COLOR = re.compile(r"\x1b\[[\d;]*m")  # what a kernel puts around an error's name
 
 
 class Environment:
@@ -117,7 +120,7 @@ class Environment:
                             passed = time.monotonic() - before
                             self.seconds.setdefault(step, passed)
             except (CellExecutionError, DeadKernelError) as error:
-                return str(error).strip().splitlines()[-1]
+                return COLOR.sub("", str(error).strip().splitlines()[-1])
         return ""
 
 

@@ -24,7 +24,8 @@ from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
-from attncheck.walk import Step, hidden, walked
+from attncheck.turning import turning
+from attncheck.walk import T5, Step, followed, hidden, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -56,6 +57,7 @@ def compare(subject: Subject, found: Collector) -> None:
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
+        comparison.tell_given()
         found.compared = True
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
@@ -138,9 +140,9 @@ def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
         subject: what is compared.
         proposal: options, as :func:`attncheck.check` takes them.
     """
-    if not proposal:
-        return {}
     weights = proposal.get("weights")
+    if not proposal or (weights and subject.how.weights):
+        return {}  # or what names the weights would be named again, and again
     given = {n: v for n, v in proposal.items() if n != "weights"}
     both = [copy.copy(one) for one in (subject, subject.uneven) if one is not None]
     for one in both:
@@ -310,6 +312,7 @@ class Comparison:
                 **({} if found.needed else read.asks),
             )
         told = f": {', '.join(read.words)}" if read.words else ""
+        found.read = [] if read.steps else read.words
         which = "Each other step" if read.steps else "Each step"
         self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
@@ -338,6 +341,38 @@ class Comparison:
         ]
         told = list(self.seen.extras) if self.seen else []
         return told + ([f"the parameter {loose[0]}"] if loose else [])
+
+    def tell_given(self) -> None:
+        """Stop where a base or a cap was given, and another one acts.
+
+        Raises:
+            NotCompared: it does.
+        """
+        meant, told = self._given(self.owner.layer)
+        if told and self.subject.layer.plain:
+            raise NotCompared(
+                f"the constructor was given {', '.join(told)}; if what was given "
+                f"counts, declare it",
+                **self._declaration(meant),
+            )
+
+    def _given(self, layer: Layer) -> tuple[Layer, list[str]]:
+        """Return a layer with the base and the cap that were given, and the others."""
+        how, told = self.owner.how, []
+        if how.call is not None or how.way is not None:
+            return layer, []  # angles may be passed
+        given = {n: float(v) for n, v in self.owner.given.items() if _number(v)}
+        bases = {n: v for n, v in given.items() if ROPE_BASE.search(n) and v >= BASE}
+        if layer.rope and len(bases) == 1 and layer.rope.base not in bases.values():
+            ((name, base),) = bases.items()
+            told.append(f"{name}={base:g}, and the base {layer.rope.base:g} acts")
+            layer = replace(layer, rope=replace(layer.rope, base=base))
+        caps = {n: v for n, v in given.items() if SOFTCAP.search(n) and v >= 1}
+        if not layer.softcap and len(caps) == 1:
+            ((name, cap),) = caps.items()
+            told.append(f"{name}={cap:g}, and nothing caps the scores")
+            layer = replace(layer, softcap=cap)
+        return layer, told
 
     def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
@@ -392,6 +427,8 @@ class Comparison:
         steps = []
         with contextlib.suppress(Exception):  # what is captured may have any form
             steps = walked(self.subject, self.x.to(self.subject.device))
+            if not any(step.mistake for step in steps):
+                steps += self._turning()
         named = [step for step in steps if step.mistake][:1]  # the rest follows
         if steps and not named:
             self.first_step = steps[0].stage
@@ -402,6 +439,14 @@ class Comparison:
             _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
         return True
+
+    def _turning(self) -> list[Step]:
+        """Return what is wrong with rotary positions, by what they do to each token."""
+        subject, given = self.subject, self.owner.given
+        many = subject.tokens(b=4 * subject._d_head(), t=self.x.shape[1], seed=6)
+        walk = followed(subject, many)
+        bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
+        return list(turning(walk, [float(b) for b in bases])) if walk else []
 
     def by_design(self) -> str:
         """Return what the mask hides that a class may want to hide, or ""."""
@@ -471,7 +516,7 @@ class Comparison:
 
     def _declaration(self, layer: Layer) -> dict[str, Any]:
         """Return the options that describe a layer, with the window that was given."""
-        known = declaration(self.subject.layer)
+        known, (layer, _) = declaration(self.subject.layer), self._given(layer)
         declared = {
             n: v
             for n, v in declaration(layer).items()
@@ -493,7 +538,7 @@ class Comparison:
         if meant is None or acts is None or not self._off_by_one(layer):
             return ""
         # Many count only the tokens before; fewer than asked for is no such habit.
-        if acts < meant and "window" not in name:
+        if (acts < meant and "window" not in name) or self.owner.counts_itself:
             return ""
         others = [name for name in self._declaration(layer) if name != "window"]
         told = f" beside {', '.join(others)}" if others else ""
@@ -555,9 +600,11 @@ class Comparison:
                      for s in (1.0, 0.5) for p in PAIRINGS]  # fmt: skip
             choices.append([{}, *({"rope": rope} for rope in ropes[::-1])])
         if not layer.qk_norm and not layer.prenorm and "a norm" in extras:
-            norms: list[dict[str, Any]] = [{"qk_norm": n} for n in NORMS] + [
-                {"prenorm": n} for n in NORMS[:2]
-            ]
+            # Without numbers of its own, a norm may be meant for all heads at once.
+            sizes = [] if any(norms_of(self.subject.pristine)) else [*NORMS]
+            norms: list[dict[str, Any]] = [{"qk_norm": n} for n in NORMS]
+            norms += [{"qk_norm": n, "norm_over": "all"} for n in sizes]
+            norms += [{"prenorm": n} for n in NORMS[:2]]
             norms += [{"prenorm": n, "residual": True} for n in NORMS[:2]]
             norms += [{"postnorm": n, "residual": True} for n in NORMS[:2]]
             choices.append([{}, *norms])
@@ -924,17 +971,17 @@ NEEDS_BIAS = (
     "tokens, in bias=lambda module, t: … or --bias 'lambda module, t: …'. It returns "
     "(heads, t, t). Where more than that acts, only a right class helps, as reference="
 )
-# By these names a bias by distance stands for the scale.
-T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
+SOFTCAP = re.compile(r"(attn|attention|score|logit)\w*cap|soft_?cap")
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
+BASE = 100.0  # the least that is one
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)
 

@@ -1,6 +1,7 @@
 """Tests of what happens in training: dropout and gradients."""
 
 import re
+from math import prod
 from typing import Any
 
 import torch
@@ -83,6 +84,11 @@ def _too_early(
     places, _ = dropped_at(subject)
     if places and "scores" not in places:
         return False  # as where relative positions are dropped
+    if "scores" in places and "weights" not in places:
+        done = f"Called it in training mode with dropout {P}."
+        seen = "Dropout acts on as many numbers as softmax takes, before it does."
+        found.add("dropout_on_scores", done, seen)
+        return True
     if still and changed(y[:1].expand_as(y), y):
         done = f"In training mode with dropout {P}, random tokens, then equal ones."
         seen = (
@@ -106,11 +112,13 @@ def dropped_at(subject: Subject) -> tuple[list[str], int]:
         return [], 0
     seen = watch.seen
     softmax = min((place for place, *_ in seen.softmaxes), default=0)
+    # A bias has fewer numbers than there are scores.
+    sizes = {made.numel() for _, made, _ in seen.softmaxes}
     places = []
     for place, shape, _ in seen.dropouts:
         if shape == (0, 0) or (shape[-2:] == grid and place > softmax):
             places.append("weights")
-        elif shape[-2:] == grid:
+        elif shape[-2:] == grid and prod(shape) in sizes:
             places.append("scores")
         else:
             before = any(p.place > place for p in seen.products[:1])
@@ -158,7 +166,7 @@ def gradients(subject: Subject, found: Collector) -> None:
     cut = [
         name
         for name, p in module.named_parameters()
-        if _cut_off(p) or ("sink" in name and p.grad is not None and not p.grad.any())
+        if _cut_off(p) or ("sink" in name and _idle(p))
     ]
     cut = acting(subject, cut, x.detach(), y.detach()) if cut else []
     owners = {name.rpartition(".")[0] or name for name in cut}
@@ -317,6 +325,8 @@ UNUSED = (
     (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
+    (r"norm_?(x|in|kv|latents?|media|context|memory)", "gradient_missing",
+     "projection"),
 )  # fmt: skip
 
 
@@ -388,6 +398,11 @@ def _rows_cut(subject: Subject, module: nn.Module) -> list[str]:
                 count = f"{int(dead.sum())} of {len(dead)} {noun}"
                 told.append(f"{count} of {name}")
     return told
+
+
+def _idle(parameter: torch.Tensor) -> bool:
+    """Whether a gradient that arrives is nothing but rounding."""
+    return parameter.grad is not None and bool(parameter.grad.abs().max() < 1e-6)
 
 
 def _cut_off(parameter: torch.Tensor) -> bool:

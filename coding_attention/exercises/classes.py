@@ -56,7 +56,7 @@ def check_class(answer, praise, asked=(), **arguments):
     if not compared:
         raise NotRight(
             "Nothing looks wrong, but the checker didn't find the projections, so it "
-            "couldn't compare the output with attention. Name the three layers "
+            "couldn't compare the output with attention. Name the layers "
             "W_query, W_key and W_value."
         )
     return praise + _remarks(report)

@@ -78,7 +78,7 @@ class FunctionCheck:
             if "torch.return_types." in given.text:
                 kind = given.text.partition("torch.return_types.")[2].split("'")[0]
                 raised = (
-                    f"With dim, torch.{kind} returns two tensors, values and indices. "
+                    f"With dim, torch.{kind} returns values and indices. "
                     f"Use the values: .{kind}(…).values."
                 )
             raise NotRight(f"{raised} It was {called}.")

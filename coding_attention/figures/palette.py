@@ -12,9 +12,8 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 
 
 class Color(NamedTuple):
-    """What a color stands for, its name in CSS, and its two forms."""
+    """A color's name in CSS, and its two forms."""
 
-    meaning: str
     name: str
     light: str
     dark: str
@@ -25,29 +24,29 @@ INK = "#010203"
 
 BOOK = {
     # Grounds that carry text.
-    "DARK": Color("text on any ground below", "text", "#14202b", "#eef4f9"),
-    "LIGHT": Color("a ground without a meaning", "paper", "#f1f5f8", "#232e38"),
-    "EDGE": Color("the line between two cells", "edge", "#fefefe", "#12161b"),
-    "TOKEN": Color("a token and its embedding x", "token", "#d9e1e8", "#3a4853"),
-    "QUERY": Color("a query q", "query", "#fbdfa6", "#6a4a06"),
-    "KEY": Color("a key k", "key", "#bfe6d3", "#135644"),
-    "VALUE": Color("a value v, a context vector z", "value", "#e3b9cd", "#5f2145"),
-    "HEAD_0": Color("head 0, and the process that has it", "h0", "#b0c5f8", "#41459f"),
-    "HEAD_1": Color("head 1, and the process that has it", "h1", "#e8e87f", "#575c09"),
-    "HEAD_2": Color("head 2, and the process that has it", "h2", "#d0ffdd", "#1b6d80"),
-    "HEAD_3": Color("head 3, and the process that has it", "h3", "#dcbda2", "#654325"),
+    "DARK": Color("text", "#14202b", "#eef4f9"),  # text on any ground below
+    "LIGHT": Color("paper", "#f1f5f8", "#232e38"),  # a ground without a meaning
+    "EDGE": Color("edge", "#fefefe", "#12161b"),  # the line between two cells
+    "TOKEN": Color("token", "#d9e1e8", "#3a4853"),  # a token and its embedding x
+    "QUERY": Color("query", "#fbdfa6", "#6a4a06"),  # a query q
+    "KEY": Color("key", "#bfe6d3", "#135644"),  # a key k
+    "VALUE": Color("value", "#e3b9cd", "#5f2145"),  # a value v, a context vector z
+    "HEAD_0": Color("h0", "#b0c5f8", "#41459f"),  # head 0, and the process that has it
+    "HEAD_1": Color("h1", "#e8e87f", "#575c09"),  # head 1, and the process that has it
+    "HEAD_2": Color("h2", "#d0ffdd", "#1b6d80"),  # head 2, and the process that has it
+    "HEAD_3": Color("h3", "#dcbda2", "#654325"),  # head 3, and the process that has it
     # The ends of the two scales.
-    "WEIGHT_0": Color("an attention weight of 0", "w0", "#f0f7fc", "#1b2833"),
-    "WEIGHT_1": Color("an attention weight of 1", "w1", "#56b4e9", "#1c6ba8"),
-    "BELOW": Color("the smallest number below zero", "below", "#f2b8a0", "#84402a"),
-    "ABOVE": Color("the largest number above zero", "above", "#b3bfca", "#566675"),
+    "WEIGHT_0": Color("w0", "#f0f7fc", "#1b2833"),  # an attention weight of 0
+    "WEIGHT_1": Color("w1", "#56b4e9", "#1c6ba8"),  # an attention weight of 1
+    "BELOW": Color("below", "#f2b8a0", "#84402a"),  # the smallest number below zero
+    "ABOVE": Color("above", "#b3bfca", "#566675"),  # the largest number above zero
     # Lines, bars and frames, which carry no text.
-    "VERMILION": Color("what the text speaks of", "focus", "#b54400", "#f58344"),
-    "BLUE": Color("attention weights; our way", "blue", "#0072b2", "#53aee4"),
-    "GREEN": Color("in a chart, a third way", "green", "#009e73", "#43d9a8"),
-    "ORANGE": Color("in a chart, a fourth way", "orange", "#b58900", "#f3c043"),
-    "PURPLE": Color("in a chart, a fifth way", "purple", "#b04a86", "#e1afd6"),
-    "GRAY": Color("what stays in the background", "gray", "#8795a1", "#7f8d99"),
+    "VERMILION": Color("focus", "#b54400", "#f58344"),  # what the text speaks of
+    "BLUE": Color("blue", "#0072b2", "#53aee4"),  # attention weights; our way
+    "GREEN": Color("green", "#009e73", "#43d9a8"),  # in a chart, a third way
+    "ORANGE": Color("orange", "#b58900", "#f3c043"),  # in a chart, a fourth way
+    "PURPLE": Color("purple", "#b04a86", "#e1afd6"),  # in a chart, a fifth way
+    "GRAY": Color("gray", "#8795a1", "#7f8d99"),  # what stays in the background
 }  # fmt: skip
 
 DARK, LIGHT, EDGE = (BOOK[name].light for name in ("DARK", "LIGHT", "EDGE"))

@@ -56,8 +56,6 @@ VECTOR = {
 }
 # What no option of the check describes, and what is right.
 DESIGNS = {
-    "a key and a value that every token sees": NULL,
-    "the same, as vectors": VECTOR,
     "one softmax less another": {
         "made": "self.l = nn.Parameter(torch.zeros(1))\n        self.e = "
         "nn.Linear(d_model, d_model)\n        self.norm = nn.LayerNorm(self.d)",
@@ -94,6 +92,13 @@ def test_a_design_that_no_option_describes_is_not_judged_and_says_what_is_needed
     assert report.verdict == "not judged", str(report)
     assert (report.command, report.proposal) == ("", {})
     assert "a correct class or function" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("parts", [NULL, VECTOR], ids=["matrices", "vectors"])
+def test_a_key_and_a_value_that_every_token_sees_are_read_off(parts):
+    report = attncheck.check(layer(**parts))
+    assert report.verdict == "passed", str(report)
+    assert "a learned key and value beside" in " ".join(str(report).split())
 
 
 def test_a_norm_is_not_proposed_where_more_than_that_acts():

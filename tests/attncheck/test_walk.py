@@ -375,6 +375,9 @@ def test_a_window_that_may_not_count_the_token_itself_is_asked_for():
     assert (report.exit_status, report.proposal) == (3, {})
     assert "window=4 (--window 4)" in report.needed
     assert "window=3 (--window 3)" in report.needed
+    told = source.replace("b, t, d =", "# window_size - 1 before it\n        b, t, d =")
+    report = attncheck.check(compiled(told, "worded.py"), window_size=3)
+    assert (report.exit_status, report.proposal) == (3, {"window": 3})
     right = source.replace("tril(-4)", "tril(-3)")
     report = attncheck.check(compiled(right, "given.py"), window_size=3)
     assert (report.exit_status, report.proposal) == (0, {})
@@ -420,3 +423,179 @@ def test_two_norms_of_which_one_is_used_twice_are_named():
         "qk_norm_shared"
     ]
     assert named(source.replace("self.k_norm(k)", "k")) == ["qk_norm_one_side"]
+
+
+# Norms, a gate and a mask that no option describes, with rotary positions.
+ROTARY = (
+    HEADER
+    + """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads, rope_theta=10000.0):
+        super().__init__()
+        self.num_heads, self.d_head, self.base = num_heads, dim // num_heads, rope_theta
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+        self.q_norm, self.k_norm = nn.RMSNorm(self.d_head), nn.RMSNorm(self.d_head)
+        self.gate = nn.Parameter(torch.randn(num_heads))
+
+    def turned(self, x, start=0, way=1):
+        b, h, t, d = x.shape
+        powers = self.base ** (-torch.arange(0, d, 2, device=x.device) / d)
+        angles = torch.outer(torch.arange(t, device=x.device) + start, powers) * way
+        cos, sin = angles.repeat(1, 2).cos(), angles.repeat(1, 2).sin()
+        one, two = x.chunk(2, -1)
+        return x * cos + torch.cat([-two, one], -1) * sin
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (
+            part(x).view(b, t, self.num_heads, -1).transpose(1, 2)
+            for part in (self.q, self.k, self.v)
+        )
+        q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))
+        i = torch.arange(t, device=x.device)
+        far = i[:, None] - i
+        s = q @ k.mT * self.d_head**-0.5
+        s = s.masked_fill((far < 0) | (far == 2), -torch.inf)
+        size = (1 + x.abs().mean(-1))[:, None, :, None]
+        s = s * self.gate.tanh()[:, None, None].exp() * size
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "right", "wrong"),
+    [
+        ("rope_pairing", "repeat(1, 2)", "repeat_interleave(2, 1)"),
+        ("rope_directions", "[-two", "[two"),
+        ("rope_directions", "self.k_norm(k))", "self.k_norm(k), way=-1)"),
+        ("rope_offset", "self.q_norm(q))", "self.q_norm(q), start=1)"),
+        ("rope_twice", "self.turned(self.", "self.turned(way=2, x=self."),
+        ("rope_frequencies", "/ d)\n", "/ d / 2)\n"),
+    ],
+)
+def test_rotary_positions_are_read_off_beside_what_nobody_knows(mistake, right, wrong):
+    assert right in ROTARY
+    options = {"dim": 32, "num_heads": 4, "rope_theta": 10000.0}
+    assert named(ROTARY, **options) == []
+    assert named(ROTARY.replace(right, wrong), **options) == [mistake]
+
+
+def test_one_head_of_keys_and_one_of_values_in_a_weight_are_meant():
+    source = GATED.replace("self.key = nn.Linear(d_model, d_model)", "pass").replace(
+        "self.value = nn.Linear(d_model, d_model)",
+        "self.kv = nn.Linear(d_model, 2 * self.d_head)",
+    )
+    source = source.replace("self.split(self.key(x)), self.value(x)", "*self.kv(x)"
+                            "[:, :, None].unflatten(-1, (2, -1)).permute(3, 0, 2, 1, 4)"
+                            ).replace("v = self.split(v)", "k = k.repeat_interleave("
+                            "4, 1); v = v.repeat_interleave(4, 1)")  # fmt: skip
+    source = source.replace("torch.sigmoid", "torch.tanh")
+    assert named(source) == []
+
+
+def test_normed_queries_that_are_scaled_twice_are_named():
+    gate = next(line for line in ROTARY.splitlines(True) if "self.gate.tanh" in line)
+    twice = "        q = q * self.d_head**-0.5\n        i = torch"
+    source = ROTARY.replace(gate, "").replace("        i = torch", twice)
+    assert "scale_twice" in named(source, dim=32, num_heads=4)
+
+
+def test_a_sink_that_is_normalized_away_is_named():
+    source = FULL.replace("torch.sigmoid(self.gate(x))", "1").replace(
+        "weights = scores.softmax(dim=-1)",
+        "both = torch.cat([scores, self.sink.expand(b, -1, t, 1)], -1).softmax(-1)\n"
+        "        weights = both[..., :-1] / both[..., :-1].sum(-1, True)",
+    )
+    gate = "self.gate = nn.Linear(d_model, d_model)"
+    source = source.replace(gate, "self.sink = nn.Parameter(torch.rand(4, 1, 1))")
+    assert named(source, causal=False)[0] == "sink_unused"
+
+
+CONFIGURED = ROTARY[: ROTARY.index("        far =")] + (
+    """\
+        mask = (i[:, None] < i)
+        s = (q @ k.mT * self.d_head**-0.5).masked_fill(mask, -torch.inf)
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+)
+CONFIGURED = CONFIGURED.replace("rope_theta=10000.0", "rope_theta=1e4, attn_softcap=0")
+CONFIGURED = CONFIGURED.replace(
+    "        self.gate = nn.Parameter(torch.randn(num_heads))\n", ""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "mistake"),
+    [({"rope_theta": 5e5}, "rope_base"), ({"attn_softcap": 20.0}, "softcap_unused")],
+)
+def test_what_was_given_and_does_not_act_is_asked_for(given, mistake):
+    options = {"dim": 32, "num_heads": 4}
+    source = CONFIGURED.replace("num_heads, rope_theta\n", "num_heads, 1e4\n")
+    assert source != CONFIGURED
+    made = compiled(source, "configured.py")
+    assert attncheck.check(made, **options).exit_status == 0
+    report = attncheck.check(made, **options, **given)
+    assert (report.exit_status, bool(report.proposal)) == (3, True)
+    assert named(source, **options, **given, **report.proposal)[0] == mistake
+
+
+def test_numbers_of_the_queries_among_the_keys_are_named():
+    split = "q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))"
+    wrong = f"{split}\n        k = torch.cat([k[..., :4], q[..., 4:]], -1)"
+    source = ROTARY.replace(split, wrong)
+    assert named(source, dim=32, num_heads=4)[0] == "projection_mixed_up"
+
+
+def test_a_bias_with_its_axes_viewed_is_a_stage():
+    gate = "self.gate = nn.Linear(d_model, d_model)"
+    table = "self.table = nn.Embedding(64, num_heads)"
+    added = (
+        "i = torch.arange(t, device=x.device)\n"
+        "        bias = self.table(i[None] - i[:, None] + 32).view(-1, t, t)\n"
+        "        weights = (scores + bias).softmax(dim=-1)"
+    )
+    source = FULL.replace(gate, table).replace("torch.sigmoid(self.gate(x))", "1")
+    source = source.replace("weights = scores.softmax(dim=-1)", added)
+    report = attncheck.check(compiled(source, "viewed.py"), causal=False)
+    found = [(f.mistake, f.stage) for f in report.findings if f.severity == "error"]
+    assert ("differs", "positions") in found
+
+
+def test_dropped_scores_are_named_beside_a_dropout_of_the_output():
+    source = GATED.replace("torch.sigmoid(self.gate(x))", "1").replace(
+        "self.gate = nn.Linear(d_model, d_model)", "self.drop = nn.Dropout(dropout)"
+    )
+    source = source.replace("num_heads):", "num_heads, dropout=0.0):").replace(
+        "return self.out(y * 1)", "return self.drop(self.out(y))"
+    )
+    wrong = source.replace("scores.softmax(", "self.drop(scores).softmax(")
+    assert named(source) == []
+    assert named(wrong) == ["dropout_on_scores"]
+
+
+def test_a_memory_without_a_norm_is_no_mistake():
+    source = (
+        HEADER
+        + """\
+class Reader(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norm = nn.LayerNorm(dim)
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, x, memory):
+        b, t, d = x.shape
+        q, k, v = (
+            made.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for made in (self.q(self.norm(x)), self.k(memory), self.v(memory))
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return x + self.o(y.transpose(1, 2).reshape(b, t, d))
+
+
+Attention = Reader
+"""
+    )
+    assert named(source, causal=False, memory=5, prenorm="layer", residual=True) == []

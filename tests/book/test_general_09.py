@@ -3,13 +3,18 @@
 What the page says of all twelve trainings is held in ``tests/experiments``.
 """
 
+import re
+
 import pytest
 import torch
 from torch.nn import functional as F
 
+from coding_attention.figures import circuit
 from coding_attention.models import heads, induction, stored
 from coding_attention.models.repeats import repeats
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
+from tests.book.pages import pages
+from theme.printed_values import text_of
 
 
 def seeded(seed):
@@ -134,3 +139,100 @@ def test_the_model_continues_any_six_tokens_that_it_has_seen_once():
     guesses = model(torch.cat((pieces, pieces), dim=1)).argmax(dim=-1)
     assert (guesses[:, 6:11] == pieces[:, 1:]).double().mean() > 0.95
     assert (guesses[:, :5] == pieces[:, 1:]).double().mean() < 0.15
+
+
+# ---- what captions say of the heads ----
+
+BLOCKS = ("one", "two", "three")
+
+
+def cells():
+    (page,) = [p for p in pages() if p.name == "09_watch_heads_learn"]
+    return page.code_cells
+
+
+def captions():
+    """All that the figures of the page are said to show, as one text."""
+    told = [text_of(cell) for cell in cells()]
+    return " ".join(" ".join(told).split())
+
+
+def blocks_of_the_heads():
+    """The number of the block where a stored run's head of each kind is, in words."""
+    end = stored.load_results("induction")["runs"][0]["shown"][-1]
+    best = {kind: [max(block) for block in end[kind]] for kind in
+            ("previous", "induction")}  # fmt: skip
+    assert all(max(scores) > 2 * min(scores) for scores in best.values())
+    return {kind: BLOCKS[scores.index(max(scores))] for kind, scores in best.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("previous", r"head in block (\w+) tells each token"),
+        ("induction", r"head in block (\w+) looks for"),
+        ("previous", r"Block (\w+): arrows from “"),
+        ("induction", r"Block (\w+): an arrow from “"),
+        ("previous", r"best previous-token score in block (\w+)"),
+        ("induction", r"best induction score in block (\w+)"),
+        ("previous", r"of block (\w+) is taken out"),
+        ("induction", r"out of what block (\w+) reads"),
+    ],
+)
+def test_captions_name_the_block_where_the_head_is(kind, said):
+    assert re.findall(said, captions()) == [blocks_of_the_heads()[kind]]
+
+
+def test_the_drawn_circuit_names_the_block_where_the_head_is():
+    drawn = [text.get_text() for text in circuit(["a", "b", "c"]).texts]
+    told = dict(re.findall(r"block (\w+):\n(\w+)", "\n".join(drawn)))
+    assert told == {block: kind for kind, block in blocks_of_the_heads().items()}
+
+
+def test_captions_say_what_the_heads_look_for():
+    """The token before comes before; the token after the last same word comes after."""
+    tokens = torch.tensor([[5, 3, 7, 5]])
+    there = {"before": -1, "after": 1}
+    before, after = (
+        re.search(said, captions())[1]
+        for said in (r"what came (\w+) it", r"came (\w+) the same word")
+    )
+    weights = torch.zeros(1, 1, 4, 4)
+    weights[0, 0, range(1, 4), torch.arange(1, 4) + there[before]] = 1
+    assert heads.previous_token_score(weights, tokens) == 1
+    weights = torch.zeros(1, 1, 4, 4)
+    weights[0, 0, 3, 0 + there[after]] = 1
+    assert heads.induction_score(weights, tokens) == 1
+
+
+def test_the_caption_of_the_losses_says_on_which_side_of_half_they_end():
+    config, tester = induction.Config(), seeded(induction.Config().test_seed)
+    tokens, periods = induction.draw(config, config.test_count, tester)
+    half = induction.guessing_loss(tokens, periods, periods) / 2
+    runs = stored.load_results("induction")["runs"]
+    ends = [r["loss"][-1] for r in runs if r["blocks"] == 2]
+    ended = {"below": sum(end < half for end in ends),
+             "above": sum(end > half for end in ends)}  # fmt: skip
+    count, side = re.search(r"(\d+) of \d+ runs drop (\w+) half", captions()).groups()
+    assert int(count) == ended[side] != ended["below"] - ended["above"]
+
+
+def test_the_dashed_line_is_the_most_that_a_score_can_be():
+    (most,) = re.search(r"Dashed: the (\w+) possible", captions()).groups()
+    tokens = torch.tensor([[5, 3, 5, 3]])
+    looks = torch.full((1, 1, 4, 4), 0.0)
+    looks[0, 0, [0, 1, 2, 3], [0, 0, 1, 2]] = 1  # all weight on the token before
+    found = [heads.induction_score(looks.roll(n, -1), tokens).item() for n in range(4)]
+    assert {"most": max(found), "least": min(found)}[most] == 1
+
+
+def test_the_caption_of_the_wires_names_what_is_cut():
+    """Each loss that the caption tells stands beside the part it was cut out of."""
+    (cell,) = [c for c in cells() if c.metadata.name == "figure-wires"]
+    told = "".join(re.findall(r'f"(.*)"', cell.source))
+    (key,) = re.findall(r"cuts\['(\w+) only'\][^}]*} out of the (\w+)", told)
+    pair = re.findall(r"'(\w+) only'", told.split("everything")[1])
+    words = re.search(r"out of (\w+) and (\w+),", told.split("everything")[1]).groups()
+    plural = {"key": "keys", "query": "queries", "value": "values"}
+    assert plural[key[0]] == key[1]
+    assert tuple(plural[p] for p in pair) == words

@@ -156,3 +156,6 @@ def test_rows_of_a_pattern_are_queries():
     ]
     assert len(said) >= 3
     assert set(said) == {wanted}
+    (layers,) = [p for p in pages() if p.name == "10_attention_in_models"]
+    sees = re.search(r"What a (\w+) may see", str(layers.source))
+    assert sees[1] == {"queries": "query", "keys": "key"}[wanted[0]]

@@ -77,3 +77,21 @@ def test_the_copy_has_what_git_has_in_its_folders(tmp_path, monkeypatch):
     paths = (p.relative_to(tmp_path / "copy") for p in (tmp_path / "copy").rglob("*"))
     found = {path.as_posix() for path in paths if path.parts[0] != ".git"}
     assert found == {"a", "a/b", "a/b/c.txt", ".gitignore"}
+
+
+def test_the_shell_of_a_reader_has_the_new_environment_and_nothing_of_ours(
+    tmp_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(
+        commands.subprocess, "run", lambda command, check: asked.append(command)
+    )
+    for name in ("VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "PYTEST_X"):
+        monkeypatch.setenv(name, "ours")
+    monkeypatch.setenv("PATH", "/usr/bin")
+    variables = commands.environment(tmp_path / "new")
+    assert asked[0][1:] == ["-m", "venv", str(tmp_path / "new")]
+    assert "ours" not in variables.values()
+    assert variables["PATH"].split(":") == [str(tmp_path / "new/bin"), "/usr/bin"]
+    assert variables["PIP_CONSTRAINT"].endswith("constraints.txt")
+    assert variables["CI"] == "true"

@@ -46,6 +46,13 @@ def test_a_page_is_broken_in_each_way(kind, what, wrong):
     assert PAGE.format(**RIGHT | {what: wrong}) in broken
 
 
+def test_what_only_tests_read_of_an_exercise_is_not_broken():
+    text = "# A\n\nThe first.\n\n## Facts\n\n- first: `1`\n\n## Sizes\n\nThe last."
+    found = places("coding_attention/exercises/tasks/a.md", text)
+    assert [text[p.start : p.end] for p in found] == ["first", "last"]
+    assert len(list(places("book/a.md", text))) == 3
+
+
 @pytest.mark.parametrize(
     ("line", "facts"),
     [
@@ -69,12 +76,15 @@ def test_words_are_facts_where_they_state_one(line, facts):
     [
         ("attention/a.py", "x = a + b\n", {"x = a - b\n"}),
         ("attention/a.py", "x = f(n=2)  # first\n", {"x = f(n=3)  # first\n"}),
+        ("attention/a.py", "x = 80 * 9\n",
+         {"x = 160 * 9\n", "x = 80 / 9\n", "x = 80 * 10\n"}),
         ("attention/a.py", "import ones\nseed = 2\n", set()),
         ("coding_attention/exercises/a.py", 'h = "the first state"\n',
          {'h = "the last state"\n'}),
         ("coding_attention/exercises/a.py", 'h = "right.py" + "first.png"\n', set()),
         ("theme/a.js", "if (a < 1) b = 'x < 1';\n",
          {"if (a >= 1) b = 'x < 1';\n", "if (a < 2) b = 'x < 1';\n"}),
+        ("theme/a.js", "a = b ?? 1e-12;\n", set()),  # next to nothing, either way
     ],
 )  # fmt: skip
 def test_code_is_broken_and_what_is_no_code_is_not(path, text, broken):
@@ -134,6 +144,8 @@ def test_the_killer_is_read_from_the_summary(log, killer):
          "tests/coding_attention/labs/test_dropout.py"),
         ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
         ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
+        ("coding_attention/figures/runs.py", "book/09_watch_heads_learn.ipynb"),
+        ("coding_attention/figures/labels.py", "book/02_simple_self_attention.ipynb"),
     ],
 )  # fmt: skip
 def test_a_file_maps_to_its_tests(path, tests):

@@ -15,6 +15,7 @@ from pathlib import Path
 from tests import tiers
 from tools.mutants import deselect
 from tools.mutants.cover import tests_on
+from tools.mutants.places import CELL
 
 ROOT = Path(__file__).resolve().parents[2]
 # A mutant may loop for ever; that counts as noticed. Of the processor's time, since a
@@ -63,6 +64,35 @@ def runs(path, line):
     if folders[0] == "theme":
         yield ["tests/book/test_site.py"]
     yield _naming(path, stem)
+    if path.startswith(("coding_attention/figures/", "coding_attention/models/")):
+        # nbval compares what is drawn on the pages.
+        pages = _pages_that_use(path)
+        yield pages and ["--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", *pages]
+
+
+def _pages_that_use(path):
+    """Pages whose cells call a module, or one of its room that imports it."""
+    said = {
+        file.stem: file.read_text("utf-8") for file in (ROOT / path).parent.glob("*.py")
+    }
+    del said["__init__"]
+    found, new = set(), {Path(path).stem}
+    while new:
+        found |= new
+        imports = re.compile(rf"(?:\.|import )(?:{'|'.join(new)})\b")
+        new = {stem for stem, text in said.items() if imports.search(text)} - found
+    names = [
+        name
+        for stem in found
+        for name in re.findall(r"^(?:def|class) ([A-Za-z]\w*)", said[stem], re.M)
+    ]
+    calls = re.compile(rf"\b(?:{'|'.join([*found, *names])})[.(]")
+    return [
+        f"book/{page.stem}.ipynb"
+        for page in sorted((ROOT / "book").glob("*.md"))
+        if any(calls.search(cell[1]) for cell in CELL.finditer(page.read_text("utf-8")))
+        and page.with_suffix(".ipynb").exists()
+    ]
 
 
 def _naming(path, stem):

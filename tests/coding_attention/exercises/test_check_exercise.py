@@ -1,12 +1,19 @@
 """What holds for every exercise: rubbish gets clear words, and hints are distinct."""
 
 import random
+import re
 import sys
 
 import pytest
 import torch
 
-from coding_attention.exercises import EXERCISES, check_exercise, core
+from coding_attention.exercises import (
+    EXERCISES,
+    check_exercise,
+    classes,
+    core,
+    functions,
+)
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.files import PAGES
 from coding_attention.exercises.functions import FunctionCheck
@@ -177,3 +184,45 @@ def test_verdicts_are_the_same_every_time():
             first = check_exercise(name, answer)
             torch.rand(3)
             assert check_exercise(name, answer) == first
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_what_is_left_after_the_first_finding_is_counted(count):
+    """As the student reads it: one finding is told, the others are numbered."""
+
+    class Finding:
+        title, means, line, seen, mistake = "T", "M.", "self.scale", "", "none"
+
+    told = classes._told([Finding()] * count)
+    left = re.search(r"(\d+) (\w+) (\w+) this one", told)
+    assert (left and left.groups()) == (
+        (str(count - 1), "more", "after") if count > 1 else None
+    )
+
+
+def failed(kind, text):
+    return core.Failed(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("given", "agree"),
+    [
+        ([torch.ones(2), ("ValueError", "size 5")], True),
+        ([torch.ones(2), ("KeyError", "size 4")], False),  # another kind
+        ([torch.zeros(2), ("ValueError", "size 4")], False),  # other numbers
+        ([("ValueError", "size 4"), ("ValueError", "size 4")], False),
+        ([torch.ones(2), torch.ones(2)], False),  # one raises, one doesn't
+    ],
+)  # fmt: skip
+def test_errors_of_one_kind_are_one_mistake_beside_the_same_numbers(given, agree):
+    """An error's text may hold a size, which another seed draws anew."""
+    known = [torch.ones(2), failed("ValueError", "size 4")]
+    given = [failed(*g) if isinstance(g, tuple) else g for g in given]
+    assert functions._same_mistake(given, known) == agree
+
+
+def test_the_same_errors_without_numbers_must_say_the_same():
+    known = [failed("ValueError", "size 4"), failed("ValueError", "size 5")]
+    other = [failed("ValueError", "size 4"), failed("ValueError", "size 6")]
+    assert functions._same_mistake(list(known), known)
+    assert not functions._same_mistake(other, known)

@@ -1,6 +1,8 @@
 """The cases of "Find the bug": stored as computed, told apart, and said rightly."""
 
 import json
+import math
+import re
 from functools import cache
 
 import pytest
@@ -88,6 +90,33 @@ def test_stored_right_picture_is_what_the_right_class_computes(kind):
     atol = 0.01 if kind == "loss" else 0.51 * 10**-cases.DIGITS
     stored, found = numbers(STORED["right"][kind]), picture("right", kind).double()
     torch.testing.assert_close(stored, found, atol=atol, rtol=0)
+
+
+def test_what_is_asked_for_is_what_is_drawn():
+    """On the right class, whose rows look back; words against what it computes."""
+
+    def said(kind, words):
+        return re.search(words, cases.ASKED[kind]).groups()
+
+    right = {kind: picture("right", kind) for kind in cases.ASKED if kind != "loss"}
+    assert future_is_0(right["reach"])
+    assert not future_is_0(right["reach"].T)
+    looks, looked_at = said("weights", r"A (\w+) is a word that looks, a (\w+) a word")
+    sums = right["weights"].sum({"row": 1, "column": 0}[looks])
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+    assert looked_at == {"row": "column", "column": "row"}[looks]
+    assert said("reach", r"output \((\w+)\) .* word \((\w+)\)") == (looks, looked_at)
+    (most,) = said("reach", r"1 is the (\w+) move")
+    assert {"largest": right["reach"].max(), "smallest": right["reach"].min()}[
+        most
+    ] == 1
+    counts = {"two": 2, "three": 3}
+    assert counts[said("heads", r"of (\w+) heads")[0]] == len(right["heads"])
+    count, how = said("batch", r"of (\w+) (\w+) sentences")
+    assert counts[count] == len(right["batch"])
+    assert how == ("different" if gap(*right["batch"]) > SEEN else "equal")
+    loss, among = said("loss", r"at ([\d.]+) is guessing among (\w+)\.")
+    assert float(loss) == round(math.log({"eight": 8, "nine": 9}[among]), 2)
 
 
 # ---- told apart ----

@@ -17,6 +17,44 @@ WORDS = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e =>
 LINES = """root => [...root.querySelectorAll('.lk-line')].map(
   e => parseFloat(e.style.getPropertyValue('--weight')))"""
 
+# Where the words stand, and where each line begins, ends and is highest, in pixels.
+PLACES = """root => [
+  [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => {
+    const b = e.getBoundingClientRect();
+    return {left: b.left, right: b.right, top: b.top, bottom: b.bottom};
+  }),
+  [...root.querySelectorAll('.lk-line')].map(e => {
+    const [length, screen] = [e.getTotalLength(), e.getScreenCTM()];
+    const points = Array.from({length: 33}, (_, i) =>
+      e.getPointAtLength(length * i / 32).matrixTransform(screen));
+    const ys = points.map(p => p.y);
+    const [from, to] = [points[0], points.at(-1)].map(p => ({x: p.x, y: p.y}));
+    return {from, to, top: Math.min(...ys), bottom: Math.max(...ys)};
+  })]"""
+
+
+def middle(word):
+    return (word["left"] + word["right"]) / 2
+
+
+def check_lines(root, asked, others):
+    """Require each line to go from the word that asks to the one that it looks at."""
+    words, lines = root.evaluate(PLACES)
+    assert len(lines) == len(others)
+    for line, other in zip(lines, others, strict=True):
+        a, b = words[asked], words[other]
+        assert line["from"]["x"] == pytest.approx(middle(a), abs=1)
+        assert line["to"]["x"] == pytest.approx(middle(b), abs=1)
+        below = b["top"] - a["top"]
+        if abs(below) < 5:  # in one row, over the words between
+            assert line["from"]["y"] == pytest.approx(a["top"], abs=1)
+            assert line["to"]["y"] == pytest.approx(b["top"], abs=1)
+            assert 10 < a["top"] - line["top"] <= 84
+        else:  # between the rows, through no word
+            upper, lower = (a, b) if below > 0 else (b, a)
+            assert line["top"] == pytest.approx(upper["bottom"], abs=1)
+            assert line["bottom"] == pytest.approx(lower["top"], abs=1)
+
 
 def check(root, lab):
     """Require words, weights, shades and lines on screen to be what is stored."""
@@ -27,8 +65,10 @@ def check(root, lab):
     tones = torch.tensor([tone for *_, tone, _ in shown], dtype=torch.float64)
     torch.testing.assert_close(tones, 100 * weights, atol=0.051, rtol=0)
     assert [asks for *_, asks in shown].index(True) == lab.asked
-    others = [w for i, w in enumerate(weights.tolist()) if i != lab.asked and w >= 0.02]
-    assert root.evaluate(LINES) == pytest.approx(others, abs=6e-4)
+    others = {i: w for i, w in enumerate(weights.tolist())
+              if i != lab.asked and w >= 0.02}  # fmt: skip
+    assert root.evaluate(LINES) == pytest.approx([*others.values()], abs=6e-4)
+    check_lines(root, lab.asked, others)
     said = root.locator(".al-summary").text_content()
     if lab.averaged:
         assert f"every word {1 / len(words):.2f}" in said
