@@ -39,6 +39,14 @@ def test_nonsense_is_named(tmp_path, how):
     assert reason in row.reason
 
 
+def test_what_an_old_format_left_in_a_new_notebook_is_no_problem(tmp_path):
+    cell = {"cell_type": "code", "source": "x = 1"}
+    text = json.dumps({"cells": [cell], "worksheets": []})
+    (tmp_path / "it.ipynb").write_text(text)
+    submission = read(tmp_path / "it.ipynb")
+    assert (submission.problem, submission.cells) == ("", ["x = 1"])
+
+
 def test_what_is_no_file_of_text(tmp_path):
     (tmp_path / "bytes.ipynb").write_bytes(b"\xff\xfe\x00\x01")
     assert "isn't UTF-8 text" in read(tmp_path / "bytes.ipynb").problem
