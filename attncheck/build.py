@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_lazy_parameter
+from torch.nn.utils import parametrize
+from torch.nn.utils.weight_norm import WeightNorm
 
 from attncheck import config
 from attncheck.limits import message
@@ -34,14 +36,16 @@ _WORDS = {
     "nx n_in c_in d_embed",
     "d_out": "d_out dim_out out_dim output_dim out_features head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
-    "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq",
+    "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq "
+    "context_window",
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
     "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p "
     "attn_dropout_p attn_drop_p attention_dropout_p attn_dropout_rate p_dropout "
     "attn_p p_attn attention_p attn_dropout_prob attention_probs_dropout_prob",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
     "head_num num_head heads_count number_of_heads no_heads nb_heads "
-    "num_q_heads n_q_heads num_query_heads n_local_heads",
+    "num_q_heads n_q_heads num_query_heads n_local_heads query_heads q_heads "
+    "num_attn_heads n_attn_heads attn_heads attention_heads",
     "qkv_bias": "qkv_bias bias use_bias",
     "causal": "causal is_causal",
 }
@@ -75,7 +79,8 @@ class Plan:
             or None.
         guessed: {argument: value} that only its name told.
         rates: names of all rates of dropout, those left to their defaults too.
-        asks: what to say where it fails, since an argument is a guess; or "".
+        asks: what to say where it fails, since an argument is a guess; or "". A
+            setting of a config may do anything, so that only passing counts.
     """
 
     arguments: dict[str, Any]
@@ -179,6 +184,11 @@ def constructor_arguments(
     for name, value in guessed.items():  # as a window that hides nothing
         if value is None and parameters[name].annotation in (int, "int"):
             guessed[name] = sizes["context_length"]
+    for ours in ("d_in", "num_heads"):  # one that means it may have other values, too
+        alike = [n for n in needed if n in missing and ours == "d_in"]
+        alike += [n for n in needed if config.meaning(n) == ours]
+        if ours not in mapped and len(alike) == 1:
+            mapped[ours] = alike[0]
     defaults = {name: parameters[name].default for name in names}
     return Plan(
         arguments | guessed,
@@ -271,6 +281,7 @@ def _with_config(
                 found, value = config.guess(setting, sizes)
             if not found and needed and setting not in settings:
                 unknown.append(setting)
+                found, value = True, False
             if found and (needed or ours_of.get(setting) in (*DEFAULTS, "causal")):
                 made[setting] = value
         made |= _in_proportion(held, mapped, sizes) | settings
@@ -283,8 +294,9 @@ def _with_config(
     for setting, value in inside.items():
         if setting not in DEFAULTS:
             made[setting] = value
+    asks = ""
     if unknown:
-        raise UnusableError(
+        asks = (
             f"{cls.__name__}({name}) reads {', '.join(unknown)} of its config, and "
             f"no value is known for them. On the command line, add "
             f"{' '.join(f'--config {setting}=…' for setting in unknown)}. In Python, "
@@ -300,6 +312,7 @@ def _with_config(
         mapped,
         (name, kind, frozenset(made) | {*rates} & {*(held or {})}),
         rates=rates,
+        asks=asks,
     )
     plan.guessed = {n: v for n, v in made.items() if n not in settings}
     return plan
@@ -336,6 +349,8 @@ def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
     Raises:
         TypeError, ValueError: Python can't tell.
     """
+    if inspect.getattr_static(cls, "__init__") is nn.Module.__init__:
+        return {}
     parameters = dict(inspect.signature(cls).parameters)
     kinds = {p.kind for p in parameters.values()}
     own = [c for c in cls.__mro__ if "__init__" in vars(c)]
@@ -393,6 +408,23 @@ def duplicate(module: nn.Module) -> nn.Module:
             f"{first_line(error)}), and the check works on a copy. "
             f"Check the class, or a new instance."
         ) from None
+
+
+def fold(module: nn.Module) -> None:
+    """Make plain weights of those that are computed anew with each call.
+
+    As a weight's direction and size are: what the layer computes stays the same.
+    """
+    for part in list(module.modules()):
+        if parametrize.is_parametrized(part):
+            kind = type(part)  # copies share it, and PyTorch takes the weight off it
+            part.__class__ = type(kind.__name__, kind.__bases__, dict(vars(kind)))
+            held: Any = part.parametrizations
+            for name in list(held):
+                parametrize.remove_parametrizations(part, name)
+        for hook in list(part._forward_pre_hooks.values()):
+            if isinstance(hook, WeightNorm):
+                nn.utils.remove_weight_norm(part, hook.name)
 
 
 def is_lazy(module: nn.Module) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from math import prod
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from attncheck.build import FunctionModule, UnusableError
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
-TRIES = 400
+TRIES, MOST = 400, 100_000
 NO_PADDING = re.compile(
     r"^pre_|^post|head|causal|future|triang|tgt|look|len|memory_mask$|(?<!attn)_bias$"
 ).search
@@ -30,7 +31,7 @@ KINDS = {
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "mask": r"mask|bias$",
-    "cache": r"cache|past|state$",
+    "cache": r"cache|past|state$|store$",
     "cos": r"cos",
     "sin": r"^sin$|_sin$|^sin_",
     "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
@@ -370,7 +371,7 @@ def _ways_with(
         for place in masks[1:]:  # one is enough to hide the future
             options[place] = [None, *OPEN]
         for width in memory_widths if one else (None,):
-            for values in islice(product(*options), TRIES):
+            for values in _likely(options):
                 others = tuple(zip(left, values, strict=True))
                 turned = any(kind in ("cos", "sin") for kind in values)
                 for form in FORMS if turned else (None,):
@@ -378,14 +379,28 @@ def _ways_with(
     if must and not memory and len(memories) == 1:  # the tokens themselves, then
         left = [name for name in rest if name != memories[0]]
         options = [_options(kinds[name], causal) for name in left]
-        for values in islice(product(*options), TRIES):
+        for values in _likely(options):
             yield Way((*tokens, memories[0]), tuple(zip(left, values, strict=True)))
+
+
+def _likely(options: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield one of each; of too many, those that change least from the first ones."""
+    ranges = [range(len(values)) for values in options]
+    every: Iterator[tuple[int, ...]] = product(*ranges)
+    if prod(map(len, options)) > TRIES:
+        every = iter(sorted(islice(every, MOST), key=sum)[:TRIES])
+    for places in every:
+        yield tuple(one[at] for one, at in zip(options, places, strict=True))
 
 
 def _three(names: Sequence[str]) -> list[str]:
     """Return the names of the first arguments if they are queries, keys and values."""
     first = list(names[:3])
-    letters = _initials(first)
+    begun = {name.partition("_")[0] for name in first}
+    if len(begun) == 1:  # as in x_query, x_key, x_value
+        letters = _initials(name.partition("_")[2] for name in first)
+    else:
+        letters = _initials(first)
     if sorted(letters) == ["k", "q", "v"]:
         return [first[letters.index(letter)] for letter in "qkv"]
     return first if letters[1:] == ["k", "v"] else []

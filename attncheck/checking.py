@@ -17,7 +17,7 @@ from attncheck.run import checked
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 CODES = ("call", "weights", "reference", "bias")
 NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "residual",
-           "norm_over", "scale", "sink")  # fmt: skip
+           "exclusive", "norm_over", "scale", "sink")  # fmt: skip
 
 
 def classes_of(target: str) -> list[str]:
@@ -124,6 +124,10 @@ def _setting(text: str, option: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"{option} takes NAME=VALUE, but got {text!r}.")
+    first, _, kind = value.partition(".")
+    dtype = getattr(torch, kind, None) if first == "torch" else None
+    if isinstance(dtype, torch.dtype):
+        return name, dtype
     try:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):

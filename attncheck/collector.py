@@ -1,5 +1,6 @@
 """Gathers what the tests find and how each of them ended."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from attncheck.report import Finding, Report, Result, chosen
 from attncheck.subject import Failure, Subject
 from attncheck.trace import Line
 
+# A norm over tokens has no spread over one alone, and a convolution needs a few.
+NEEDS_MORE = re.compile("more than 1 value per channel|Kernel size can't be greater")
 COMPARES = "same output as attention with these weights"
 
 
@@ -98,7 +101,7 @@ class Collector:
                 return
             raises = failure.mistake == "forward_raises"
             name = "some_sizes_raise" if raises else failure.mistake
-            if name in self.found:
+            if name in self.found or (raises and NEEDS_MORE.search(str(failure))):
                 self._end(test, "not run", str(failure))
                 return
             self.add(name, f"Ran the test: {test}.", f"{failure}.")
@@ -185,6 +188,7 @@ class Collector:
         if not EARLY & {*ordered} - {"some_sizes_raise"}:
             # A size that it refuses explains nothing else.
             ordered.sort(key=lambda name: name == "some_sizes_raise")
+        ordered.sort(key=lambda name: self._severity(name) != "error")
         return [self._finding(name, *found[name]) for name in ordered]
 
     def _severity(self, name: str) -> str:
@@ -272,6 +276,7 @@ FOLLOWS = {
         "not_finite",
         "rows_do_not_sum_to_one",
         "cross_ignores_queries",
+        "mask_unwanted",
     ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks",),

@@ -67,17 +67,20 @@ def _main(arguments: list[str]) -> int:
     if not targets:
         parser.error("say what to check, such as my_attention.py:MyAttention")
     from attncheck import checking
+    from attncheck.probes import storage
 
+    found = [(t, one) for t in targets for one in checking.classes_of(t)]
+    if len(found) > 1:
+        storage.load()
     reports = []
-    for target in targets:
+    for target, one in found:
         given = argparse.Namespace(**vars(options))
         if target in classes:
             given = parser.parse_args(arguments, classes[target])
-        for one in checking.classes_of(target):
-            given.target = one
-            report = checking.report_on(given, SPARE)
-            report.command = _command(arguments, targets, one, report)
-            reports.append((report, one))
+        given.target = one
+        report = checking.report_on(given, SPARE)
+        report.command = _command(arguments, targets, one, report)
+        reports.append((report, one))
     return _tell(reports, options)
 
 
@@ -305,6 +308,7 @@ def _add_layer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--first", type=int, metavar="N", help="first tokens, always visible"
     )
+    group.add_argument("--exclusive", action="store_true", help="no token sees itself")
     group.add_argument("--memory", type=int, metavar="N", help="cross-attention")
     group.add_argument("--alibi", action="store_true")
     norms = ("on", "layer", "rms", "l2")

@@ -105,6 +105,12 @@ def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:
     return False, None
 
 
+def meaning(name: str) -> Any:
+    """Return what the name says that an argument is: a size's name, a value or None."""
+    fits = (value for form, value in GUESSES if re.search(form, name.lower()))
+    return next(fits, None)
+
+
 def is_unsure(name: str) -> bool:
     """Whether a value is a mere guess, since the name says that it is a number."""
     fits = [form for form, _ in GUESSES if re.search(form, name.lower())]
@@ -157,13 +163,14 @@ def _kind_of(cls: type) -> type | None:
         and re.search(r"config|args|params|cfg", name, re.IGNORECASE)
     ]
     held: list[Any] = [one for one in named if dataclasses.is_dataclass(one)]
-    held = held or [one for one in named if _attributes(one)]
+    held = held or [one for one in named if _attributes(one) or issubclass(one, tuple)]
     return held[0] if len(held) == 1 else None
 
 
 def _attributes(kind: Any) -> dict[str, Any]:
     """Return {name: value} of a plain class that holds settings as its attributes."""
-    if not inspect.isclass(kind) or kind.__init__ is not object.__init__:
+    plain = inspect.isclass(kind) and kind.__init__ is object.__init__
+    if not plain or issubclass(kind, tuple):  # one with names is built by them
         return {}
     held: dict[str, Any] = {}
     for part in reversed(kind.__mro__):
@@ -248,7 +255,7 @@ def asked_for(
                 found, value = guess(missing, sizes)
             if not found:
                 unknown.append(missing)
-                value = 1
+                value = False
             settings[missing] = value
         else:
             break

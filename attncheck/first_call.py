@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 import torch
 from torch import nn
@@ -30,6 +31,8 @@ from attncheck.variants import (
 RUNS = "builds and runs"
 PIXELS = 36  # of an image whose sides are asked for: no width is like it
 GRID = 4  # rows and columns of an image whose size has a default
+COUNTS = re.compile("len|patch|token|seq|block|pos")
+LISTS = re.compile(r"\[(\d+(?:, \d+)+)\]")  # sizes in an error
 SETTINGS = 8  # that are guessed one after another
 # Layers whose channels come before the tokens.
 CHANNELS = (nn.Conv1d, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
@@ -153,7 +156,8 @@ def _other_guesses(
     for module in source.built_with_others():
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
-            if runs(other) is not None or _another_way(source, other, failure):
+            tries = (_full_length, _another_way)
+            if runs(other) or any(one(source, other, failure) for one in tries):
                 return _with_notes(subject, other)
     return None
 
@@ -203,7 +207,13 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
-    lengths = [subject.limit or 0, *_numbers(failure), 16]
+    text, width = str(failure), subject.width
+    lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
+    whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
+    # As of an image's patches and a token for its class.
+    counts = [v for n, v in source.arguments.items() if COUNTS.search(n)]
+    named = [n + 1 for n in counts if type(n) is int]
+    lengths = [subject.limit or 0, *_numbers(failure), *whole, *named, 16]
     for length in dict.fromkeys(lengths):
         if 4 <= length <= 64:
             subject.fixed_length = length
@@ -218,7 +228,8 @@ def _smaller_grid(
 ) -> Subject | None:
     """Return the subject where it wants a square image whose side has a default."""
     for name, side in source.defaults().items():
-        if type(side) is not int or side**2 not in _numbers(failure):
+        free = type(side) is int and source.chose(name)
+        if not free or side**2 not in _numbers(failure):
             continue
         kept = dict(source.arguments)
         source.arguments[name] = GRID

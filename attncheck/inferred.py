@@ -43,7 +43,7 @@ NULL = "a learned key and value beside the tokens'"
 LATENT = "latent|perceiver|resampl"
 ADDED = "a table added to the tokens"
 BESIDE = "keys of the tokens beside those of the memory"
-SECONDS = 1.5  # of processor time for mistakes in queries, keys and values
+SECONDS = 15.0  # for mistakes in queries, keys and values; most take half a one
 BASE = re.compile(r"theta|base|freq")
 # Names of projections, but for those that other parts have, too.
 ROLES = {
@@ -114,15 +114,21 @@ class Read:
     asks: dict[str, Any]
 
 
-def inferred(subject: Subject, x: torch.Tensor) -> Read | None:
-    """Return what the layer is, or None where a step stays unexplained."""
+def inferred(subject: Subject, x: torch.Tensor, mistakes: bool = True) -> Read | None:
+    """Return what the layer is, or None where a step stays unexplained.
+
+    Args:
+        subject: the module under test.
+        x: tokens (b, t, d_in).
+        mistakes: whether a mistake may explain queries, keys and values.
+    """
     for heads_first in (False, True):
         try:
             try:
-                return Reading(subject, x, heads_first=heads_first).read()
+                return Reading(subject, x, None, heads_first).read(mistakes)
             except TooFewError:
                 many = subject.tokens(b=80, t=x.shape[1], seed=6)
-                return Reading(subject, many, heads_first=heads_first).read()
+                return Reading(subject, many, None, heads_first).read(mistakes)
         except (UnexplainedError, Failure, RuntimeError, IndexError, ValueError):
             continue
     return None
@@ -198,13 +204,16 @@ class Reading:
         self.apart: set[int] = set()  # slots whose projection has a norm of its own
         self.taken: dict[str, str] = {}  # modules that are taken as they are
 
-    def read(self) -> Read:
+    def read(self, mistakes: bool = True) -> Read:
         """Return what was read off.
+
+        Args:
+            mistakes: whether one may explain queries, keys and values.
 
         Raises:
             UnexplainedError: a step follows from nothing that is known.
         """
-        factors = self._sides()
+        factors = self._sides() if mistakes else self._sides_so()
         self._scores(*factors)
         self._weights()
         self._around()
@@ -248,10 +257,12 @@ class Reading:
             own = one.name.rpartition(".")[2].replace("_", "").lower()
             if one.name in self.taken or own in ROLES or self._projects(one.name):
                 continue
-            both = (_views(each, b, t) for each in (one.took, one.made))
-            for took, gave in zip(*both, strict=False):
-                if _close(gave, made) and not _close(took, made):
-                    yield one, took
+            if not any(_close(gave, made) for gave in _views(one.made, b, t)):
+                continue
+            for tokens in {t, self.t}:  # keys may be fewer than tokens
+                for took in _views(one.took, b, tokens):
+                    if not _close(took, made):
+                        yield one, took
 
     def _projects(self, name: str) -> bool:
         """Whether a module holds weights of queries, keys, values or the output."""
@@ -625,11 +636,8 @@ class Reading:
             for (place, part), (_, bias) in each:
                 if self.h % part.shape[1] or self._hopeless(slot, role, map_, place):
                     continue
-                for how, turned in self._turned(part, slot):
-                    shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
-                    turned = _share(turned, self.h, shared if slot else "")
-                    size = turned.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
-                    factor = (heads * turned).sum(dim=(0, 2, 3)) / size
+                for how, turned in self._turned(part, slot, heads):
+                    turned, factor = self._scaled_to(heads, turned, slot)
                     if not _close(heads, turned * factor[:, None, None]):
                         if slot or self.wrong or not self._shifted(heads - turned):
                             continue
@@ -641,6 +649,24 @@ class Reading:
                     self._source(map_, slot)
                     return how, factor, (map_.name, *place)
         raise UnexplainedError
+
+    def _scaled_to(
+        self, heads: torch.Tensor, made: torch.Tensor, slot: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what was made for all heads, and the best factor of each head."""
+        shared = self.wrong.get("groups", ("", ""))[max(slot - 1, 0)]
+        made = _share(made, self.h, shared if slot else "")
+        size = made.square().sum(dim=(0, 2, 3)).clamp_min(1e-12)
+        return made, (heads * made).sum(dim=(0, 2, 3)) / size
+
+    def _may_turn(self, made: torch.Tensor, slot: int, heads: torch.Tensor) -> bool:
+        """Whether the first token is as it should be: no position turns that one."""
+        first = heads[:, :, :1]
+        one, factor = self._scaled_to(first, made[:, :, :1], slot)
+        left = first - one
+        return _close(first, one * factor[:, None, None]) or (
+            not slot and not self.wrong and _close(left, left[:1].expand_as(left))
+        )
 
     def _shifted(self, left: torch.Tensor) -> bool:
         """Whether a parameter was added to the queries of every token."""
@@ -695,7 +721,7 @@ class Reading:
                 yield (i, 3), one.flatten(2, 3).transpose(1, 2)
 
     def _turned(
-        self, part: torch.Tensor, slot: int
+        self, part: torch.Tensor, slot: int, heads: torch.Tensor
     ) -> Iterator[tuple[Kind, torch.Tensor]]:
         """Yield ((norm, rope), what these make of queries or keys)."""
         rotated, normed = (self.wrong.get(name) for name in ("rotated", "norm"))
@@ -715,6 +741,10 @@ class Reading:
         if (rotated is None and normed is None) or still:
             yield ((None, None), None), part
         ropes = [] if still else list(self._ropes(part.shape[2]))
+        elsewhere = str(rotated).startswith(("offset", "left out", "rest in front"))
+
+        def to_try(one: torch.Tensor) -> list[Turn]:
+            return ropes if elsewhere or self._may_turn(one, slot, heads) else []
 
         def moved(one: torch.Tensor, turn: Turn) -> torch.Tensor:
             if rotated is None:
@@ -724,7 +754,7 @@ class Reading:
             return turned_as(one, turn[0], rotated, slot)
 
         if normed is None:
-            for rope in ropes:
+            for rope in to_try(part):
                 yield ((None, None), rope), moved(part, rope)
         for norm in (*self._norms("qk"[slot], part.shape[-1]), ("l2", ())):
             one = normalize(part, norm[0], norm[1] or (None, None))
@@ -733,7 +763,7 @@ class Reading:
             how = (norm[0], None)
             if rotated is None or still:
                 yield (how, None), one
-            for rope in ropes:
+            for rope in to_try(one):
                 yield (how, rope), moved(one, rope)
                 again = moved(part, rope)
                 yield (
@@ -746,7 +776,7 @@ class Reading:
             one = normalize(whole, norm[0], norm[1] or (None, None))
             one = one.unflatten(-1, part.shape[1::2]).transpose(1, 2)
             yield ((norm[0], "all heads"), None), one
-            for rope in ropes:
+            for rope in to_try(one):
                 yield ((norm[0], "all heads"), rope), _rotated(one, rope)
 
     def _norms(self, letter: str, width: int) -> Iterator[tuple[str, Numbers]]:
@@ -1016,7 +1046,14 @@ class Reading:
         if not self.subject.causal or self.subject.layer.memory:
             ahead = ahead & False
         most = max(t, keys)
-        bands = {w: ahead | (self._apart(i, j, ahead) >= w) for w in range(1, most + 1)}
+        if self.subject.layer.exclusive:
+            self.words.append("no token seeing itself")
+            self.options |= {"exclusive": True}
+        alone = (i == j) & bool(self.subject.layer.exclusive)
+        bands = {
+            w: ahead | alone | (self._apart(i, j, ahead) >= w)
+            for w in range(1, most + 1)
+        }
         widths = [w for w, band in bands.items() if torch.equal(mask, band)]
         if not widths or (widths[0] >= t and meant and meant < t):
             raise UnexplainedError
@@ -1040,7 +1077,7 @@ class Reading:
 
     def _factor(self, whole: torch.Tensor) -> None:
         """Explain what the scores are multiplied with, for each head."""
-        usual = self.walk.d**-0.5
+        usual = self._usual()
         if not self.l2 and ((whole / usual - 1).abs() < 1e-3).all():
             return
         for name, p in self.parameters.items():
@@ -1082,6 +1119,17 @@ class Reading:
                 self.steps.append(Step("differs", "scores", told))
                 return
         raise UnexplainedError
+
+    def _usual(self) -> float:
+        """Return what the scores are to be multiplied with, as declared."""
+        scale = self.subject.layer.scale
+        if scale is None:
+            return float(self.walk.d**-0.5)
+        self.options |= {"scale": scale}
+        self.words.append(f"scores multiplied by {scale}")
+        return scale if isinstance(scale, float) else {"1": 1.0}.get(
+            scale, 1 / self.walk.d
+        )  # fmt: skip
 
     def _other_widths(self) -> list[tuple[str, int]]:
         """Return (name, number) of what may stand for the width of a head by mistake.
@@ -1305,13 +1353,15 @@ class Reading:
         held = [p.double().flatten() for p in self.parameters.values() if p.dim() < 2]
         held += [change(p) for p in held for change in (torch.tanh, torch.sigmoid)]
         for name, given, _, result in self.calls:
-            if name not in TIMES or len(given) != 2 or result.shape != one.shape:
+            if name not in TIMES or len(given) != 2 or result.numel() != one.numel():
                 continue
             for took, by in (given, given[::-1]):
-                if _close(took, one) and any(
-                    _close(by.double().flatten(), p) for p in held
-                ):
-                    yield result, ["the output multiplied by a learned scale"]
+                if not any(_close(by.double().flatten(), p) for p in held):
+                    continue
+                both = (_views(each, self.b, self.t) for each in (took, result))
+                for heads, made in zip(*both, strict=False):
+                    if _close(heads, one):
+                        yield made, ["the output multiplied by a learned scale"]
 
     def _pairs(self, side: Side) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield what a module took and gave, as tokens (b, t, width)."""

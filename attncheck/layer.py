@@ -43,6 +43,7 @@ class Layer:
     Attributes:
         rope: rotary positions of queries and keys.
         window: how many tokens one sees, itself included.
+        exclusive: no token sees itself; where nothing is left to see, zeros.
         first: how many tokens at the start stay visible behind the window.
         alibi: a distance bias, with the slopes 2^(-8i/h).
         qk_norm: the norm of queries and keys within each head.
@@ -63,6 +64,7 @@ class Layer:
 
     rope: Rope | None = None
     window: int | None = None
+    exclusive: bool = False
     first: int | None = None
     alibi: bool = False
     qk_norm: str | None = None
@@ -100,6 +102,8 @@ class Layer:
             told.append(f"rotary positions ({self.rope.words()})")
         if self.window:
             told.append(f"a window of {self.window}")
+        if self.exclusive:
+            told.append("no token seeing itself")
         if self.first:
             told.append(f"the first {self.first} tokens always visible")
         if self.alibi:

@@ -35,6 +35,7 @@ class Worker:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spent = 0.0  # seconds in all calls so far
+        self._stuck = False
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -62,8 +63,13 @@ class Worker:
         return result
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread, and wait for that unless a call in it goes on for ever.
+
+        A thread that still ends while Python shuts down may abort the process.
+        """
         self._jobs.put(None)
+        if not self._stuck:
+            self._thread.join(timeout=self.seconds)
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -79,6 +85,7 @@ class Worker:
 
     def _interrupt(self) -> None:
         """Raise SystemExit in the thread, as soon as it runs Python code again."""
+        self._stuck = True
         self.close()
         if sys.implementation.name == "cpython":
             ctypes.pythonapi.PyThreadState_SetAsyncExc(

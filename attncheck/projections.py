@@ -1,9 +1,12 @@
 """Finds the query, key, value and output weights inside somebody's module."""
 
+import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -31,6 +34,20 @@ _WORDS = {
     "heads": "heads attnheads attentionheads attns",
 }
 NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
+# As many more are made of: what may stand before a role's name, and behind it.
+_BEFORE = "to|w|fc|lin|linear|proj|layer|attn|att|self|all|get|compute|m|mat|embed"
+_BEHIND = (
+    "w|proj|projection|projector|lin|linear|layer|fc|weights?|mat|matrix|transform|net|"
+    "map|mapping|heads?|vecs?|vectors?|embed|embedding|dense|gen|generator|b"
+)
+MADE = {
+    role: re.compile(f"({_BEFORE})*({name})({_BEHIND})*")
+    for role, name in (
+        ("query", "q|qs|query|queries"),
+        ("key", "k|ks|key|keys"),
+        ("value", "v|vs|val|vals|value|values"),
+    )
+}
 HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
 
 
@@ -49,6 +66,7 @@ class Projections:
         latent: the width of the vector that keys and values are made from, if any.
         swapped: (name, projection) of keys and values with the maps up from their
             latent swapped.
+        sure: whether names say all of it; else a part was guessed.
     """
 
     query: Pair
@@ -60,6 +78,7 @@ class Projections:
     rope_share: Fraction | None = None
     latent: int | None = None
     swapped: tuple[tuple[str, Pair], ...] = ()
+    sure: bool = True
 
     def cpu(self) -> "Projections":
         """Return the same weights on the CPU."""
@@ -120,6 +139,13 @@ def from_adapter(given: Any) -> Projections:
     return Projections(**pairs, num_heads=given.get("num_heads", 1))
 
 
+class Held(NamedTuple):
+    """A weight that is held as it is, used either way round, and its bias."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+
 def find(
     module: nn.Module, num_heads: int | None = None, d_in: int | None = None
 ) -> list[Projections]:
@@ -131,15 +157,90 @@ def find(
     """
     for part in module.modules():
         members = _members(part)
-        heads = members.get("heads")
+        heads = members.get("heads") or _listed_heads(part, num_heads)
         if isinstance(heads, nn.ModuleList | list | tuple) and len(heads):
-            found = _from_heads(heads, members.get("out"), d_in)
+            found = _from_heads(heads, members.get("out") or _left(part), d_in)
         else:
             h = num_heads or _head_count(part) or _head_count(module) or 1
             found = _from_layer(members, h, d_in)
+            rest = None if "out" in members else _left(part, members.values())
+            if found and rest is not None:
+                more = _from_layer(members | {"out": rest}, h, d_in)
+                found = [*(replace(one, sure=False) for one in more), *found]
+            found = [*_around(part, found), *found]
         if found:
             return found
+    for part in module.modules():
+        h = num_heads or _head_count(part) or _head_count(module) or 1
+        found = _guessed(part, h, d_in)
+        if found:
+            return [replace(one, sure=False) for one in found]
     return []
+
+
+def _listed_heads(part: nn.Module, num_heads: int | None) -> nn.ModuleList | None:
+    """Return a list of modules that is called like heads, or has as many of them."""
+    for name, child in part.named_children():
+        if not isinstance(child, nn.ModuleList) or len(child) < 2:
+            continue
+        alike = len({type(one) for one in child}) == 1 and not isinstance(
+            child[0], nn.Linear
+        )
+        if alike and (len(child) == num_heads or re.search("head|att", name.lower())):
+            return child
+    return None
+
+
+def _around(part: nn.Module, found: list[Projections]) -> list[Projections]:
+    """Read projections before and behind PyTorch's layer as one with its own."""
+    inside = [c for c in part.children() if isinstance(c, nn.MultiheadAttention)]
+    if len(inside) != 1:
+        return []
+    outer = [{r: getattr(one, r) for r in ("query", "key", "value", "out")}
+             for one in found]  # fmt: skip
+    for name, child in part.named_children():  # what makes the keys and the values
+        if re.search("kv|context|memory|cond", name) and isinstance(child, nn.Linear):
+            outer.append(dict.fromkeys(("key", "value"), _pair(child)))
+    made = []
+    for given, own in product(outer, find(inside[0])):
+        pairs: dict[str, Any] = {}
+        with contextlib.suppress(RuntimeError):  # sizes that do not fit
+            for role in ("query", "key", "value"):
+                first = given.get(role)
+                pair = getattr(own, role)
+                pairs[role] = _chained(pair, first) if first else pair
+            last = given.get("out")
+            pairs["out"] = _chained(last, own.out) if last and own.out else own.out
+            made.append(replace(own, **pairs, sure=False))
+    return made
+
+
+def _left(part: nn.Module, but: Iterable[Any] = ()) -> nn.Linear | None:
+    """Return the one linear layer of a module that isn't among some others."""
+    taken = {id(one) for one in but}
+    left = [one for one in part.children()
+            if isinstance(one, nn.Linear) and id(one) not in taken]  # fmt: skip
+    return left[0] if len(left) == 1 else None
+
+
+def _guessed(part: nn.Module, h: int, d_in: int | None) -> list[Projections]:
+    """Read weights whose names are made of known ones, or that stand alone."""
+    members: dict[str, Any] = {}
+    everything: dict[str, Any] = dict(part.named_children())
+    everything |= dict(part.named_parameters(recurse=False))
+    for role, pattern in MADE.items():
+        fits = [one for name, one in everything.items()
+                if pattern.fullmatch(name.replace("_", "").lower())]  # fmt: skip
+        members |= {role: fits[0]} if len(fits) == 1 else {}
+    known = _members(part)
+    if len(members) < 3:
+        sole = _left(part, [known["out"]] if "out" in known else [])
+        width = sole.weight.shape[0] if sole is not None else 0
+        if sole is None or width % 3 or sole.weight.shape[1] != d_in:
+            return []
+        members = {"qkv": sole}
+    rest = known.get("out") or _left(part, members.values())
+    return _from_layer(members | ({"out": rest} if rest is not None else {}), h, d_in)
 
 
 def _members(part: nn.Module) -> dict[str, Any]:
@@ -166,7 +267,7 @@ def _members(part: nn.Module) -> dict[str, Any]:
         bias = next((p for n, p in everything.items() if n.lower() == f"b_{letter}"), 0)
         weight = members.get(role)
         if isinstance(bias, torch.Tensor) and isinstance(weight, torch.Tensor):
-            members[role] = (weight, bias)
+            members[role] = Held(weight, bias)
     return members
 
 
@@ -225,6 +326,12 @@ def _from_layer(
                 role: _for_each_head(weight, bias, num_heads)
                 for role, (weight, bias) in roles.items()
             }
+        held, rows = members.get("out"), roles["value"][0].shape[0]
+        if isinstance(held, Held):
+            out = _pair(held, rows)
+        elif isinstance(held, torch.Tensor) and held.dim() == 3:
+            by_head = held.detach().flatten(0, 1)  # one slice for each head
+            out = (by_head.T, None) if len(by_head) == rows else out
         plain = Projections(**roles, out=out, num_heads=num_heads)
         if plain.query[0].shape[0] % num_heads:
             return []
@@ -320,14 +427,21 @@ def _beside(one: Pair, other: Pair, h: int) -> Pair:
 
 def _turned(plain: Projections, members: dict[str, Any]) -> list[Projections]:
     """Square plain weights may be used as x @ W or as x @ W.T: offer the other way."""
-    square = plain.query[0].shape[0] == plain.query[0].shape[1]
-    if not square or not isinstance(members["query"], torch.Tensor):
-        return []
-    turn: dict[str, Any] = {
-        role: (getattr(plain, role)[0].T, getattr(plain, role)[1])
-        for role in ("query", "key", "value")
-    }
-    return [replace(plain, **turn)]
+    turns: list[tuple[str, ...]] = []
+    if _is_square(plain.query) and isinstance(members["query"], torch.Tensor | Held):
+        turns.append(("query", "key", "value"))
+    if isinstance(members.get("out"), Held) and plain.out and _is_square(plain.out):
+        turns += [("out",), *(("out", *roles) for roles in turns)]
+    found = []
+    for roles in turns:
+        pairs = {role: getattr(plain, role) for role in roles}
+        turned: dict[str, Any] = {r: (w.T, bias) for r, (w, bias) in pairs.items()}
+        found.append(replace(plain, **turned))
+    return found
+
+
+def _is_square(pair: Pair) -> bool:
+    return pair[0].shape[0] == pair[0].shape[1]
 
 
 def _from_combined(
@@ -401,6 +515,9 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
         return _pair(linear[0]) if len(linear) == 1 else None
     if isinstance(entry, nn.Linear):
         return entry.weight.detach(), _detached(entry.bias)
+    if isinstance(entry, Held) and entry.weight.dim() == 2:
+        plain = _plain(entry.weight.detach(), d_in)
+        return plain and (plain[0], entry.bias.detach())
     if isinstance(entry, tuple) and len(entry) == 2:
         weight: Any = entry[0].detach()
         if weight.dim() == 3:  # one slice, and one bias, for each head

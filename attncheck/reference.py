@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -99,7 +100,11 @@ _OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned"
                "documents")  # fmt: skip
 _OF_OUTPUT = ("join", "use_out", "add_input", "merge")
 _NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
-_OF_ALL_THREE = tuple(f.name for f in fields(Recipe) if f.name not in _NOT_SHARED)
+# What weights, and queries, keys and values, are kept by.
+_weights_of = attrgetter(*_OF_WEIGHTS)
+_shared_of = attrgetter(
+    *(field.name for field in fields(Recipe) if field.name not in _NOT_SHARED)
+)
 
 
 def attention(
@@ -171,8 +176,7 @@ class Computation:
     def weights(self, recipe: Recipe) -> torch.Tensor:
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
-        own = tuple(getattr(r, name) for name in _OF_WEIGHTS)
-        key = (own, self._key(r, 0), self._key(r, 1), r.groups)
+        key = (_weights_of(r), self._key(r, 0), self._key(r, 1), r.groups)
         return self._once(key, lambda: self._weights(r))
 
     def context(self, recipe: Recipe) -> torch.Tensor:
@@ -191,9 +195,8 @@ class Computation:
         return self._kept[key]
 
     def _key(self, r: Recipe, slot: int) -> tuple[Any, ...]:
-        shared = tuple(getattr(r, name) for name in _OF_ALL_THREE)
         group = r.groups[max(slot - 1, 0)]
-        return (slot, r.source[slot], r.split[slot], group, shared)
+        return (slot, r.source[slot], r.split[slot], group, _shared_of(r))
 
     def _heads(self, r: Recipe, slot: int) -> torch.Tensor:
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
@@ -256,6 +259,8 @@ class Computation:
             t_q, t_k = scores.shape[-2:]
             far = _far(window + r.window, t_q, t_k, r.mask)
             mask = mask | (far & (torch.arange(len(far)) >= (self.layer.first or 0)))
+        if self.layer.exclusive:
+            mask = mask | hidden("self", *scores.shape[-2:])
         if self.layer.documents and r.documents != "joined":
             document = document_of(len(mask))
             apart = document[:, None] != document
@@ -263,21 +268,27 @@ class Computation:
         sink = self.layer.norm_of("sink")[0] if self.layer.sink else None
         cap = cap if r.cap == "masked scores" else None
         weights = _masked(scores, mask, r, cap, sink)
+        if self.layer.exclusive:  # the first token may see nothing at all
+            weights = weights.masked_fill(mask.all(dim=-1, keepdim=True), 0.0)
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
 def hidden(which: str, t_q: int, t_k: int) -> torch.Tensor:
     """Return the mask (t_q, t_k), True where a score is hidden."""
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
-    return {
-        "future": j > i,
-        "none": (j > i) & False,
-        "past": j < i,
-        "future and self": j >= i,
-        "past and self": j <= i,
-        "others": j != i,
-        "beyond the next": j > i + 1,
-    }[which]
+    if which == "none":
+        return (j > i) & False
+    if which == "beyond the next":
+        return j > i + 1
+    compare: dict[str, Callable[..., torch.Tensor]] = {
+        "future": torch.gt,
+        "past": torch.lt,
+        "future and self": torch.ge,
+        "past and self": torch.le,
+        "self": torch.eq,
+        "others": torch.ne,
+    }
+    return compare[which](j, i)
 
 
 def _far(window: float, t_q: int, t_k: int, mask: str) -> torch.Tensor:

@@ -56,6 +56,8 @@ class Source:
         worker: Worker,
         config: Mapping[str, Any] | None = None,
     ) -> None:
+        if inspect.isroutine(given) and _wants_nothing(given):
+            given = guarded(worker, given, "constructor_raises")  # it builds the layer
         self.given = given
         self.worker = worker
         self.notes: list[str] = []
@@ -111,7 +113,7 @@ class Source:
 
     def chose(self, name: str) -> bool:
         """Whether nobody asked for the value of an argument."""
-        return name not in self._asked
+        return name not in {*self._asked, *(self.config or {})}
 
     def rates(self) -> dict[str, float]:
         """Return the arguments that are rates of dropout, each set to 0."""
@@ -252,12 +254,13 @@ class Source:
         free = {n: v for n, v in guessed.items() if n not in self.mapped.values()}
         values = self.defaults() | self.arguments
         widths = [n for n in HEAD_WIDTHS if type(values.get(n)) is int]
-        settings = {*self._asked, *(self.config or {})}
         changes: list[dict[str, Any]] = [
-            {n: d_in // h for n in widths if n not in settings},
-            {m: h * values[n] for n in widths if n in settings
+            {n: d_in // h for n in widths if self.chose(n)},
+            {m: h * values[n] for n in widths if not self.chose(n)
              for m in [*self.mapped.values()][: "d_in" in self.mapped]},
             {n: h for n in free if is_kv_heads(n)},
+            {n: 16 for o, n in self.mapped.items()
+             if o == "context_length" and self.chose(o) and self.chose(n)},
             {n: d_in for n, v in free.items() if v == d_in // h and "head" not in n},
             {n: 0 for n in free if is_unsure(n)},
         ]  # fmt: skip
@@ -309,6 +312,13 @@ class Source:
             sizes["d_in"] = _last_width(module) or DEFAULTS["d_in"]
         if sizes["context_length"] is None:
             sizes["context_length"] = _mask_length(module)
+
+
+def _wants_nothing(given: Any) -> bool:
+    """Whether a function takes no argument, so that it can be no layer."""
+    with contextlib.suppress(TypeError, ValueError):  # some of C tell no arguments
+        return not inspect.signature(given).parameters
+    return False
 
 
 def size_held(module: nn.Module, ours: str) -> int | None:

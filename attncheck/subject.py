@@ -18,6 +18,7 @@ from attncheck.build import (
     UnusableError,
     duplicate,
     first_line,
+    fold,
     randomise,
 )
 from attncheck.calling import (
@@ -35,7 +36,8 @@ from attncheck.reference import PLAIN
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
 # Words by which the token itself is one of the tokens in a window.
 ITSELF = re.compile(
-    r"window\w*`*\s*-\s*1\b|window[^.\n]*\b(including itself|itself included)",
+    r"window\w*`*\s*-\s*1\b|"
+    r"window[^.\n]*\b(including itself|itself included|in (all|total)\b)",
     re.IGNORECASE,
 )
 
@@ -117,6 +119,7 @@ class Subject:
         self.given: dict[str, Any] = {}  # what its constructor was given
         self.takes_length = False  # whether that names the largest number of tokens
         self.replaced_memory: int | None = None  # the token that is another one
+        self.last_memory: torch.Tensor | None = None  # one that a gradient may reach
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
         self.reference: Callable[[nn.Module, torch.Tensor], Any] | None = None
@@ -126,6 +129,8 @@ class Subject:
             raise UnusableError("its parameters are on 'meta' and have no values.")
         self.pristine = duplicate(module)
         self.fresh = duplicate(module)
+        for held in (self.pristine, self.fresh):
+            fold(held)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
         if floating and floating[0].dtype in (torch.float16, torch.bfloat16):
             self.pristine.float()
@@ -165,14 +170,18 @@ class Subject:
         return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
 
     @property
-    def counts_itself(self) -> bool:
-        """Whether the class says in words that its window counts the token itself."""
+    def source(self) -> str:
+        """The source of the class, or as much of it as there is."""
         text, kind = "", type(self.pristine)
         for part in (kind.forward, kind):  # not each class has a file
             with contextlib.suppress(OSError, TypeError):
                 text = inspect.getsource(part)
-        told = re.findall(r'"""(.*?)"""|#([^\n]*)', text, re.DOTALL)
-        return any(ITSELF.search(line) for pair in told for line in pair)
+        return text
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a comment or a docstring of the class fits."""
+        told = re.findall(r'"""(.*?)"""|#([^\n]*)', self.source, re.DOTALL)
+        return any(pattern.search(line) for pair in told for line in pair)
 
     def copy(self) -> nn.Module:
         """Return a copy of the module that a probe may change."""
@@ -319,6 +328,8 @@ class Subject:
         assert self.layer.memory is not None, "only where there is a memory"
         width = self.how.way.memory_width if self.how.way else None
         memory = memory_tokens(self.layer.memory, x, width)
+        if torch.is_grad_enabled() and memory.is_floating_point():
+            memory = self.last_memory = memory.detach().clone().requires_grad_()
         if self.replaced_memory is not None:
             memory = memory.clone()
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]

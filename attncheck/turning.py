@@ -153,6 +153,14 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
                 told = f"no rotation: {pairing} are turned by the angles of {other}"
                 return "rope_pairing", told
             return "differs", f"no rotation: {pairing} are mixed otherwise"
+    for pairing in ("halves", "neighbors"):
+        if (held := _held(turns, turns.shape[-1], pairing)) is None:
+            continue
+        cos, sin = held  # of each row, what stands at its own place and the partner's
+        partner = _partners(turns.shape[-1], pairing)
+        across = cos * sin[:, partner] + sin * cos[:, partner]
+        if across.abs().max() > 10 * TOLERANCE:  # some scale pairs, as a whole
+            return "differs", f"no rotation: numbers of {pairing} don't stay at angles"
     return None
 
 

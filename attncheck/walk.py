@@ -5,9 +5,10 @@ into heads, multiplied, masked, normalized, mixed and joined. A step that turns 
 input into something else than meant is named, whatever else the layer does.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import torch
@@ -150,7 +151,6 @@ class Walk:
     values: torch.Tensor
     context: torch.Tensor
     h: int
-    settings: tuple[Any, ...] = ()
     others: list[torch.Tensor] = field(default_factory=list)
     projected: list[torch.Tensor] = field(default_factory=list)
     before: list[torch.Tensor] = field(default_factory=list)
@@ -186,6 +186,8 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
     module = subject.copy()
     watch = Recorded(module)
     y = subject(x, module, mode=watch)
+    if not y.isfinite().any():
+        return []  # another test says so
     walk = _followed(watch, x, y)
     if walk is None:
         return [*_twice(watch.calls), *_summed(watch.calls)]
@@ -199,13 +201,15 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_shares(walk),
         *_turned(walk),
         *_scaled(walk, subject, watch.calls),
-        *_capped(walk, watch.calls),
+        *_capped(walk, subject, watch.calls),
         *_masked(walk, subject.causal, subject.layer),
         *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
     ]
     found = [step for step in found if step is not None]
+    if not found:
+        found += _local(walk, subject, watch.calls)
     if "scale_after_softmax" in {step.mistake for step in found}:
         # It stands in for the scale of the scores.
         found = [step for step in found if step.mistake != "scale_missing"]
@@ -288,9 +292,14 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
         made, start, end = _of_softmax(calls, at, b, t)
     if made is None or made["query"].shape[0] % b:
         return None
-    projected = [_as_tokens(p.output, b, t) for p in watch.seen.products]
-    keys = made["key"].shape[1]
-    memory = [_as_tokens(p.output, b, keys) for p in watch.seen.products]
+    keys, outputs = made["key"].shape[1], [p.output for p in watch.seen.products]
+    outputs += [out.flatten(2).mT for name, given, _, out in calls
+                if name in ("conv1d", "conv2d") and given[1].dim() == out.dim()
+                and given[1][0, 0].numel() == 1]  # fmt: skip
+    outputs += [out for name, given, _, out in calls if name == "einsum"
+                and [one.dim() for one in (*given, out)] == [3, 2, 3]]  # fmt: skip
+    projected = [_as_tokens(one, b, t) for one in outputs]
+    memory = [_as_tokens(one, b, keys) for one in outputs]
     return Walk(
         x=x, y=y, h=made["query"].shape[0] // b,
         projected=[p.detach() for p in projected if p is not None],
@@ -367,7 +376,7 @@ def _of_softmax(
 ) -> tuple[dict[str, Any] | None, int, int]:
     """Find the products before and behind a softmax."""
     nothing = None, 0, 0
-    _, given, settings, weights = calls[at]
+    _, given, _, weights = calls[at]
     taken = _unshifted(calls[:at], given[0])
     if taken.dim() < 3:
         return nothing
@@ -420,7 +429,7 @@ def _of_softmax(
                 return dict(
                     query=q, key=k, scores=scores, taken=taken.flatten(0, -3),
                     weights=weights.flatten(0, -3), mixing=mixing, values=values,
-                    context=context, settings=settings,
+                    context=context,
                     others=[s for place, _, s in made if place != start],
                 ), start, end  # fmt: skip
     return nothing
@@ -484,8 +493,17 @@ def _as_tokens(tensor: torch.Tensor, b: int, t: int) -> torch.Tensor | None:
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape:
         return False
-    size = other[other.isfinite()].abs().max() if other.isfinite().any() else 1.0
-    return torch.allclose(one, other.to(one), 1e-4, 1e-5 * float(size), equal_nan=True)
+    other = other.to(one)
+    size = float(other.abs().max()) if other.numel() else math.inf
+    if math.isfinite(size):
+        # Nearly all pairs are far apart or the same, and this tells for less.
+        gap = float((one - other).abs().max())
+        if gap <= 1e-5 * size or gap > 1.2e-4 * size:
+            return gap <= 1e-5 * size
+    else:
+        finite = other[other.isfinite()]
+        size = float(finite.abs().max()) if len(finite) else 1.0
+    return torch.allclose(one, other, 1e-4, 1e-5 * size, equal_nan=True)
 
 
 def _parts(walk: Walk) -> Iterator[torch.Tensor]:
@@ -520,17 +538,46 @@ def _cut_out(walk: Walk) -> bool:
 
 def _tied(walk: Walk) -> Iterator[Step]:
     """Look for one projection that makes what another one of the module is for."""
-    both = walk.key.shape == walk.query.shape
-    if not both or walk.key.shape != walk.values.shape or walk.query.shape[1] != walk.t:
-        return
     held = {"queries": walk.query, "keys": walk.key, "values": walk.values}
     for (one, made), (other, same) in combinations(held.items(), 2):
+        if made.shape != same.shape:
+            continue
         ratio = (made * same).sum() / same.square().sum().clamp_min(1e-12)
-        if ratio > 0 and _close(made, ratio * same) and walk.idle:
-            told = f"are the same numbers, and {walk.idle[0]} is never used."
+        if not (ratio > 0 and _close(made, ratio * same)):
+            continue
+        if walk.idle or _leaves_a_part(walk, same):
+            idle = walk.idle[0] if walk.idle else "a part of their projection"
+            told = f"are the same numbers, and {idle} is never used."
             yield Step("projection_mixed_up", "projection",
                        f"The {one} and the {other} {told}")  # fmt: skip
             return
+
+
+def _leaves_a_part(walk: Walk, rows: torch.Tensor) -> bool:
+    """Whether these rows are a part of a projection of which another part is idle."""
+    b, h, d = len(walk.x), walk.h, rows.shape[-1]
+    used = [one.norm(dim=-1) for one in (walk.query, walk.key, walk.values)]
+    for made, count in product((*walk.projected, *walk.memory), (2, 3)):
+        if made.shape[1] != rows.shape[1] or made.shape[-1] != count * h * d:
+            continue
+        whole, each = made.chunk(count, dim=-1), made.unflatten(-1, (h, count, d))
+        for parts in (whole, [each[..., i, :].flatten(-2) for i in range(count)]):
+            sizes = [
+                part.unflatten(-1, (h, d))
+                .norm(dim=-1)
+                .transpose(1, 2)
+                .reshape(b * h, -1)
+                for part in parts
+            ]
+            known = [any(_alike(one, size) for one in used) for size in sizes]
+            if any(_alike(rows.norm(dim=-1), size) for size in sizes):
+                return not all(known)
+    return False
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether one tensor is the other, times a number."""
+    return one.shape == other.shape and _times(one, other) is not None
 
 
 def _borrowed(walk: Walk) -> Iterator[Step]:
@@ -592,6 +639,27 @@ def _cut(walk: Walk) -> Iterator[Step]:
                 yield Step(name, "split", "A projection is split so that a head "
                            "gets numbers of other heads and tokens.")  # fmt: skip
                 return
+        if d != t and any(_scrambled(one, right) for one in (walk.query, walk.key)):
+            yield Step("heads_viewed", "split", "Queries or keys have the numbers of "
+                       "their projection, in tokens that mix them.")  # fmt: skip
+            return
+
+
+def _scrambled(made: torch.Tensor, heads: torch.Tensor) -> bool:
+    """Whether a head's tokens hold the right numbers, times one, of several tokens.
+
+    The heads (b, h, t, d) are cut as meant. A token that is moved as a whole may be.
+    """
+    if made.numel() != heads.numel():
+        return False
+    _, h, _, d = heads.shape
+    every = heads.transpose(1, 2).flatten(2).unflatten(-1, (d, h)).transpose(2, 3)
+    whole, own = (one.flatten().sort().values for one in (heads, made))
+    if not own.any() or _times(whole, own) is None:
+        return False
+    sizes = made.norm(dim=-1).flatten().sort().values
+    usual = (one.norm(dim=-1).flatten().sort().values for one in (heads, every))
+    return all(_times(one, sizes) is None for one in usual)
 
 
 def _through_relu(walk: Walk) -> Iterator[Step]:
@@ -694,7 +762,7 @@ def _cuts(walk: Walk, made: torch.Tensor) -> Iterator[torch.Tensor]:
         if one.dim() == 4 and one.shape[-1] == d and b == len(one) and t in one.shape:
             held.append(one.transpose(1, 2) if one.shape[1] == t else one)
     for one in held:
-        if one.shape[2] == t and h % one.shape[1] == 0:
+        if one.shape[2] == t and h % one.shape[1] == 0 and one.isfinite().all():
             wide = one.repeat_interleave(h // one.shape[1], dim=1)
             if not _close(wide.flatten(0, 1), made):
                 yield wide
@@ -803,6 +871,8 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     # One factor is no two, where the sizes make both the same.
     single = sum(abs(one - 1) > 1e-3 for one in (first, *whole)) == 1
     for name, factor in SCALES[1 if single and walk.h == walk.d else 0 :]:
+        if name == "scale_by_heads" and walk.h == 1:
+            continue  # that is none
         same = abs(product / factor(walk) - 1) < 1e-3
         meant = added > 1e-4 or subject.speaks_of(T5)
         if same and not (name == "scale_missing" and meant):
@@ -885,7 +955,7 @@ def _scaled_again(walk: Walk, factor: float) -> Iterator[Step]:
             break  # the first of them
 
 
-def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:
+def _capped(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     """Compare what scores are divided by before tanh, and multiplied with behind."""
     for name, given, _, result in calls:
         if name != "tanh" or result.numel() != walk.scores.numel():
@@ -897,7 +967,15 @@ def _capped(walk: Walk, calls: list[Call]) -> Iterator[Step]:
         into, out = before / walk.scores, walk.taken / behind
         if any(one[seen].std() > 1e-3 * one[seen].mean().abs() for one in (into, out)):
             return
-        first, last = walk.d**-0.5 / into[seen].mean(), out[seen].mean()
+        usual = walk.d**-0.5
+        first, last = usual / into[seen].mean(), out[seen].mean()
+        caps = [v for n, v in subject.given.items() if "cap" in n and type(v) is float]
+        if usual != 1 and any(
+            abs(into[seen].mean() * cap - 1) < 1e-3 > abs(last / cap / usual - 1)
+            for cap in caps
+        ):
+            yield Step("differs", "scores", "The scores are capped first, and divided "
+                       "by the root of d_head behind that.")  # fmt: skip
         if last * 1.001 < 1.01 < first:
             yield Step("differs", "scores", f"The cap divides scores by {first:.3g}, "
                        "and nothing multiplies them again.")  # fmt: skip
@@ -956,6 +1034,7 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
             return
     fill = taken[~hidden].mode().values if not hidden.all() else taken.new_zeros(())
     filled = (taken == fill) & (walk.scores != fill) & ~hidden
+    filled &= ~(filled | hidden).all(dim=-1, keepdim=True)  # a factor may be 0
     heads = filled.view(len(walk.x), walk.h, *filled.shape[1:])
     even = torch.equal(heads, heads[:, :1].expand_as(heads))
     if filled.sum() > walk.h and walk.h > 1 and even:
@@ -964,7 +1043,7 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
                    f"{int(heads[0, 0].sum())} scores of the first sequence were set "
                    f"to {fill:.3g}, in each head.")  # fmt: skip
         return
-    if layer.memory or layer.documents or keys != walk.t:
+    if layer.memory or layer.documents or layer.exclusive or keys != walk.t:
         return
     if not torch.equal(hidden, hidden[:1].expand_as(hidden)):
         return
@@ -1015,6 +1094,34 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         yield Step("window_one_sided", "mask", f"{count}, all on one side.")
 
 
+# What may bring the scores of other pairs into one, by its design.
+ACROSS = ("conv2d", "cumsum", "linear", "avg_pool2d", "max_pool2d", "layer_norm",
+          "instance_norm", "batch_norm", "group_norm")  # fmt: skip
+
+
+def _local(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
+    """Compare the scores of two tokens with what they are where a third is another."""
+    t, keys = walk.t, walk.scores.shape[-1]
+    if keys != t or t < 4 or subject.layer.memory or any(
+        name in ACROSS and made.shape[-2:] == (t, keys) for name, _, _, made in calls
+    ):  # fmt: skip
+        return
+    other, place = walk.x.clone(), t // 2
+    other[:, place] = subject.tokens(len(other), t, seed=7).to(other)[:, place]
+    again = followed(subject, other)
+    if again is None or again.taken.shape != walk.taken.shape:
+        return
+    rest = torch.arange(t) != place
+    for one, same in ((walk.query, again.query), (walk.key, again.key)):
+        if one.shape != same.shape or not _close(one[:, rest], same[:, rest]):
+            return
+    one, same = (_own(each)[:, rest][..., rest] for each in (walk, again))
+    seen = (one > -1e3) & (same > -1e3)
+    if seen.any() and not _close(one[seen], same[seen]):
+        yield Step("differs", "positions", "Scores of two tokens change with a third, "
+                   "although their queries and keys don't.")  # fmt: skip
+
+
 def _ahead(t: int) -> torch.Tensor:
     return torch.ones(t, t).triu(1).bool()
 
@@ -1023,14 +1130,17 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
     """Compare what softmax gives, and what becomes of it before values are mixed."""
     keys = walk.mixing.shape[-1]
     weights, sums = walk.weights, walk.weights.sum(dim=-1)
+    heads = weights.view(len(walk.x), walk.h, *weights.shape[1:])
+    whole = heads.sum(dim=1)  # NaN where a position is hidden in all heads
+    if walk.h > 1 and whole.nansum() and (whole.nan_to_num(1.0) - 1).abs().max() < 1e-3:
+        yield Step("softmax_over_heads", "weights", "The weights of one pair of "
+                   "positions sum to 1 over the heads.")  # fmt: skip
+        return
     if (sums - 1).abs().max() > 1e-3 and weights.isfinite().all():
         columns = (weights.sum(dim=-2) - 1).abs().max() < 1e-3
         name = "softmax_over_queries" if columns else ""
-        settings = walk.settings[0] + list(walk.settings[1].values())
         whole = (weights.sum(dim=(-2, -1)) - 1).abs().max() < 1e-3
-        if not name and 1 in settings and len(weights) > 1:
-            name = "softmax_over_heads"
-        elif not name and whole and walk.t > 1:
+        if not name and whole and walk.t > 1:
             name = "softmax_over_everything"
         elif not name and sums.max() > 1 + 1e-3:  # less may go to nothing on purpose
             name = "rows_do_not_sum_to_one"
@@ -1058,13 +1168,18 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
                    "are normalized to 1 again.")  # fmt: skip
         return
     gone = (walk.mixing == 0) & (held[0] > 0)
+    if subject.layer.exclusive:  # the first token may see nothing at all
+        gone &= (walk.mixing != 0).any(dim=-1, keepdim=True)
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):
         yield Step("mask_after_softmax", "weights", f"{int(gone.sum())} weights were "
                    "set to 0 after softmax.")  # fmt: skip
         return
     more = (walk.mixing - held[0]).view(len(walk.x), walk.h, walk.t, keys)
     fixed = more[:1].expand_as(more)
-    if subject.speaks_of(T5) and (more - fixed).abs().max() < 1e-5 < more.abs().max():
+    if (
+        subject.speaks_of(rf"{T5}|dist|bias_table")
+        and (more - fixed).abs().max() < 1e-5 < more.abs().max()
+    ):
         yield Step("rows_do_not_sum_to_one", "weights", "The same numbers are added to "
                    "the weights of each sequence, after softmax.")  # fmt: skip
         return
@@ -1091,6 +1206,10 @@ def _mixed(walk: Walk) -> Iterator[Step]:
     """Compare the sum of values with the weights that make it."""
     if _close(walk.context, walk.mixing @ walk.values):
         return
+    own = walk.context.shape == walk.values.shape and walk.mixing.any()
+    if own and _close(walk.context, walk.mixing.sum(-1, keepdim=True) * walk.values):
+        yield Step("tokens_not_mixed", "mix", "Each token gets its own value, times "
+                   "the sum of its weights.")  # fmt: skip
     if walk.mixing.shape[-2:] == walk.mixing.mT.shape[-2:] and _close(
         walk.context, walk.mixing.mT @ walk.values
     ):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attncheck.collector import Collector, SkipTest
+from attncheck.collector import NEEDS_MORE, Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
 
@@ -93,8 +93,7 @@ def shapes(subject: Subject, found: Collector) -> None:
         try:
             y = subject(subject.tokens(b, t), any_shape=True)
         except CallFailed as failure:
-            # A norm over the tokens of an image has no spread over one alone.
-            if "more than 1 value per channel" not in str(failure):
+            if not NEEDS_MORE.search(str(failure)):
                 refused.setdefault(t, (done, f"It raised {failure}."))
             continue
         taken.add(t)

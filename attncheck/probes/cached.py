@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,7 @@ def cached(subject: Subject, found: Collector) -> None:
         lambda module: KeysAndValues(),
         lambda module: {},
     )
-    for new_cache in (None, *_of_its_file(subject), *usual):
+    for new_cache in (None, *_of_its_own(subject), *_of_its_file(subject), *usual):
         stepped = _stepped(subject, new_cache)
         if stepped is None:
             raise SkipTest(why)
@@ -76,9 +77,21 @@ def cached(subject: Subject, found: Collector) -> None:
         stepped.outputs(stepped.layer.module(), x, [3, 3])
     except CallFailed:
         return  # one token at a time is all it takes
-    chunks(stepped, found)
+    chunks(stepped, found, "warning" if subject.says(SINGLE) else None)
     if any(hasattr(subject.pristine, name) for name in RESETS):
         second(stepped, found)
+
+
+def _of_its_own(subject: Subject) -> list[Callable[[nn.Module], Any]]:
+    """Return the methods of the layer that make a cache, and want nothing for it."""
+    made: list[Callable[[nn.Module], Any]] = []
+    for name in dir(type(subject.pristine)):
+        method = getattr(type(subject.pristine), name)
+        if MAKES.fullmatch(name) and inspect.isfunction(method):
+            wanted = [*inspect.signature(method).parameters.values()][1:]
+            if all(one.default is not one.empty for one in wanted):
+                made.append(method)
+    return made
 
 
 def _of_its_file(subject: Subject) -> list[Callable[[nn.Module], Any]]:
@@ -86,7 +99,7 @@ def _of_its_file(subject: Subject) -> list[Callable[[nn.Module], Any]]:
     beside = getattr(type(subject.pristine).forward, "__globals__", {})
     made: list[Callable[[nn.Module], Any]] = []
     for name, kind in list(beside.items()):
-        if not inspect.isclass(kind) or "cache" not in name.lower():
+        if not inspect.isclass(kind) or not CACHE.search(name.lower()):
             continue
         with contextlib.suppress(Exception):  # it may want what nobody knows
             kind()
@@ -211,6 +224,16 @@ def _called_so(subject: Subject, way: Way | None) -> bool:
         return False
     finally:
         subject.how = kept
+
+
+CACHE = re.compile("cache|kv|past|store|memory")
+MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|past)")
+# Words by which a cache takes one token at a time.
+SINGLE = re.compile(
+    r"\b(one|single|1|newest|new|current|latest) (\w+ )?(token|query|position|step)\b"
+    r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",
+    re.IGNORECASE,
+)
 
 
 class KeysAndValues:

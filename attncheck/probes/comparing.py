@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import math
 import re
 from dataclasses import replace
 from itertools import product
@@ -18,11 +19,12 @@ from attncheck.inferred import inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
-from attncheck.probes.meaning import hides_tokens, passed_on
+from attncheck.probes.basics import UNITS
+from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import CallFailed, Failure, Subject
+from attncheck.subject import ITSELF, CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.turning import turning
 from attncheck.walk import T5, Step, followed, hidden, walked
@@ -41,6 +43,46 @@ def compare(subject: Subject, found: Collector) -> None:
     Raises:
         NotCompared: no reference fits, or the weights were not found.
     """
+    before = {*found.found}
+    _compare(subject, found)
+    if found.undeclared and (new := found.found.keys() - before):
+        _ask(subject, found, new)
+
+
+def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
+    """Ask whether a departure is meant that an option declares.
+
+    It is a question if the class speaks of it, and nothing else is left to say once
+    it is declared.
+
+    Raises:
+        NotCompared: it is.
+    """
+    for name, (option, words) in MEANT.items():
+        if name not in new:
+            continue
+        told = bool(re.search(words, subject.source.lower()))
+        said = told or subject.speaks_of(words)
+        said |= "scale" in option and bool(_scales(subject))
+        if not said or not agreeing(subject, option, wholly=True):
+            continue
+        for one in new:
+            del found.found[one]
+        found.compared, found.causes, found.example = False, (), None
+        title = MISTAKES[name].title.lower()
+        raise NotCompared(
+            f"{title}, and nothing else differs; if that's intended, declare it",
+            **option,
+        )
+
+
+def _scales(subject: Subject) -> list[float]:
+    """Return the numbers that the constructor was given for scores, by their names."""
+    given = subject.given.items()
+    return [float(v) for n, v in given if SCALE.search(n) and _number(v)]
+
+
+def _compare(subject: Subject, found: Collector) -> None:
     if subject.reference is not None:
         _compare_with_reference(subject, found)
         found.compared = True
@@ -57,7 +99,7 @@ def compare(subject: Subject, found: Collector) -> None:
     found.blame = comparison.blame
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
-        comparison.tell_given()
+        comparison.tell_given(found)
         found.compared = True
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
@@ -75,12 +117,14 @@ def compare(subject: Subject, found: Collector) -> None:
         )
     match = comparison.match()
     own = owner.causal and not owner.layer.memory
-    if match is None and own and hides_tokens(owner):
+    if match is None and own and hides_tokens(owner) and not comparison.sees_all():
         raise NotCompared(
             "some tokens are hidden from all that follow, and there's no option "
             "for that"
         )
     if match is None and (told := comparison.by_design()):
+        if told == ALONE:
+            raise NotCompared(f"{told}; if that's intended, declare it", exclusive=True)
         raise NotCompared(f"{told}, and there's no option for that")
     if match is None and not comparison.tell_steps(found):
         if comparison.inferred(found):
@@ -91,7 +135,7 @@ def compare(subject: Subject, found: Collector) -> None:
         "Computed attention step by step with the module's weights, and compared "
         "the outputs for the same tokens."
     )
-    if match is None and comparison.unread():
+    if match is None and (comparison.unread() or not comparison.sure()):
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     if match is None:
         found.stage = comparison.first_step or comparison.stage()
@@ -108,7 +152,6 @@ def compare(subject: Subject, found: Collector) -> None:
         return
     if match.names == ("rope_unused",) and comparison.tell_steps(found):
         return
-    comparison.tell_unscaled(match)
     found.compared = True
     found.causes = match.names
     found.example = parity.example(
@@ -130,7 +173,9 @@ def compare(subject: Subject, found: Collector) -> None:
         found.add(cause, done, seen, "warning" if meant else severity)
 
 
-def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
+def agreeing(
+    subject: Subject, proposal: dict[str, Any], wholly: bool = False
+) -> dict[str, Any]:
     """Return options of the check if the comparison with them has a clear outcome.
 
     That is: the output equals attention so described, or attention with mistakes that
@@ -139,6 +184,7 @@ def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
     Args:
         subject: what is compared.
         proposal: options, as :func:`attncheck.check` takes them.
+        wholly: only if nothing is wrong with them.
     """
     weights = proposal.get("weights")
     if not proposal or (weights and subject.how.weights):
@@ -160,7 +206,7 @@ def agreeing(subject: Subject, proposal: dict[str, Any]) -> dict[str, Any]:
         return proposal | more.proposal if more.proposal else {}
     except (Failure, UnusableError):
         return {}
-    return {} if "differs" in found.found else proposal
+    return {} if "differs" in found.found or (wholly and found.found) else proposal
 
 
 def _own_arguments(subject: Subject, found: Collector) -> None:
@@ -224,12 +270,14 @@ class Comparison:
         self.explained = False
 
     def _without_weights(self) -> list[Projections]:
-        """Return the reading of a layer that learns nothing: the tokens themselves."""
+        """Return readings of a layer that learns nothing: the tokens themselves."""
         if any(True for _ in self.subject.pristine.parameters()):
             return []
-        itself = torch.eye(self.subject.sizes["d_in"]), None
-        h = self.subject.sizes["num_heads"] or 1
-        return [Projections(itself, itself, itself, num_heads=h)]
+        width, h = self.subject.sizes["d_in"], self.subject.sizes["num_heads"]
+        itself = torch.eye(width), None
+        # The call alone may know how many heads there are.
+        heads = [h] if h else [n for n in range(1, width + 1) if width % n == 0]
+        return [Projections(itself, itself, itself, num_heads=n) for n in heads]
 
     @property
     def readings(self) -> list[Projections]:
@@ -257,7 +305,7 @@ class Comparison:
         own = all(_same(a[0], b[0]) for a, b in pairs)
         if own and not all(_same(a[1], b[1]) for a, b in pairs):
             return True  # its own matrix, and the bias of another
-        match = self._named(self.by_name[:1])
+        match = self._named(self.by_name[:1], single=True)
         roles = {
             "projection_mixed_up",
             "scores_transposed",
@@ -269,6 +317,11 @@ class Comparison:
     def unread(self) -> bool:
         """Whether no reading of the weights gives an output of this size at all."""
         return self.gap == float("inf") and bool(self.y.isfinite().all())
+
+    def sure(self) -> bool:
+        """Whether names or acts tell the weights, or what was projected with them."""
+        named = any(one.sure for one in self.readings if self._gap([one]) < math.inf)
+        return named or self.stage() not in ("", "projection", "output")
 
     def known_layer(self) -> bool:
         """Whether it is right attention with something that was not declared."""
@@ -287,14 +340,14 @@ class Comparison:
 
     def inferred(self, found: Collector) -> bool:
         """Whether each step follows from its input in a layer nobody described."""
-        layer = self.subject.layer
-        declared = set(declaration(replace(layer, memory=None, window=None)))
+        declared = self._declared()
         read = inferred(self.subject, self.x.to(self.subject.device))
         if read is None or any(not self._meant(n, read.options) for n in declared):
             return False
         done = "Checked each step of attention by what went into it."
         for step in read.steps:
             _tell(found, step, done)
+        found.causes = tuple(step.mistake for step in read.steps)
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
@@ -317,6 +370,10 @@ class Comparison:
         self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
         return True
+
+    def _declared(self) -> set[str]:
+        layer = replace(self.subject.layer, memory=None, window=None)
+        return set(declaration(layer))
 
     def _meant(self, name: str, read: dict[str, Any]) -> bool:
         """Whether what was read off is what was declared."""
@@ -342,14 +399,20 @@ class Comparison:
         told = list(self.seen.extras) if self.seen else []
         return told + ([f"the parameter {loose[0]}"] if loose else [])
 
-    def tell_given(self) -> None:
+    def tell_given(self, found: Collector) -> None:
         """Stop where a base or a cap was given, and another one acts.
+
+        Where the class fails another test anyway, that mistake is told, too.
 
         Raises:
             NotCompared: it does.
         """
-        meant, told = self._given(self.owner.layer)
+        acts = self.owner.layer
+        meant, told = self._given(acts)
         if told and self.subject.layer.plain:
+            name = "rope_base" if acts.rope != meant.rope else "softcap_unused"
+            done = "Compared what acts with what the constructor was given."
+            found.likely = {name: (done, f"Given: {', '.join(told)}.")}
             raise NotCompared(
                 f"the constructor was given {', '.join(told)}; if what was given "
                 f"counts, declare it",
@@ -399,21 +462,36 @@ class Comparison:
             return None  # it returns its input: that equals attention to itself alone
         return self._named(self.readings)
 
-    def _named(self, readings: list[Projections]) -> parity.Match | None:
+    def _named(
+        self, readings: list[Projections], single: bool = False
+    ) -> parity.Match | None:
         given = (self.x, self.y, readings, self.subject.causal)
+        layers = [self.layer, *self._ropes()]
+        # What was left open of rotary positions may be another than the usual.
+        shares = [
+            one for one in self._opened()
+            if one.rope and (one.rope.base, one.rope.way) == (BASES[0], 1)
+        ]  # fmt: skip
+        for layer in [*layers, *shares]:
+            match = parity.name_mistake(*given, layer, several=False)
+            if match is not None:
+                return match
         # Rounding, or what was found before, explains a difference by itself.
-        alone = self.explained or self.gap < ROUNDED
-        for several in (False,) if alone else (False, True):
-            # What was left open of rotary positions may be another than the usual.
-            shares = () if several else [
-                one for one in self._opened()
-                if one.rope and (one.rope.base, one.rope.way) == (BASES[0], 1)
-            ]  # fmt: skip
-            for layer in [self.layer, *self._ropes(), *shares]:
-                match = parity.name_mistake(*given, layer, several)
-                if match is not None:
-                    return match
-        return None
+        if single or self.explained or self.gap < ROUNDED or self._each_step_right():
+            return None
+        # Where a table acts, nothing equals attention without positions.
+        return parity.name_mistake(*given, layers[-1], several=True)
+
+    def _each_step_right(self) -> bool:
+        """Whether each step follows from its input, in the layer that was described.
+
+        Then there are no two mistakes to look for.
+        """
+        x = self.x.to(self.subject.device)
+        read = inferred(self.subject, x, mistakes=False)
+        if read is None or read.steps or read.asks:
+            return False
+        return all(self._meant(n, read.options) for n in self._declared())
 
     def _ropes(self) -> list[Layer]:
         """Rotary positions to try where a table acts and nothing was declared."""
@@ -448,19 +526,30 @@ class Comparison:
         bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
         return list(turning(walk, [float(b) for b in bases])) if walk else []
 
-    def by_design(self) -> str:
-        """Return what the mask hides that a class may want to hide, or ""."""
-        if not replace(self.subject.layer, memory=None).plain or self.stage() != "mask":
-            return ""
+    def sees_all(self) -> bool:
+        """Whether the scores of the past are hidden nowhere, whatever follows."""
         mask = None
         with contextlib.suppress(Exception):  # what is captured may have any form
             mask = hidden(self.subject, self.x.to(self.subject.device))
-        if mask is None or not mask.any():
+        return mask is not None and not mask.tril().any()
+
+    def by_design(self) -> str:
+        """Return what the mask hides that a class may want to hide, or ""."""
+        if not replace(self.subject.layer, memory=None).plain:
+            return ""
+        mask, stage = None, self.stage()
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            mask = hidden(self.subject, self.x.to(self.subject.device))
+        if mask is None:
+            return self._in_groups()  # the scores of all tokens aren't in one square
+        if stage not in ("scores", "mask") or not mask.any():
             return ""
         i, j = (torch.arange(size) for size in mask.shape)
         apart = i[:, None] - j
         if not self.subject.causal and torch.equal(mask, apart == 0):
-            return "no token sees itself"
+            return ALONE  # whatever else acts on the scores
+        if stage != "mask":
+            return ""
         gone = {int(d): mask[apart == d] for d in apart.unique()}
         alike = all(one.all() or not one.any() for one in gone.values())
         ahead = not self.subject.causal or bool(mask[apart < 0].all())
@@ -470,6 +559,16 @@ class Comparison:
             return ""
         speaks = self.owner.speaks_of(SPARSE)
         return "tokens at some distances are hidden" if speaks else ""
+
+    def _in_groups(self) -> str:
+        """Return that tokens see others of their group alone, where a name says so."""
+        try:
+            seen = depends(self.subject, t=8)
+        except Failure:  # it takes fewer tokens
+            return ""
+        apart = ~(seen | seen.T)
+        named = apart.any() and self.owner.speaks_of(f"{SPARSE}|{UNITS}")
+        return "tokens of other groups are hidden" if named and is_units(~apart) else ""
 
     def stage(self) -> str:
         """Return the first stage that differs, by what is captured, or ""."""
@@ -507,6 +606,11 @@ class Comparison:
         if layer is not None:
             found.needed = self._words_on_window(layer)
             declared = {} if found.needed else self._declaration(layer)
+            if self._off_by_one(layer) and self.owner.says(ITSELF):
+                done = "Compared what acts with what the class says of its window."
+                meant = self.owner.given_window
+                seen = f"Each token sees {layer.window} tokens instead of {meant}."
+                found.likely = {"window_size": (done, seen)}
             self.owner.layer = layer  # so that no other test wonders at it
             raise NotCompared(
                 f"the output equals attention with {layer.words()}, which wasn't "
@@ -538,7 +642,7 @@ class Comparison:
         if meant is None or acts is None or not self._off_by_one(layer):
             return ""
         # Many count only the tokens before; fewer than asked for is no such habit.
-        if (acts < meant and "window" not in name) or self.owner.counts_itself:
+        if (acts < meant and "window" not in name) or self.owner.says(ITSELF):
             return ""
         others = [name for name in self._declaration(layer) if name != "window"]
         told = f" beside {', '.join(others)}" if others else ""
@@ -546,20 +650,6 @@ class Comparison:
             f"declare window={acts} (--window {acts}){told} if the window of {meant} "
             f"doesn't count the token itself, or window={meant} (--window {meant}) if "
             f"it does"
-        )
-
-    def tell_unscaled(self, match: parity.Match) -> None:
-        """Stop where scores are not scaled, in a layer of a kind that does without.
-
-        Raises:
-            NotCompared: it is one, as T5 is.
-        """
-        if match.names != ("scale_missing",) or not self.owner.speaks_of(T5):
-            return
-        raise NotCompared(
-            "the scores aren't scaled, as in T5, which wasn't declared; if that's "
-            "intended, declare it",
-            scale="none",
         )
 
     def tell_evident(self, found: Collector, done: str) -> None:
@@ -615,7 +705,8 @@ class Comparison:
             choices.append([{}, {"sink": "learned"}])
         if layer.scale is None:
             scales = [v**-0.5 for n, v in given.items() if "scalar" in n and _number(v)]
-            choices += [[{}, {"scale": scale}] for scale in scales[:1]]
+            scales += [by for v in _scales(self.owner) for by in (1 / v, v) if v != 1]
+            choices += [[{}, *({"scale": by} for by in scales[:2])]] if scales else []
         if not layer.window and (meant := self.owner.given_window):
             windows = [{"window": w} for w in (meant + 1, meant - 1, meant) if w > 0]
             choices.append([{}, *windows])
@@ -971,6 +1062,14 @@ NEEDS_BIAS = (
     "tokens, in bias=lambda module, t: … or --bias 'lambda module, t: …'. It returns "
     "(heads, t, t). Where more than that acts, only a right class helps, as reference="
 )
+# Departures that an option declares, and the words by which a class speaks of them.
+MEANT: dict[str, tuple[dict[str, Any], str]] = {
+    "scale_missing": ({"scale": "none"}, rf"{T5}|sagan|non_?local|query_?conv"),
+    "scale_twice": ({"scale": "1/d"}, r"\bmup\b|µp\b|mu_?transfer"),
+    "mask_hides_itself": ({"exclusive": True}, "strict|exclusive|shift|start_mask"),
+}
+ALONE = "no token sees itself"
+SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mult\w*)$")
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
@@ -1012,11 +1111,15 @@ def _unused(module: nn.Module, readings: list[Projections]) -> str:
         if p.dim() >= 2 and not re.search(r"(^|\.)b_[qkvo]$", name.lower())
     )
     # Vectors that are no biases nor gains, such as a key that every token sees.
+    norms = {name for name, *_ in norms_of(module)}
     held += sum(
         p.numel()
-        for part in module.modules()
+        for owner, part in module.named_modules()
         for name, p in part.named_parameters(recurse=False)
-        if p.dim() == 1 and _NO_GAIN.search(name)
+        if p.dim() < 2
+        and owner not in norms
+        and not isinstance(part, (nn.Linear, *_NORMS))
+        and not re.search(r"bias|(^|_)b\d?(_|$)|^b[qkvo]$", name.lower())
     )
     found = 0
     for projections in readings[:1]:
@@ -1025,7 +1128,7 @@ def _unused(module: nn.Module, readings: list[Projections]) -> str:
     return f"{held - found:,} of {held:,}" if held > found else ""
 
 
-_NO_GAIN = re.compile(r"null|sink|mem|slope|(^|_)[kv]$|temp|logit|lambda")
+_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 def _sinks(module: nn.Module) -> torch.Tensor | None:

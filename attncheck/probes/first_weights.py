@@ -65,13 +65,14 @@ def first_weights(subject: Subject, found: Collector) -> None:
 
 def written(subject: Subject, found: Collector) -> None:
     """Build it once more, with NaN in all memory that nobody has written to."""
-    kept = torch.are_deterministic_algorithms_enabled()
-    # PyTorch then fills memory that nobody wrote to with NaN.
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    kept = torch.get_deterministic_debug_mode()
+    # PyTorch then fills memory that nobody wrote to with NaN. With
+    # use_deterministic_algorithms, it would import its compiler for that: a second.
+    torch.set_deterministic_debug_mode("warn")
     try:
         built = subject.variant(seed=0)
     finally:
-        torch.use_deterministic_algorithms(kept)
+        torch.set_deterministic_debug_mode(kept)
     done = "Built it with NaN in all memory that isn't written to."
     names = [
         name

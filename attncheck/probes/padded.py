@@ -1,12 +1,16 @@
 """A mask of padding hides the padded tokens, and nothing else."""
 
 import contextlib
+import functools
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import torch
+from torch import nn
 
 from attncheck.calling import (
     LINKS,
@@ -18,7 +22,8 @@ from attncheck.calling import (
 )
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject
+from attncheck.subject import CallFailed, How, Subject
+from attncheck.trace import tensors
 from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
@@ -30,8 +35,11 @@ BY_MASK = {
 }
 WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
 WORDS = {"hides": r"(pad|hid|ignor|masked)", "keeps": r"(real|valid|keep|kept|visible)"}
-TRUE = r"(True|1s?(?=\s*(=|:|for|where|means|is|at)))"
-BETWEEN = r"(?!(0|False)\b)\w+"  # what follows that is said of the other
+# What a mask holds, and what follows it in words, up to those on the other.
+SAID = [
+    (rf"({word}|{digit}s?(?=\s*(=|:|for|where|means|is|at)))", rf"(?!({others})\b)\w+")
+    for word, digit, others in (("True", 1, "0|False"), ("False", 0, "1|True"))
+]
 OPPOSITE = {"hides": "keeps", "keeps": "hides"}
 NEGATED = re.compile(r"\b(not|no|non|un\w+)\b|n't\b")
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
@@ -40,16 +48,55 @@ INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)
 def padded(subject: Subject, found: Collector) -> None:
     """Hide two tokens of one sequence, and put other numbers there."""
     plain = memory_way if subject.layer.memory else plain_way
-    way = subject.how.way or plain(subject.pristine)
-    names = mask_names(subject.pristine, way) if way else []
-    if isinstance(subject.pristine, torch.nn.MultiheadAttention):
+    if isinstance(subject.pristine, nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
-    if way is None or not names or way.masked or subject.how.call is not None:
+    if subject.how.call is not None:
+        way = _written(subject)
+    else:
+        way = subject.how.way or plain(subject.pristine)
+    names = mask_names(subject.pristine, way) if way else []
+    # A mask for queries sets their own rows to 0; keys have another.
+    names = [name for name in names if "query" not in name] or names
+    if way is None or not names or way.masked:
         raise SkipTest("no argument takes a padding mask")
     if way.image != "btd" or way.sides:
         raise SkipTest("padding masks aren't tried for images")
     for name in names:
         _try(Masked(subject, way, name), found)
+
+
+def _written(subject: Subject) -> Way | None:
+    """Return the arguments that the reader's call gives, or None: not the tokens."""
+    module, x = subject.copy(), subject.tokens(b=2)
+    given: dict[str, Any] = {}
+
+    def look(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        bound = inspect.signature(type(module).forward).bind(module, *args, **named)
+        given.update(list(bound.arguments.items())[1:])
+
+    module.register_forward_pre_hook(look, with_kwargs=True)
+    subject(x, module)
+    first = next(tensors(given), None)
+    whole = x.transpose(0, 1) if subject.layout == "tbd" else x
+    if first is None or first.shape != whole.shape or not torch.equal(first, whole):
+        return None
+    return Way(tuple(given))
+
+
+def _with_mask(call: Callable[..., Any], name: str, mask: Any) -> Callable[..., Any]:
+    """Return the reader's call, with a mask given, too."""
+
+    @functools.wraps(call)
+    def masked(module: nn.Module, *given: Any) -> Any:
+        hook = module.register_forward_pre_hook(
+            lambda _, args, named: (args, named | {name: mask}), with_kwargs=True
+        )
+        try:
+            return call(module, *given)
+        finally:
+            hook.remove()
+
+    return masked
 
 
 class Masked:
@@ -77,7 +124,7 @@ class Masked:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the outputs with padding, and with other numbers in its places."""
         subject, kept = self.subject, self.subject.how
-        subject.how = replace(kept, way=self._way(how, shape))
+        subject.how = self._how(how, shape)
         try:
             y = subject(self.x)
             other = self.x.clone()
@@ -93,7 +140,7 @@ class Masked:
     def steps(self, how: str, shape: tuple[int, ...]) -> list[str]:
         """Return the names of steps that are wrong by themselves, with the mask."""
         subject, kept = self.subject, self.subject.how
-        subject.how = replace(kept, way=self._way(how, shape))
+        subject.how = self._how(how, shape)
         try:
             return [step.mistake for step in walked(subject, self.x)]
         except Exception:  # what is captured may have any form
@@ -101,13 +148,16 @@ class Masked:
         finally:
             subject.how = kept
 
-    def _way(self, how: str, shape: tuple[int, ...]) -> Way:
+    def _how(self, how: str, shape: tuple[int, ...]) -> How:
         if shape == PAIRS:
             hidden = self.hidden[:, None].expand(-1, self.x.shape[1], -1)
         else:
             hidden = self.hidden.view(2, *shape, -1)
         hidden = hidden.to(self.x.device)
-        return self.way.with_values({self.name: as_mask(how, hidden, self.x)})
+        mask, given = as_mask(how, hidden, self.x), self.subject.how
+        if given.call is not None:
+            return replace(given, call=_with_mask(given.call, self.name, mask))
+        return replace(given, way=self.way.with_values({self.name: mask}))
 
     def replaces(self) -> bool:
         """Whether a mask that hides nothing acts: as one by default stays out then."""
@@ -118,6 +168,23 @@ class Masked:
                 acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
         self.hidden = hidden
         return bool(acts) and all(acts)
+
+    def forgets_causal(self) -> bool:
+        """Whether a mask with a number for each token puts the causal one out."""
+        subject, kept = self.subject, self.subject.how
+        if not subject.causal or subject.layer.memory:
+            return False
+        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
+        other, leaks = self.x.clone(), []
+        other[:, -1] = subject.tokens(b=2, seed=5)[:, -1]
+        for how in HOWS:
+            with contextlib.suppress(CallFailed):
+                subject.how = self._how(how, ())
+                y, z = subject(self.x)[:, :-1], subject(other)[:, :-1]
+                if y.isfinite().all():
+                    leaks.append(changed(y, z, 1e-4))
+        self.hidden, subject.how = hidden, kept
+        return any(leaks)  # what means the opposite hides all
 
     def takes_pairs(self) -> bool:
         """Whether a mask of pairs of tokens, (b, t, t), hides padding as it should."""
@@ -138,9 +205,10 @@ class Masked:
 
     def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
-        known = not changed(y[0, self.real], z[0, self.real], 1e-4)
+        real = y[0, self.real]
+        known = real.isfinite().all() and not changed(real, z[0, self.real], 1e-4)
         acts, other = (changed(y[i], self.plain[i], 1e-4) for i in (0, 1))
-        return known and acts and not other, acts or other, other
+        return bool(known) and acts and not other, acts or other, other
 
 
 def _try(masked: Masked, found: Collector) -> None:
@@ -169,6 +237,11 @@ def _try(masked: Masked, found: Collector) -> None:
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
     if masked.replaces():
+        if masked.forgets_causal():
+            done = f"Passed {masked.name}, with a number for each token, that hides "
+            done += "none, and replaced the last token."
+            severity = "error" if "pad" in masked.name.lower() else "warning"
+            found.add("padding_future", done, "Earlier outputs changed.", severity)
         return
     acting = [mixed for acts, mixed in seen if acts]
     # Where a mask means the opposite, all of the other sequence is hidden.
@@ -214,13 +287,12 @@ def _said(masked: Masked) -> str:
     except (OSError, TypeError):
         return ""
     found = {
-        (does, bool(NEGATED.search(match["told"])))
+        OPPOSITE[does] if bool(NEGATED.search(match["told"])) != bool(no) else does
         for line in text.splitlines()
         for does, words in WORDS.items()
+        for no, (held, word) in enumerate(SAID)
         for match in re.finditer(
-            rf"\b{masked.name}\b.*\b{TRUE}(?P<told>\W+({BETWEEN}\W+){{0,5}}?{words})",
-            line,
+            rf"\b{masked.name}\b.*\b{held}(?P<told>\W+({word}\W+){{0,5}}?{words})", line
         )
     }
-    does, negated = found.pop() if len(found) == 1 else ("", False)
-    return OPPOSITE.get(does, "") if negated else does
+    return found.pop() if len(found) == 1 else ""

@@ -31,11 +31,18 @@ def saved(subject: Subject, found: Collector) -> None:
         found.add("weights_not_saved", done, "The two instances' outputs differ.")
 
 
+def load() -> None:
+    """Have PyTorch load what it needs for its device without memory: a second.
+
+    That is more than a call of the reader's class may take. And of several classes,
+    each checked in a process of its own, each would load it.
+    """
+    torch.ones(1, device="meta").neg()
+
+
 def devices(subject: Subject, found: Collector) -> None:
     """Move the module to another device: PyTorch's device without memory, or a GPU."""
-    # The first operation there makes PyTorch load much of itself, which can take
-    # longer than a call of the reader's class may.
-    torch.ones(1, device="meta").neg()
+    load()
     targets = ["meta"]
     if torch.cuda.is_available():
         targets.append("cpu" if subject.device.type == "cuda" else "cuda")
@@ -59,6 +66,8 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
             # Nor one whose file names the device once for all.
             told |= "device" in getattr(kind.forward, "__globals__", {})
             told |= any(_moves_itself(part) for part in subject.pristine.modules())
+            # Nor may what stays be the class's: the reader's call made some of it.
+            told |= subject.how.call is not None
             severity = "warning" if told else None
             found.add("stays_behind", done, f"It raised {failure}.", severity)
             return

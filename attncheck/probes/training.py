@@ -16,7 +16,7 @@ from attncheck.trace import Watch, tensors
 
 P = 0.5
 DISTANCES = re.compile("rel|dist|bias|bucket|offset")
-MEMORY = r"context|memory|cond|encoder|cross"  # names of what acts on a memory
+MEMORY = r"context|mem|cond|encoder|cross"  # names of what acts on a memory
 
 
 def dropout(subject: Subject, found: Collector) -> None:
@@ -162,7 +162,13 @@ def gradients(subject: Subject, found: Collector) -> None:
     if x.grad is None and not (subject.layer.memory and len(learn) > 1):
         found.add("no_gradient", done, "The input gets no gradient.")
         return
-    _lost_distances(subject, module, found)
+    memory = subject.last_memory
+    acts = subject.layer.memory and "cross_ignores_memory" not in found.found
+    if acts and memory is not None and memory.grad is None:
+        seen = "The memory gets no gradient, so what makes it never learns."
+        found.add("gradient_missing", done, seen)
+        return
+    _lost_distances(subject, module, found, x.shape[1])
     cut = [
         name
         for name, p in module.named_parameters()
@@ -187,7 +193,9 @@ def gradients(subject: Subject, found: Collector) -> None:
             unused, stage = "projection_mixed_up", ""
         done = "Changed the values of each parameter."
         seen = f"{', '.join(cut)} has no effect: it's never used."
-        found.add(unused, done, seen, stage=stage)
+        # As where the caller adds a bias that another method returns.
+        elsewhere = cut[0].endswith("bias") and f"{cut[0]}\n" in subject.source
+        found.add(unused, done, seen, "warning" if elsewhere else None, stage=stage)
         return
     rows = _rows_cut(subject, module)
     if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
@@ -225,8 +233,9 @@ def acting(
 
     Others are for another output, or for a memory that nobody gave.
     """
-    kinds = kinds_of(subject.pristine).values()
-    spare = "memory" in kinds and not subject.layer.memory
+    kinds = kinds_of(subject.pristine)
+    spare = "memory" in kinds.values() or any("mem" in name for name in kinds)
+    spare = spare and not subject.layer.memory
     idle = [n for n in cut if spare and re.search(MEMORY, n.lower())]
     module, outputs = subject.copy(), []
     module.register_forward_hook(lambda _, args, made: outputs.append(made))
@@ -348,11 +357,15 @@ def _by_name(name: str) -> tuple[str, str]:
         return "projection_mixed_up", ""
     for pattern, mistake, stage in UNUSED:
         if parts and re.search(pattern, parts[-1]):
+            if mistake == "output_projection_unused" and name.endswith(".bias"):
+                return "gradient_missing", "output"  # its weight may well be used
             return mistake, stage
     return "gradient_missing", ""
 
 
-def _lost_distances(subject: Subject, module: nn.Module, found: Collector) -> None:
+def _lost_distances(
+    subject: Subject, module: nn.Module, found: Collector, t: int
+) -> None:
     """Look for a table of distances to both sides with rows that no pair reaches."""
     if subject.causal or subject.layer.memory:
         return
@@ -364,9 +377,10 @@ def _lost_distances(subject: Subject, module: nn.Module, found: Collector) -> No
             continue
         dead = ~p.grad.flatten(1).any(dim=1)
         reached = (~dead).nonzero().flatten().tolist()
-        own = reached == list(range(len(reached))) and not DISTANCES.search(name)
-        if len(reached) == 1 or own:
-            continue  # one for all, or for each position: no table of distances
+        # One for each token, and there may be a few more tokens than are given.
+        own = reached == [*range(len(reached))] and len(reached) <= t + 2
+        if len(reached) == 1 or (own and not DISTANCES.search(name)):
+            continue  # no table of distances
         if dead.any() and not torch.equal(dead, dead.flip(0)):
             done = "Ran the backward pass from a random sum of the outputs."
             rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))

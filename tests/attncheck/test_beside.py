@@ -208,3 +208,81 @@ def test_a_bias_by_distance_may_have_three_axes(alike):
     assert checked(Windowed, None, False, own=own).verdict == "passed"
     wrong = checked(Windowed, None, False, own=own | {"wrong": True})
     assert wrong.verdict != "passed"
+
+
+class Fewer(nn.Module):
+    """Keys and values come from a map with fewer pixels."""
+
+    def __init__(self, dim, num_heads, moved=True):
+        super().__init__()
+        self.h, self.moved = num_heads, moved
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim) for _ in "qkvo")
+        self.sr = nn.Sequential(nn.Conv2d(dim, dim, 2, 2), nn.BatchNorm2d(dim))
+
+    def forward(self, x, H, W):
+        b, _, c = x.shape
+        grid = x.mT.reshape(b, c, H, W) if self.moved else x.reshape(b, c, H, W)
+        y = self.sr(grid).flatten(2).mT
+        q, k, v = (
+            made.unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for made in (self.q(x), self.k(y), self.v(y))
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_keys_may_come_from_fewer_pixels_that_are_the_tokens(moved):
+    report = attncheck.check(Fewer, causal=False, moved=moved)
+    assert (report.verdict == "passed") == moved
+
+
+class Added(nn.Module):
+    """The caller adds the output's bias."""
+
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim) for _ in "qkvo")
+
+    def forward(self, x):
+        q, k, v = (
+            made.unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for made in (self.q(x), self.k(x), self.v(x))
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return nn.functional.linear(y.transpose(1, 2).flatten(2), self.out.weight)
+
+    def later(self):
+        return self.out.bias
+
+
+def test_a_bias_that_another_method_returns_is_no_mistake():
+    report = attncheck.check(Added)
+    found = {f.mistake: f.severity for f in report.findings}
+    assert found.get("gradient_missing") == "warning"
+
+
+class Nothing(nn.Module):
+    """Its bias is NaN as long as nobody has filled it."""
+
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.qkv, self.out = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+        self.register_buffer("bias", torch.full((3 * dim,), torch.nan))
+
+    def forward(self, x):
+        b, t, c = x.shape
+        qkv = nn.functional.linear(x, self.qkv.weight, self.bias)
+        qkv = qkv.reshape(b, t, 3, self.h, c // self.h)
+        q, k, v = (one.transpose(1, 2) for one in qkv.unbind(2))
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.out(y.transpose(1, 2).reshape(b, t, c))
+
+
+def test_nan_is_told_and_names_no_step():
+    report = attncheck.check(Nothing, causal=False)
+    found = [one.mistake for one in report.findings]
+    assert found[:1] == ["not_finite"]
+    assert not {"heads_viewed", "keys_viewed"} & {*found}

@@ -125,6 +125,64 @@ def test_the_check_uses_a_cache_that_is_there(name, change):
     assert [f.mistake for f in report.findings] == [name], str(report)
 
 
+def test_a_cache_that_takes_one_token_at_a_time_needs_no_mask():
+    right, _ = CACHES["cache_mask_offset"]
+    wrong = "old = k.shape[2] - 1 if past is not None else 0"
+    for words, severity in (("", "error"), ("  # x is one token then", "warning")):
+        source = HEADER + CACHED.replace(right, wrong + words)
+        report = attention.check(compiled(source, "x.py"))
+        found = [(f.mistake, f.severity) for f in report.findings]
+        assert found == [("cache_mask_offset", severity)]
+
+
+def test_a_layer_s_own_method_makes_its_cache():
+    """Which is of a class that wants to know how many tokens it is for."""
+    held = """
+class Held:
+    def __init__(self, most):
+        self.most, self.k, self.v, self.length = most, [], [], 0
+
+    def append(self, k, v):
+        self.k, self.v = [*self.k, k], [*self.v, v]
+        return torch.cat(self.k, 2), torch.cat(self.v, 2)
+"""
+    old = CACHED.replace("past=None", "cache=None").replace(
+        """        if past is not None:
+            k = torch.cat([past[0], k], dim=2)
+            v = torch.cat([past[1], v], dim=2)
+""", """        if cache is not None:
+            k, v = cache.append(k, v)
+""").replace("self.out(y), (k, v)", "self.out(y)")  # fmt: skip
+    old += "\n    def new_cache(self):\n        return Held(64)\n"
+    assert attention.check(compiled(HEADER + held + old, "x.py")).findings == []
+    wrong = held.replace("torch.cat(self.v, 2)", "torch.cat(self.v[::-1], 2)")
+    report = attention.check(compiled(HEADER + wrong + old, "x.py"))
+    assert [f.mistake for f in report.findings] == ["cache_differs"], str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"), [("padding_mask", "error"), ("mask", "warning")]
+)
+def test_a_mask_of_padding_that_puts_the_causal_one_out_is_told(name, severity):
+    right = BASES["padded"][0].replace("padding_mask", name)
+    assert attention.check(compiled(HEADER + right, "x.py")).findings == []
+    text = right.replace("hidden = hidden | ", "hidden = ")
+    text = text.replace("hidden = hidden & ~itself", "")
+    report = attention.check(compiled(HEADER + text, "x.py"))
+    found = [(f.mistake, f.severity) for f in report.findings]
+    assert found == [("padding_future", severity)], str(report)
+
+
+def test_a_mask_that_makes_all_of_it_nan_hides_nothing():
+    right = BASES["padded"][0].replace("padding_mask", "attention_mask")
+    text = right.replace("hidden = hidden | attention_mask[:, None, None, :]",
+                         "scores = scores + 1.0 - attention_mask[:, None, None, :]"
+                         ".to(scores.dtype)")  # fmt: skip
+    assert text != right
+    report = attention.check(compiled(HEADER + text, "x.py"))
+    assert [f.mistake for f in report.findings] == ["padding_leaks"], str(report)
+
+
 HIDE = "hidden = pad_mask[:, None, None, :] if pad_mask is not None else None"
 PADDED = {
     None: HIDE,
@@ -523,3 +581,156 @@ def test_one_head_of_keys_stays_one():
     report = attention.check(MultiQuery, causal=False)
     assert report.ok, str(report)
     assert not report.not_compared
+
+
+NAMED = {
+    "queries, keys and values of one name": layer(
+        "x_query, x_key, x_value", "return self.attend(q, k, v)",
+        query="x_query", keys="x_key", values="x_value"),
+    "a mask that comes after others": layer(
+        "x, attention_mask=None, sinusoidal_pos=None, head_mask=None, other_mask=None",
+        "sin, cos = sinusoidal_pos",
+        "a, b = (torch.stack([-p[..., 1::2], p[..., ::2]], -1).flatten(-2)"
+        " for p in (q, k))",
+        "sin, cos = (p.repeat_interleave(2, -1) for p in (sin, cos))",
+        "return self.attend(q * cos + a * sin, k * cos + b * sin, v)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_arguments_of_forward_are_told_apart(name):
+    assert attention.check(NAMED[name], causal=False).verdict == "passed"
+
+
+LENGTHS = {
+    "that a call makes a map of": (
+        "pass", {"call": lambda m, x: m(x.unflatten(1, (8, 8)).flatten(1, 2))}),
+    "of patches and a token for the class": (
+        "assert x.shape[1] == self.n + 1", {"num_patches": 9}),
+    "whose root is whole": (
+        "assert x.shape[1] == int(self.n**0.5) ** 2 == self.n", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_the_one_length_that_runs_is_found(name):
+    code, options = LENGTHS[name]
+    own = "num_patches" if "num_patches" in options else "max_seq_len"
+    source = FORWARD.replace("n_heads):", f"n_heads, {own}):\n        self.n = {own}")
+    source = source.replace("        super().__init__()\n", "", 1).replace(
+        f"        self.n = {own}", f"        super().__init__()\n        self.n = {own}"
+    )
+    source = source.format(
+        arguments="x", query="x", keys="x", values="x",
+        code=f"{code}\n        return self.attend(q, k, v)",
+    )  # fmt: skip
+    report = attention.check(
+        compiled(HEADER + source, "sized.py"), causal=False, **options
+    )
+    assert report.verdict == "passed"
+
+
+def test_what_the_reader_set_is_not_replaced_by_a_smaller_grid():
+    sides = set()
+
+    class Grid(layer("x", "return self.attend(q, k, v)")):
+        def __init__(self, d_model, n_heads, side=2):
+            super().__init__(d_model, n_heads)
+            self.side = side
+
+        def forward(self, x):
+            assert x.shape[1] == 16, (self.side**2, x.shape)
+            sides.add(self.side)
+            return super().forward(x)
+
+    assert attention.check(Grid, causal=False, side=2).verdict == "passed"
+    assert sides == {2}
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_setting_that_no_name_tells_counts_only_where_the_class_passes(wrong):
+    source = FORWARD.replace("(self, d_model, n_heads)", "(self, config)").replace(
+        "self.h = n_heads",
+        "self.h, d_model = config.n_head, config.n_embd\n"
+        "        self.twirl = config.twirl",
+    )
+    scale = "q * 2" if wrong else "q"
+    source = source.format(
+        arguments="x", query="x", keys="x", values="x",
+        code=f"return self.attend({scale} if not self.twirl else k, k, v)",
+    )  # fmt: skip
+    report = attention.check(compiled(HEADER + source, "config.py"), causal=False)
+    assert report.verdict == ("not usable" if wrong else "passed")
+    assert ("--config twirl=" in str(report)) == wrong
+
+
+def test_heads_of_a_layer_that_learns_nothing_are_found():
+    class Inner(nn.Module):
+        def forward(self, q, kv):  # (b, t, h, d)
+            q, kv = q.transpose(1, 2), kv.transpose(1, 2)
+            return ((q @ kv.mT / q.shape[-1] ** 0.5).softmax(-1) @ kv).transpose(1, 2)
+
+    def call(module, x, memory):
+        q, kv = (one.unflatten(-1, (4, -1)) for one in (x, memory))
+        return module(q, kv).flatten(2)
+
+    assert attention.check(Inner, call=call, memory=5).verdict == "passed"
+
+
+@pytest.mark.parametrize("own", [0.2, 0.3, 0.5])
+def test_a_dropout_with_a_rate_of_its_own_is_no_matter_of_the_others_rate(own):
+    class Dropped(nn.Module):
+        def __init__(self, dim, num_heads=4, attention_dropout=0.1, last_dropout=own):
+            super().__init__()
+            self.num_heads = num_heads
+            self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+            self.within = nn.Dropout(attention_dropout)
+            self.behind = nn.Dropout(last_dropout)
+
+        def forward(self, x):
+            split = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+            q, k, v = split.permute(2, 0, 3, 1, 4)
+            weights = self.within((q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1))
+            y = (weights @ v).transpose(1, 2).flatten(2)
+            return self.behind(self.out(y))
+
+    assert attention.check(Dropped, causal=False).findings == []
+
+
+def test_a_mask_for_queries_sets_their_own_rows_to_zero():
+    class Masked(layer("x", "return self.attend(q, k, v)")):
+        def forward(self, x, query_padding_masks=None, key_padding_masks=None):
+            self.rows, self.columns = query_padding_masks, key_padding_masks
+            return super().forward(x)
+
+        def attend(self, q, k, v, hidden=None):
+            scores = q @ k.mT / q.shape[-1] ** 0.5
+            if self.columns is not None:
+                hidden = (self.columns == 0)[:, None, None]
+                scores = scores.masked_fill(hidden, -torch.inf)
+            weights = scores.softmax(dim=-1)
+            if self.rows is not None:
+                weights = weights * self.rows[:, None, :, None]
+            return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+    report = attention.check(Masked, causal=False)
+    assert [f for f in report.findings if f.severity == "error"] == []
+
+
+class Masked(torch.nn.Module):
+    def __init__(self, d_in):
+        super().__init__()
+        self.q, self.k, self.v = (torch.nn.Linear(d_in, d_in) for _ in "qkv")
+
+    def forward(self, x, hidden):
+        scores = self.q(x) @ self.k(x).mT / x.shape[-1] ** 0.5
+        return scores.masked_fill(hidden, -torch.inf).softmax(dim=-1) @ self.v(x)
+
+
+def test_what_the_call_makes_on_the_cpu_is_no_error_of_the_class():
+    def call(layer, x):
+        return layer(x, torch.ones(x.shape[1], x.shape[1]).triu(1).bool())
+
+    report = attention.check(Masked, call=call)
+    assert [f.mistake for f in report.findings] == ["stays_behind"]
+    assert report.ok, str(report)

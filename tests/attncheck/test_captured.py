@@ -279,7 +279,7 @@ class Attention(nn.Module):
         ("", "", [], ""),
         ("tril(k.shape[2] - t)", "tril()", ["cache_mask_offset"], "sees 1 keys"),
         ("(self.values, v)", "(v, self.values)", ["cache_differs"], "Its values"),
-        ("(self.keys,", "(self.keys.roll(1, -1),", ["cache_positions"], "Its keys"),
+        ("(self.keys,", "(self.keys.roll(1, -1),", ["cache_differs"], "of the cache"),
     ],
 )  # fmt: skip
 def test_a_cache_that_begins_by_a_call_is_used_and_its_wrong_step_told(

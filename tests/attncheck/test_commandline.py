@@ -11,6 +11,7 @@ from attncheck import CheckFailed
 from attncheck.commandline import main
 from attncheck.loading import load
 from attncheck.mistakes import BASES, HEADER, PLANTED
+from attncheck.probes import storage
 from attncheck.pytest_plugin import check_attention  # noqa: F401 (a fixture)
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,17 @@ def test_a_right_class_ends_with_status_0(write, capsys):
     out = capsys.readouterr().out
     assert "d_in=12, d_out=24, context_length=10, dropout=0.1, num_heads=6" in out
     assert "25 of 25 tests passed" in " ".join(out.split())
+
+
+def test_what_each_of_several_classes_needs_is_loaded_once(write, monkeypatch, capsys):
+    loaded = []  # of this process; each class has one of its own
+    monkeypatch.setattr(storage, "load", lambda: loaded.append("here"))
+    one, other = write(RIGHT), write(RIGHT, "other.py")
+    assert main([one]) == 0
+    assert loaded == []
+    assert main([one, other]) == 0
+    assert loaded == ["here"]
+    assert "2 classes: 2 passed" in capsys.readouterr().out
 
 
 def test_a_wrong_class_ends_with_status_1(write, capsys):

@@ -45,7 +45,8 @@ class Rotated(nn.Module):
         self.W_query = nn.Linear(d_in, d_in, bias=False)
         self.W_key = nn.Linear(d_in, d_in, bias=False)
         self.W_value = nn.Linear(d_in, d_in, bias=False)
-        self.register_buffer("table", base ** (-torch.arange(8.0))[:, None])
+        table = base ** (-torch.arange(8.0))[:, None]
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, x):
         t = x.shape[1]

@@ -133,10 +133,14 @@ def test_a_window_of_one_more_is_asked_for_and_named_where_it_is_declared():
     assert errors(checked(added, wide, window=3, **given)) == ["window_size"]
 
 
-def test_a_plain_class_is_a_config():
-    head = (
-        "class Config:\n    d_model = 32\n    num_heads = 4\n    window_size = 3\n\n\n"
-    )
+CONFIG = "class Config:\n    d_model = 32\n    num_heads = 4\n    window_size = 3\n\n\n"
+NAMED = "from typing import NamedTuple\n\n\n" + CONFIG.replace(
+    "Config:", "Config(NamedTuple):"
+).replace(" =", ": int =")
+
+
+@pytest.mark.parametrize("head", [CONFIG, NAMED], ids=["plain", "named tuple"])
+def test_a_class_is_a_config(head):
     source = SOURCE.replace("class Attention", head + "class Attention")
     source = source.replace(
         "self, d_model, num_heads, window_size=None):",
@@ -215,11 +219,13 @@ class Attention(nn.Module):
 
 
 def test_a_cache_of_a_class_in_the_same_file_is_used():
-    report = attncheck.check(compiled(CACHED, "cached.py"), d_in=16)
-    assert errors(report) == []
-    wrong = CACHED.replace("self.held = k, v", "self.held = k, v + 1")
-    found = errors(attncheck.check(compiled(wrong, "cached.py"), d_in=16))
-    assert found == ["cache_differs"]
+    for name, given in (("KVCache", "cache"), ("KeyStore", "store")):
+        source = CACHED.replace("KVCache", name).replace("cache", given)
+        report = attncheck.check(compiled(source, "cached.py"), d_in=16)
+        assert errors(report) == []
+        wrong = source.replace("self.held = k, v", "self.held = k, v + 1")
+        found = errors(attncheck.check(compiled(wrong, "cached.py"), d_in=16))
+        assert found == ["cache_differs"]
 
 
 def test_a_cache_that_keeps_the_oldest_is_no_matter_of_positions():
@@ -430,6 +436,8 @@ class Attention(nn.Module):
         ("True where a key isn't valid", ["padding_inverted"]),
         ("True for padding", ["padding_inverted"]),
         ("1 = real token, 0 = padding", []),
+        ("1 for atoms, and 0 for padding", []),
+        ("1 for holes, and 0 for valid ones", ["padding_inverted"]),
         ("not needed; True keeps", []),
         ("as usual", ["padding_inverted"]),
     ],
@@ -438,8 +446,13 @@ def test_a_mask_beside_a_memory_means_what_is_written_beside_it(tmp_path, words,
     file = tmp_path / "masked.py"
     file.write_text(MASKED.replace("WORDS", words), encoding="utf-8")
     cls = load(f"{file}:Attention")
-    report = attncheck.check(cls, memory=5, **BLOCK_SIZES)
-    assert [f.mistake for f in report.findings] == found, str(report)
+
+    def call(module, x, memory):
+        return module(x, memory)
+
+    for way in ({}, {"call": call}):  # one that the reader wrote is given it, too
+        report = attncheck.check(cls, memory=5, **way, **BLOCK_SIZES)
+        assert [f.mistake for f in report.findings] == found, str(report)
 
 
 def test_a_scale_in_words_is_not_for_the_constructor():

@@ -21,6 +21,7 @@ class Cross(nn.Module):
     def forward(self, x, memory):
         wrong = self.mistake
         read = {"self": x, "both": torch.cat([memory, x], dim=1)}.get(wrong, memory)
+        read = read.detach() if wrong == "detached" else read
         q, k, v = (
             self.split(self.a(x)),
             self.split(self.b(read)),
@@ -63,12 +64,15 @@ def test_right_cross_attention_is_compared_and_clean(memory):
         ("unscaled", "scale_missing"),
         ("masked", "cross_masked"),
         ("columns", "cross_mixes_queries"),
+        ("detached", "gradient_missing"),
     ],
 )
 def test_mistakes_with_a_memory_are_named(mistake, named):
     report = attention.check(with_mistake(mistake), memory=6)
     assert not report.ok
-    assert named in [finding.mistake for finding in report.findings], str(report)
+    found = [finding.mistake for finding in report.findings]
+    assert named in found, str(report)
+    assert mistake != "self" or "The memory gets no gradient" not in str(report)
 
 
 def test_a_class_without_a_memory_is_told_so():

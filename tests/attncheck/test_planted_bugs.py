@@ -173,7 +173,7 @@ def test_the_records_are_as_distinct_as_they_say():
 
 
 def test_the_record_that_contributors_are_shown_is_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr("attncheck.parity.SECONDS", 0.2)
+    monkeypatch.setattr("attncheck.parity.TRIES", 600)
     text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"   ```toml\n(.*?)   ```", text, re.DOTALL)
     record = tmp_path / "shown.toml"
@@ -216,7 +216,7 @@ def test_what_follows_from_the_named_cause_is_told_with_it():
 
 
 def test_an_unknown_difference_is_not_given_a_wrong_name(monkeypatch):
-    monkeypatch.setattr("attncheck.parity.SECONDS", 0.2)
+    monkeypatch.setattr("attncheck.parity.TRIES", 600)
     source = MULTI_HEAD.replace(
         "weights = self.dropout",
         "weights = weights.square()\n" + 8 * " " + "weights = self.dropout",

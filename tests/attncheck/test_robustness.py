@@ -159,6 +159,15 @@ def test_a_loop_is_stopped_and_leaves_no_thread():
     assert not [t for t in threading.enumerate() if "_serve" in t.name]
 
 
+def test_a_thread_ends_before_its_worker_is_closed():
+    # One that still ends while Python shuts down aborts the process at times.
+    before = threading.enumerate()
+    worker = Worker(5.0)
+    assert worker.call(lambda: threading.current_thread()) not in before
+    worker.close()
+    assert threading.enumerate() == before
+
+
 def test_the_limit_holds_outside_the_main_thread():
     reports = []
     run = lambda: reports.append(attention.check(layer(loops), time_limit=1.0))  # noqa: E731

@@ -131,3 +131,12 @@ def test_a_window_is_asked_for_in_a_class_that_speaks_of_one():
     report = attention.check(right(**lines), causal=False)
     assert report.verdict == "not judged", str(report)
     assert report.proposal == {"window": 3}
+
+
+def test_a_convolution_takes_no_fewer_tokens_than_its_kernel():
+    pooled = right(
+        init="self.pool = nn.Conv1d(d_model, d_model, 2, 2)",
+        taken="x if f is self.q else self.pool(x.mT).mT",
+    )
+    report = attention.check(pooled, causal=False, d_in=16, num_heads=4)
+    assert errors(report) == [], str(report)

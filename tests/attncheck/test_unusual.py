@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 import torch
+from torch import nn
 
 import attncheck
 from attncheck.build import UnusableError
@@ -84,6 +85,20 @@ DESIGNS = {
         "scored": "near = (i[:, None] - i < self.w).expand(self.h, t, t).clone()\n"
         "        near[: self.h // 2] = True\n"
         "        scores = scores.masked_fill(~near, -torch.inf)",
+    },
+    "a factor that is 0 for the first token": {
+        "made": "self.s = nn.Parameter(torch.ones(1, 1, 1))",
+        "scored": "scores = scores * self.s * (i[:, None] + 1.0).log()",
+    },
+    "a factor for each number of a head": {
+        "made": "self.gain = nn.Parameter(torch.zeros(self.d))",
+        "first": "q = q * F.softplus(self.gain)",
+    },
+    "blocks of tokens": {
+        "made": "self.chunk = 4",
+        "first": "q, k, v = (F.pad(y, (0, 0, 0, -t % 4)).unflatten(2, (-1, 4)) "
+        "for y in (q, k, v))\n        hidden = x.new_ones(4, 4).triu(1).bool()",
+        "last": "y = y.flatten(2, 3)[:, :, :t]",
     },
 }
 
@@ -179,6 +194,12 @@ def test_a_scale_that_is_missing_is_a_mistake_where_no_name_speaks_of_positions(
 FIXED = source(first="assert t == 6").replace("self.d**0.5", "{scale}")
 
 
+def test_a_width_under_an_unknown_name_gets_other_values_too():
+    text = source(scored="scores = scores / self.d**0.5").replace("d_model", "width")
+    found = attncheck.check(compiled(text, "width.py")).findings
+    assert [f.mistake for f in found] == ["scale_twice"]
+
+
 def test_a_class_of_one_length_is_compared_at_that_length():
     report = attncheck.check(compiled(FIXED.format(scale="self.d**0.5"), "x.py"))
     assert report.ok, str(report)
@@ -189,6 +210,10 @@ def test_a_class_of_one_length_is_compared_at_that_length():
     assert report.findings[0].mistake == "scale_by_d_out", str(report)
 
 
+SQUARE = """for n in 'QKV':
+            w = torch.empty(d_model, d_model).normal_()
+            setattr(self, f'W_{n}', nn.Parameter(w))
+            setattr(self, f'b_{n}', nn.Parameter(torch.zeros(d_model)))"""
 HELD = {
     "biases apart": (
         "self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)\n        self.q_bias, "
@@ -206,6 +231,17 @@ HELD = {
         "        self.h, self.d = n_heads, d_model // n_heads",
         "q, k, v = ((torch.einsum('btd,hde->bthe', x, w) + e).flatten(2) for w, e in ("
         "(self.W_Q, self.b_Q), (self.W_K, self.b_K), (self.W_V, self.b_V)))"),
+    "slices of square weights": (
+        f"{SQUARE}\n        self.h, self.d = n_heads, d_model // n_heads",
+        "cuts = [slice(i * self.d, (i + 1) * self.d) for i in range(self.h)]\n        "
+        "each = [[x @ w[:, i] + e[i] for i in cuts] for w, e in "
+        "((self.W_Q, self.b_Q), (self.W_K, "
+        "self.b_K), (self.W_V, self.b_V))]\n        "
+        "q, k, v = (torch.cat(one, dim=-1) for one in each)"),
+    "square weights the other way round": (
+        SQUARE,
+        "q, k, v = (F.linear(x, w, e) for w, e in ((self.W_Q, self.b_Q), "
+        "(self.W_K, self.b_K), (self.W_V, self.b_V)))"),
 }  # fmt: skip
 
 
@@ -449,3 +485,28 @@ def test_a_call_of_a_contract_may_return_fields_too():
     assert first_tensor(({"weights": None, "output": x},)) is x
     with pytest.raises(UnusableError, match="returned dict, not a tensor"):
         first_tensor({"weights": None})
+
+
+class Others(nn.Module):
+    """No token sees itself, and the scale is learned."""
+
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h, self.scale = num_heads, nn.Parameter(torch.tensor(0.5))
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim) for _ in "qkvo")
+
+    def forward(self, x):
+        q, k, v = (
+            made.unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for made in (self.q(x), self.k(x), self.v(x))
+        )
+        itself = torch.eye(x.shape[1], device=x.device).bool()
+        scores = (q @ k.mT * self.scale).masked_fill(itself, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+def test_a_layer_where_no_token_sees_itself_gets_the_option_that_says_so():
+    report = attncheck.check(Others, causal=False)
+    assert report.verdict == "not judged"
+    assert report.proposal == {"exclusive": True}
+    assert attncheck.check(Others, causal=False, exclusive=True).verdict == "passed"

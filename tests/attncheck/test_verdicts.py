@@ -88,7 +88,8 @@ def compared(source, options):
 
 def test_no_mutant_of_a_declared_layer_passes(monkeypatch):
     # Their names are another test's affair: no time goes into looking for one.
-    monkeypatch.setattr("attncheck.parity.SECONDS", 0.0)
+    monkeypatch.setattr("attncheck.parity.TRIES", 0)
+    monkeypatch.setattr("attncheck.inferred.SECONDS", 0.0)
     import attncheck.run  # noqa: F401 (its list of probes is cut)
 
     tried = list(islice(mutants(), 0, None, 2))[:100]
@@ -279,7 +280,8 @@ STAGES = {
 
 @pytest.mark.parametrize(("stage", "start"), STAGES.items(), ids=STAGES)
 def test_what_has_no_name_gets_its_stage(monkeypatch, stage, start):
-    monkeypatch.setattr("attncheck.parity.SECONDS", 0.0)
+    monkeypatch.setattr("attncheck.parity.TRIES", 0)
+    monkeypatch.setattr("attncheck.inferred.SECONDS", 0.0)
     softmax = "scores.softmax(dim=-1)"
     rolled = softmax if stage != "scores" else f"scores.roll(1, 1){softmax[6:]}"
     changes = (("        i = torch", start), (softmax, rolled))
@@ -287,3 +289,53 @@ def test_what_has_no_name_gets_its_stage(monkeypatch, stage, start):
     assert report.verdict == "failed"
     seen = " ".join(finding.seen for finding in report.findings)
     assert f"The first stage that differs: {stage}." in seen, str(report)
+
+
+HIDDEN = "hidden = torch.ones(t, t, device=x.device).bool().triu(1)"
+STRICT = [
+    (HIDDEN, HIDDEN.replace("triu(1)", "triu()")),
+    ("scores.masked_fill", "strict * scores.masked_fill"),
+    ("hidden, -torch.inf)", "hidden, -1e9)"),
+    (".softmax(-1))", ".softmax(-1)) * seen"),
+    ("scores = q", "strict, seen = 1, (torch.arange(t) > 0)[:, None].to(x)\n"
+                   "        scores = q"),
+]  # fmt: skip
+MEANT = {
+    "muP": ([("** 0.5", "# as in muP")], {"scale": "1/d"}),
+    "a strict mask": (STRICT, {"exclusive": True}),
+}
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_departure_that_the_class_speaks_of_is_asked_about(name):
+    changes, option = MEANT[name]
+    report = attention.check(joined(*changes))
+    assert report.verdict == "not judged"
+    assert report.proposal == option
+    assert attention.check(joined(*changes), **option).verdict == "passed"
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_it_is_a_mistake_where_nothing_speaks_of_it(name):
+    words = [("as in muP", ""), ("strict", "once")]
+    silent = [
+        (right, wrong.replace(*words[0]).replace(*words[1]))
+        for right, wrong in MEANT[name][0]
+    ]
+    assert attention.check(joined(*silent)).verdict == "failed"
+
+
+def test_a_layer_where_no_token_sees_itself_can_be_declared():
+    change = (HIDDEN, "hidden = torch.eye(t, device=x.device).bool()")
+    first = (".softmax(-1))", ".softmax(-1).nan_to_num(0.0))")  # of one token alone
+    layer, options = joined(change, first), {"causal": False, "exclusive": True}
+    assert attention.check(layer, **options).verdict == "passed"
+    wrong = joined((HIDDEN, HIDDEN.replace(".triu(1)", " & False")))
+    assert attention.check(wrong, **options).verdict == "failed"
+
+
+def test_a_weight_may_be_held_as_its_direction_and_size():
+    for wrapper in ("weight_norm", "parametrizations.weight_norm"):
+        made = f"self.qkv = nn.utils.{wrapper}(nn.Linear(d_model, 3 * d_model))"
+        change = ("self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)", made)
+        assert attention.check(joined(change)).verdict == "passed"

@@ -45,6 +45,7 @@ STEPS = {
     "mask_off_by_one": ("triu(1)", "triu(2)"),
     "mask_upside_down": ("triu(1)", "tril(-1)"),
     "softmax_over_queries": ("dim=-1", "dim=-2"),
+    "softmax_over_heads": ("dim=-1", "dim=1"),
     "mask_after_softmax": (
         "scores = scores.masked_fill(x.new_ones(t, t).triu(1).bool(), -torch.inf)\n"
         "        weights = scores.softmax(dim=-1)",
@@ -193,6 +194,9 @@ def test_relative_positions_are_not_judged_and_their_mistakes_named():
     assert (
         named(SHAW.replace("clamp(-3", "clamp(0"), causal=False)[0] == "distances_lost"
     )
+    skips = SHAW.replace("(-3, 3) + 3", "(-9, 9) + t - 1").replace("(7,", "(31,")
+    skips = skips.replace("distances", "codes")
+    assert named(skips, causal=False)[0] == "distances_lost"
 
 
 # What is done with the input and a norm around attention.
@@ -251,6 +255,17 @@ def test_dropout_of_the_sum_with_the_input_is_named():
     options = {"prenorm": "layer", "residual": True}
     assert "dropout_elsewhere" not in named(right, **options)
     assert named(wrong, **options) == ["dropout_elsewhere"]
+
+
+def test_a_half_of_a_projection_that_another_stands_in_for_is_found():
+    source = GATED.replace(
+        "self.key = nn.Linear(d_model, d", "self.kv = nn.Linear(d_model, 2 * d"
+    )
+    source = source.replace("self.key(x)", "self.kv(x)[..., :d]")
+    source = source.replace("self.value(x)", "self.kv(x)[..., d:]")
+    source = source.replace("        self.value = nn.Linear(d_model, d_model)\n", "")
+    assert named(source) == []
+    assert named(source.replace("d:]", ":d]"))[0] == "projection_mixed_up"
 
 
 def test_a_value_that_is_never_used_is_found():
@@ -375,9 +390,15 @@ def test_a_window_that_may_not_count_the_token_itself_is_asked_for():
     assert (report.exit_status, report.proposal) == (3, {})
     assert "window=4 (--window 4)" in report.needed
     assert "window=3 (--window 3)" in report.needed
-    told = source.replace("b, t, d =", "# window_size - 1 before it\n        b, t, d =")
-    report = attncheck.check(compiled(told, "worded.py"), window_size=3)
-    assert (report.exit_status, report.proposal) == (3, {"window": 3})
+    for words in ("window_size - 1 before it", "the window holds window_size in all"):
+        told = source.replace("b, t, d =", f"# {words}\n        b, t, d =")
+        report = attncheck.check(compiled(told, "worded.py"), window_size=3)
+        assert (report.exit_status, report.proposal) == (3, {"window": 3})
+    # Where something else is wrong for certain, the window is told, too.
+    other = told.replace("return self.out(", "z = self.out(") + "        x += 1\n"
+    report = attncheck.check(compiled(other + "        return z\n", "both.py"),
+                             window_size=3)  # fmt: skip
+    assert {"changes_input", "window_size"} <= {f.mistake for f in report.findings}
     right = source.replace("tril(-4)", "tril(-3)")
     report = attncheck.check(compiled(right, "given.py"), window_size=3)
     assert (report.exit_status, report.proposal) == (0, {})
@@ -538,6 +559,12 @@ def test_what_was_given_and_does_not_act_is_asked_for(given, mistake):
     report = attncheck.check(made, **options, **given)
     assert (report.exit_status, bool(report.proposal)) == (3, True)
     assert named(source, **options, **given, **report.proposal)[0] == mistake
+    # Beside what fails anyway, it is told at once.
+    stays = source.replace("(i[:, None] < i)", "(i[:, None] < i) | self.none").replace(
+        "super().__init__()\n",
+        "super().__init__()\n        self.none = torch.zeros(1).bool()\n",
+    )
+    assert named(stays, **options, **given) == [mistake, "stays_behind"]
 
 
 def test_numbers_of_the_queries_among_the_keys_are_named():
