@@ -97,4 +97,4 @@ const embed = () => {
 // fetched and run late (lean_site/scripts/late.js), and the last one says so; where they
 // are ordinary deferred scripts, all have run when the page stands.
 const event = document.currentScript.defer ? "DOMContentLoaded" : "late-scripts";
-document.addEventListener(event, () => setTimeout(() => { keepPlace(mount); embed(); }), { once: true });
+document.addEventListener(event, () => setTimeout(() => { keepPlace(mount); embed(); }));

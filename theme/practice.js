@@ -111,12 +111,12 @@ const fields = {
   },
   order(field) {
     const list = make("ol", {});
-    const move = (item, by) => {
-      const other = by < 0 ? item.previousElementSibling : item.nextElementSibling;
+    const move = (item, up) => {
+      const other = up ? item.previousElementSibling : item.nextElementSibling;
       if (!other) return;
-      if (by < 0) other.before(item);
+      if (up) other.before(item);
       else other.after(item);
-      item.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
+      item.querySelectorAll("button")[up ? 0 : 1].focus();
       said.textContent = `Line ${item.dataset.letter} is now at place ${
         [...list.children].indexOf(item) + 1
       }.`;
@@ -124,10 +124,10 @@ const fields = {
     const said = make("p", { class: "practice-said", role: "status" });
     for (const [letter, text] of field.options) {
       const item = make("li", { "data-letter": letter });
-      const step = (by, sign, word) =>
+      const step = (up, sign, word) =>
         make("button", { type: "button", "aria-label": `Move line ${letter} ${word}`,
-          click: () => move(item, by) }, sign);
-      item.append(step(-1, "↑", "up"), step(1, "↓", "down"), make("code", {}, `${letter}  ${text}`));
+          click: () => move(item, up) }, sign);
+      item.append(step(true, "↑", "up"), step(false, "↓", "down"), make("code", {}, `${letter}  ${text}`));
       list.append(item);
     }
     return {

@@ -190,7 +190,10 @@ export default {
       const query = lab.get("query");
       const [row, trainable] = [now.weights[query], lab.get("trainable")];
       const shape = [trainable, now.width, now.context[0].length].join();
-      if (shape !== size) build();
+      if (shape !== size) {
+        lab.seen = null; // its cell may be gone
+        build();
+      }
       size = shape;
       const names = shown.map((k) => (k < now.inputs[0].length ? `x ${k + 1}` : ""));
       spaces.inputs.update({

@@ -203,6 +203,8 @@ export default {
     lab.readout.remove(); // each word has its number
     let flipped = false;
     return lab.start(() => {
+      // A link may ask for a word that this sentence has not.
+      if (lab.get("asked") >= words().length) return lab.set({ asked: scene().ask });
       const [asked, weights, texts] = [lab.get("asked"), row(), words()];
       Array.from(chips.children).forEach((chip, j) => {
         chip.hidden = j >= texts.length;

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tools.measure.visit import visiting
 
@@ -19,11 +20,16 @@ def test_theme_follows_the_system_and_the_button(scheme, browser, address, site)
         dark = visit.page.evaluate(ground)
         button = visit.page.locator(".theme-switch-button")
         assert button.locator("svg:visible").count() == 1
-        seen = set()
-        for _ in range(3):
+        # The first step is one that shows; the name of the button says where one is.
+        for mode, told in (
+            ("light", "light"),
+            ("dark", "dark"),
+            ("auto", "as the system"),
+        ):
             button.click()
-            seen.add(visit.page.evaluate("document.documentElement.dataset.mode"))
-        assert seen == {"auto", "light", "dark"}
+            assert visit.page.evaluate("document.documentElement.dataset.mode") == mode
+            assert button.get_attribute("aria-label") == f"Color theme: {told}"
+            assert (visit.page.evaluate(ground) == dark) == (mode != "light")
         visit.page.evaluate("localStorage.setItem('mode', 'light')")
         visit.load()
         assert visit.page.evaluate(ground) != dark
@@ -258,6 +264,38 @@ def test_contents_follow_and_bars_open(browser, address):
         assert visit.errors == []
 
 
+def test_the_way_back_up_is_offered_to_those_who_turn_back(browser, address):
+    url = f"{address}/book/04_causal_attention.html"
+    with visiting(browser, url, width=390) as visit:  # a wide page lists its contents
+        visit.load()
+        up = visit.page.locator("#pst-back-to-top")
+        for way, offered in ((3000, False), (-400, True), (90, False), (-2300, False)):
+            visit.page.evaluate("way => scrollBy({top: way, behavior: 'instant'})", way)
+            visit.drawn()
+            assert up.is_visible() == offered, way
+        visit.page.evaluate("scrollBy({top: 3000, behavior: 'instant'})")
+        visit.drawn()
+        visit.page.evaluate("scrollBy({top: -100, behavior: 'instant'})")
+        visit.drawn()
+        up.click()
+        visit.page.wait_for_function("() => scrollY === 0")
+
+
+def test_the_list_of_pages_stays_where_it_was(browser, address):
+    top = "document.querySelector('.bd-sidebar-primary').scrollTop"
+    here = """() => {
+      const [bar, page] = ['.bd-sidebar-primary', '.bd-docs-nav .current.active']
+        .map((part) => document.querySelector(part).getBoundingClientRect());
+      return page.top >= bar.top && page.bottom <= bar.bottom; }"""
+    low = {"width": 1280, "height": 300}
+    with visiting(browser, f"{address}/{PAGE}", viewport=low) as visit:
+        visit.load()
+        assert visit.page.evaluate(here)
+        visit.page.evaluate(f"{top} = 40")
+        visit.page.goto(f"{address}/book/04_causal_attention.html")
+        assert visit.page.evaluate(top) == 40
+
+
 def test_policy_blocks_what_it_must(browser, address):
     attempts = """async () => {
       const result = {};
@@ -299,11 +337,33 @@ def test_no_cookie_is_set(browser, address):
 def test_copy_button_copies_the_code(browser, address):
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visit.page.clock.install()
         visit.load()
         code = visit.page.locator("div.cell_input pre").first.inner_text()
-        visit.page.locator("button.copybtn").first.click(force=True)
-        copied = visit.page.evaluate("navigator.clipboard.readText()")
-        assert copied.strip() == code.strip()
+        button = visit.page.locator("button.copybtn").first
+        name = button.get_attribute("aria-label")
+        assert name.startswith("Copy the cell ")
+        # As browsers do it today, and where they know only the old way.
+        for way in ("", "navigator.clipboard.writeText('')", "hidden"):
+            if way == "hidden":
+                visit.page.evaluate(
+                    "() => { window.kept = navigator.clipboard; Object.defineProperty("
+                    "navigator, 'clipboard', { value: null, configurable: true }); }"
+                )
+            elif way:
+                visit.page.evaluate(way)
+            button.click(force=True)
+            # The browser answers when it will, so the label is waited for.
+            expect(button).to_have_attribute("aria-label", "Copied")
+            assert button.get_attribute("title") == "Copied"
+            visit.page.clock.run_for(60_000)
+            assert button.get_attribute("aria-label") == name
+            read = "(window.kept ?? navigator.clipboard).readText()"
+            assert visit.page.evaluate(read).strip() == code.strip()
+        # Where neither works, the button says so.
+        visit.page.evaluate("document.execCommand = () => false")
+        button.click(force=True)
+        expect(button).to_have_attribute("aria-label", "The browser does not allow it")
         assert visit.errors == []
 
 
@@ -319,12 +379,15 @@ def test_cut_code_is_reached_by_keyboard(browser, address):
               const narrow = all.filter(wide).filter((_, i) => i % 2);
               for (const e of narrow) e.style.cssText = "white-space: pre; width: 3em";
               for (const _ of "123") await new Promise(requestAnimationFrame);
-              return all.map((e) => [e.scrollWidth > e.clientWidth, e.tabIndex]);
+              return all.map((e) =>
+                [e.scrollWidth > e.clientWidth, e.tabIndex, "cut" in e.dataset]);
             }""",
         )
-    cut = {stop for is_cut, stop in stops if is_cut}
-    assert cut == {0}
-    assert {stop for is_cut, stop in stops if not is_cut} <= {-1, 0}  # 0: too long
+        boxes = visit.page.locator(".cell_output > .output[data-cut]").count()
+    assert boxes == 0  # the mark of a cut is for code
+    assert {(stop, mark) for is_cut, stop, mark in stops if is_cut} == {(0, True)}
+    whole = {(stop, mark) for is_cut, stop, mark in stops if not is_cut}
+    assert whole <= {(-1, False), (0, False)}  # 0: too long
 
 
 def test_printed_page_is_light_and_whole(browser, address):

@@ -113,6 +113,7 @@ def test_wrong_then_right_then_a_score_that_stays(opened):
     expect(page.locator(".fb-score p")).to_have_text(words)
     assert button(page, 2, second).get_attribute("data-mark") == "right"
     page.get_by_role("button", name="Copy the score").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == f"Find the bug: 2 of {len(CASES)}\n🟨🟩" + "⬜" * (len(CASES) - 2)
     page.get_by_role("button", name="Start over").click()

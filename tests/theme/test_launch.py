@@ -17,6 +17,7 @@ from tests.book.pages import BOOK, ROOT, pages, toc_entries
 from tests.theme.conftest import build, shorten
 from theme.lean_site import launch
 from tools import notebooks, repository
+from tools.measure.visit import visiting
 
 URL = "https://github.com/some-org/some-name"
 FORK = "https://github.com/Forker/their-book"
@@ -61,6 +62,40 @@ def test_notebook_page_launches_its_own_notebook(name, set_site):
     assert (ROOT / path).is_file()
     assert (set_site / "book" / download).resolve().is_file()
     assert download.endswith(f"{name}.ipynb")
+
+
+@pytest.mark.browser
+def test_the_launch_menu_goes_by_keys_and_closes_when_left(set_site, browser):
+    url = f"{set_site.as_uri()}/book/02_simple_self_attention.html"
+    with visiting(browser, url) as visit:
+        visit.load()
+        page = visit.page
+        button = page.locator("[data-bs-toggle='dropdown']").first
+        menu = button.locator("xpath=..").locator(".dropdown-menu")
+        items = menu.locator("a, button").all_inner_texts()
+        assert len(items) > 1
+
+        def state():
+            return menu.is_visible(), button.get_attribute("aria-expanded")
+
+        button.focus()
+        for key, at in (("Down", 0), ("Down", 1), ("Up", 0), ("Up", -1), ("Down", 0)):
+            page.keyboard.press(f"Arrow{key}")
+            assert state() == (True, "true")
+            assert page.evaluate("document.activeElement.innerText") == items[at]
+        page.keyboard.press("Escape")
+        assert state() == (False, "false")
+        assert button.evaluate("e => e === document.activeElement")
+        for leave in (
+            lambda: page.locator("h1").first.click(position={"x": 1, "y": 1}),
+            lambda: page.locator(".theme-switch-button").focus(),
+            button.click,
+        ):
+            button.click()
+            assert state() == (True, "true")
+            leave()
+            page.mouse.move(1, 500)  # what is pointed at shows its menu, too
+            assert state() == (False, "false")
 
 
 def test_pages_without_a_kernel_launch_nothing(set_site, soup):

@@ -108,7 +108,13 @@ def test_a_new_build_replaces_what_was_kept(browser, copy):
         (site / READ).write_text(old.replace("plain mean", "plain wheel"), "utf-8")
         (site / "sw.js").write_text(offline.worker(site), "utf-8")
         # The reader is on another page; the one read before is fetched anew.
-        page.goto(f"{address}/book/notation.html")
+        answer = page.goto(f"{address}/book/notation.html")
+        assert answer.from_service_worker
+        # What is downloaded is not kept.
+        with page.expect_response("**/shares.ipynb") as download:
+            page.evaluate("fetch('../_static/exercises/shares.ipynb').then(() => 0)")
+        assert download.value.ok
+        assert not download.value.from_service_worker
         waiting = "async () => Boolean((await navigator.serviceWorker.ready).waiting)"
         page.evaluate("navigator.serviceWorker.ready.then((r) => r.update())")
         page.wait_for_function(waiting)
@@ -224,6 +230,31 @@ def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
         assert page.context.cookies() == []
         assert visit.third_parties() == []
         assert visit.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_first_page_stays_where_a_slow_device_begins_it(
+    width, browser, address, site
+):
+    start = (
+        (site / "book/index.html").read_text("utf-8").partition('<p class="opening"')[0]
+    )
+
+    def places(cut):
+        with visiting(browser, f"{address}/book/index.html", width=width) as visit:
+            if cut:
+                visit.page.route(
+                    visit.url,
+                    lambda route: route.fulfill(body=start, content_type="text/html"),
+                )
+            visit.page.goto(visit.url)
+            return visit.page.locator(".bd-sidebar-primary, h1, h1 + p").evaluate_all(
+                "(all) => all.map((one) => [getComputedStyle(one).visibility,"
+                " Math.round(one.getBoundingClientRect().left)])"
+            )
+
+    assert places(cut=True) == places(cut=False)
 
 
 @pytest.mark.browser

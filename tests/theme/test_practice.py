@@ -178,6 +178,25 @@ def test_answered_by_keyboard_alone(browser, address):
         assert result.get_attribute("data-outcome") == "right"
 
 
+def test_lines_move_both_ways_and_say_where_they_are(page):
+    name, fields = next((name, known["fields"]) for name, known in ENTRIES.items()
+                        if known["fields"][0]["kind"] == "order")  # fmt: skip
+    part = form_of(page, name).locator(".practice-field").first
+    letters = [letter for letter, _ in fields[0]["options"]]
+    first, second = letters[:2]
+    order = "all => all.map(e => e.dataset.letter)"
+    said, focus = part.get_by_role("status"), "document.activeElement.ariaLabel"
+    start = part.locator("li").evaluate_all(order)
+    bring_in_order(part, letters)
+    for way, place in (("down", 2), ("up", 1), ("up", 1)):  # at the top it stays
+        part.get_by_role("button", name=f"Move line {first} {way}").press("Enter")
+        found = part.locator("li").evaluate_all(order)
+        assert found[:2] == ([second, first] if place == 2 else [first, second])
+        assert said.inner_text() == f"Line {first} is now at place {place}."
+        assert page.evaluate(focus) == f"Move line {first} {way}"
+    bring_in_order(part, start)
+
+
 def test_without_storage_answers_are_still_checked(browser, address):
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.page.add_init_script(

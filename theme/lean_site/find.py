@@ -24,7 +24,8 @@ from theme.lean_site.assets import bare
 HERE = Path(__file__).parent / "scripts"
 WORDS = Path(__file__).with_name("search_words.yml")
 TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
-# What someone is likely to look for first: the chapter, not its exercises.
+# For each part of _toc.yml. What someone is likely to look for first: the chapter,
+# not its exercises.
 WEIGHTS = {
     "The chapter": 1.25, "Questions": 1.25, "Beyond": 1.1,
     "Practice": 0.75, "Reference": 0.75,
@@ -84,7 +85,7 @@ def index(site, pages):
 
 def _weight(name, part):
     # The page of questions comes after the page that raises them.
-    return WEIGHTS.get(part, 1) - (0.1 if name.endswith("_questions") else 0)
+    return WEIGHTS[part] - (0.1 if name.endswith("_questions") else 0)
 
 
 def vocabulary(found):

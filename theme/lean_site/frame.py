@@ -31,7 +31,7 @@ def add_settings(app):
 
 def use_templates(app, config):
     """Let our frame go before the theme's."""
-    config.templates_path.insert(0, str(HERE / "templates"))
+    config.templates_path.append(str(HERE / "templates"))
 
 
 def digest(app, config):

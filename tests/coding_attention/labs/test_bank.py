@@ -97,6 +97,9 @@ def test_static_figure_has_the_numbers():
     assert [e.text for e in soup.select(".bk-z")] == points
     assert all(point in soup.svg["aria-label"] for point in points)
     assert soup.select_one(".al-readout").text.endswith(f"= {z[0]:.2f}")
+    # One dot where words stand, also where two share a place.
+    dots = [(float(e["cx"]), float(e["cy"])) for e in soup.select('circle[r="5"]')]
+    assert sorted(dots) == sorted({place(*v) for v in lab.vectors.values()})
 
 
 # ---- on screen ----

@@ -230,6 +230,9 @@ def all_cases():
     cases += [one for _ in range(40) for one in heads_case(g)]
     cases += [split_case(g) for _ in range(60)]
     cases += [one for _ in range(60) for one in measure_case(g)]
+    # A hidden score is no part of the sum.
+    words = "exp(1) / (exp(1) + exp(-0.5)) = 0.8176"
+    cases.append(case("spellSoftmax", words, [1.0, -math.inf, -0.5], 0))
     return cases + [one for _ in range(50) for one in format_case(g)]
 
 

@@ -351,5 +351,13 @@ def test_names_stand_at_their_tokens_and_the_query_is_marked(lab_on_page, query)
     )
     assert [name for name, *_ in found] == lab.tokens
     assert [asks for _, asks, *_ in found] == [i == query for i in range(6)]
-    for name, _, far, half in found:
-        assert far < half + 9 + 20, f"{name} stands {far:.0f} px off"
+    for token, _, far, half in found:
+        assert far < half + 9 + 20, f"{token} stands {far:.0f} px off"
+    # Any two features can be shown.
+    settings(root)
+    vector = plane.get_by_role("slider", name=f"Tokens x: {name}", exact=True)
+    for a, b in ((0, 2), (1, 2), (0, 1)):
+        choice = root.get_by_role("combobox", name="Features of the plane")
+        choice.select_option(f"features {a + 1} and {b + 1}")
+        told = ", ".join(f"{lab.tensor('inputs')[query, k]:.2f}" for k in (a, b))
+        assert vector.get_attribute("aria-valuetext") == told

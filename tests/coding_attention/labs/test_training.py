@@ -112,6 +112,16 @@ def test_play_goes_on_to_the_end_and_holds_still_on_demand(lab_on_page):
         assert mark.get_attribute("aria-valuenow") == "200"
 
 
+def test_play_at_the_end_begins_with_the_first_step(lab_on_page):
+    root, _, _ = lab_on_page("TrainingLab", reduced_motion="reduce")
+    mark = root.get_by_role("slider", name="Training step")
+    for _ in STEPS:
+        root.get_by_role("button", name="Step on").click()
+    assert mark.get_attribute("aria-valuenow") == str(STEPS[-1])
+    root.get_by_role("button", name="Play").click()
+    assert mark.get_attribute("aria-valuenow") == "0"
+
+
 def test_the_question_has_an_answer_and_a_link_leads_there(lab_on_page):
     root, lab, one = lab_on_page("TrainingLab")
     task, summary = root.locator(".al-task"), root.locator(".al-summary")
