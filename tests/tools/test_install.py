@@ -1,5 +1,7 @@
 """What `make` installs, and with what."""
 
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -40,6 +42,13 @@ def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
     assert command[1:4] == ["-m", "pip", "install"]
     assert command[-3:] == ["-c", "constraints.txt", "some-package"]
     assert "using pip" in capfd.readouterr().out
+
+
+def test_what_pip_cannot_install_stops(monkeypatch):
+    monkeypatch.setattr(install, "_runs", lambda command: False)
+    monkeypatch.setattr(install, "PIP", [sys.executable, "-c", "raise SystemExit(3)"])
+    with pytest.raises(subprocess.CalledProcessError):
+        install.install(["some-package"], install.PINNED)
 
 
 def test_a_missing_program_does_not_run():

@@ -47,6 +47,7 @@ def test_a_page_is_broken_in_each_way(kind, what, wrong):
 
 
 def test_what_only_tests_read_of_an_exercise_is_not_broken():
+    assert not list(places("book/a.md", "<!-- written by b -->\n\nLast.<!-- end -->"))
     text = "# A\n\nThe first.\n\n## Facts\n\n- first: `1`\n\n## Sizes\n\nThe last."
     found = places("coding_attention/exercises/tasks/a.md", text)
     assert [text[p.start : p.end] for p in found] == ["first", "last"]
@@ -64,6 +65,9 @@ def test_what_only_tests_read_of_an_exercise_is_not_broken():
         ),
         ("Ten bytes a second for the second token.", ["second"]),
         ("A triangle of ones hides the old ones of a longer text.", ["ones", "longer"]),
+        ('The width of a key and "first" are left one after another.', []),
+        ("Whether one comes after the last key", ["after", "last", "key"]),
+        ("The coordinates of a key or query", ["key", "query"]),
     ],
 )
 def test_words_are_facts_where_they_state_one(line, facts):
@@ -142,7 +146,9 @@ def test_the_killer_is_read_from_the_summary(log, killer):
          "tests/coding_attention/grading/test_submissions.py"),
         ("coding_attention/labs/dropout.js",
          "tests/coding_attention/labs/test_dropout.py"),
+        ("coding_attention/labs/draw.js", "tests/coding_attention/labs/test_names.py"),
         ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
+        ("theme/slides/deck.py", "tests/theme/test_slides.py"),
         ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
         ("coding_attention/figures/runs.py", "book/09_watch_heads_learn.ipynb"),
         ("coding_attention/figures/labels.py", "book/02_simple_self_attention.ipynb"),

@@ -25,7 +25,8 @@ STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
 # The id of a test may hold spaces, in its brackets.
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", re.M)
-PAGES = ["tests/book/test_claims.py", "tests/book/test_shape_comments.py",
+PAGES = ["tests/book/test_claims.py", "tests/book/test_phrases.py",
+         "tests/book/test_shape_comments.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
 
 
@@ -43,17 +44,21 @@ def runs(path, line):
         if (ROOT / page).exists():
             yield ["--nbval", "--nbval-sanitize-with", "tests/nbval.cfg", page]
         return
+    if "tasks" in folders:  # named by their stems, and the rest by its folder
+        yield [*PAGES[1:2], "-k", stem]
     room = Path("tests", *folders)
     while not (ROOT / room).exists():
         room = room.parent
-    own = sorted(p for p in (ROOT / room).glob(f"test_*{stem}*.py"))
-    yield [str(p.relative_to(ROOT)) for p in own]
+    # Named after the file, or after the folder where its tests have none.
+    named = (stem, *folders[-1:])
+    own = {p for name in named for p in (ROOT / room).glob(f"test_*{name}*.py")}
+    yield sorted(str(p.relative_to(ROOT)) for p in own)
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
         own = (ROOT / path).with_suffix(".py").exists()  # else all labs share it
         browsers = [f"{room}/test_{name}.py" for name in ("shell", "ways", "browser")]
         yield [*browsers, "-k", f"{stem} or {stem.replace('_', '')}" if own else ""]
-        yield [f"{room}/test_said_and_drawn.py"]
+        yield [f"{room}/test_{name}.py" for name in ("said_and_drawn", "names")]
         return
     # Nothing is recorded of threads and of processes of their own, hence the room.
     yield tests_on(path, line)
