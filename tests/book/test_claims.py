@@ -1,7 +1,8 @@
 """Every digit in words has its proof beside it; every one of a caption is computed.
 
 What is no number, or needs no proof, is said in numerals.py and on the page
-"Sources and checks". Number words ("six tokens") are not held.
+"Sources and checks". Number words ("six tokens") are held where a proof stands behind
+them (test_shape_comments.py) or a turn of phrase says what they count.
 """
 
 import ast

@@ -217,6 +217,22 @@ def test_the_caption_of_the_losses_says_on_which_side_of_half_they_end():
     assert int(count) == ended[side] != ended["below"] - ended["above"]
 
 
+@pytest.mark.parametrize(("said", "blocks"), [("two blocks", 2), ("one block", 1)])
+def test_the_caption_of_the_losses_says_how_many_blocks_they_are_of(said, blocks):
+    config, tester = induction.Config(), seeded(induction.Config().test_seed)
+    tokens, periods = induction.draw(config, config.test_count, tester)
+    half = induction.guessing_loss(tokens, periods, periods) / 2
+    losses = [r["loss"] for r in stored.load_results("induction")["runs"]
+              if r["blocks"] == blocks]  # fmt: skip
+    dropped = sum(min(loss) < half for loss in losses)
+    (told,) = re.findall(rf"With {said}, (\d+) of (\d+)", captions())
+    assert told == (str(dropped), str(len(losses)))
+    (page,) = [p for p in pages() if p.name == "09_watch_heads_learn"]
+    (cell,) = [c for c in page.source.cells if c.metadata.get("name") == "figure-loss"]
+    number = said.split()[0]  # the name of the list of these runs, too
+    assert re.search(rf"With {said}, {{[^}}]+}} of {{len\({number}\)}}", cell.source)
+
+
 def test_the_dashed_line_is_the_most_that_a_score_can_be():
     (most,) = re.search(r"Dashed: the (\w+) possible", captions()).groups()
     tokens = torch.tensor([[5, 3, 5, 3]])

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import attention
+from coding_attention.exercises.files import NUMBERS
 from tests.book.claims import COMMENT, blocks, prose
 from tests.book.pages import pages
 from tests.book.running import ran
@@ -31,8 +32,7 @@ def test_no_letter_of_an_exercise_stands_for_another():
 
 
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
-COUNT = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"]
-VALUES = {"at": AT, "n": {word: n for n, word in enumerate(COUNT)} | {"both": 2}}
+VALUES = {"at": AT, "n": {word: n for n, word in enumerate(NUMBERS)} | {"both": 2}}
 WORD = {
     kind: re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
     for kind, words in VALUES.items()

@@ -72,6 +72,7 @@ def test_what_stands_in_a_folded_cell_is_missed():
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.timeout(1800)  # of the clock, and a page may train ten models
 def test_the_visible_cells_run_alone(page, tmp_path):
     from nbclient import NotebookClient
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coding_attention.models import heads
+from coding_attention.models import heads, induction
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 
 PARTS = ("key", "query", "value")
@@ -159,6 +159,23 @@ def test_a_cut_changes_what_its_parts_read_and_nothing_else(model, head, parts):
         assert not torch.allclose(without[part], whole[part])
     assert torch.equal(during, before) == (parts == ())
     assert torch.equal(model(given), before)  # and all is as it was
+
+
+def test_a_head_that_always_says_the_same_is_no_loss_to_cut():
+    """Its mean, which speaks in its place, is what it says."""
+    torch.manual_seed(0)
+    sizes = GPTConfig(9, 10, d_model=8, num_heads=2, num_blocks=2, qkv_bias=True)
+    model = TinyGPT(sizes).eval()
+    values = model.blocks[0].attention.W_value
+    torch.nn.init.zeros_(values.weight)
+    torch.nn.init.normal_(values.bias, std=3.0)
+    given, periods = tokens(), torch.full((4,), 3)
+    whole = induction.repeated_loss(model, given, periods)
+    losses = induction.cuts(model, given, periods)
+    for head in losses["mean"]:
+        assert list(head.values()) == pytest.approx([whole] * 4, abs=1e-4)
+    for head in losses["zero"]:
+        assert abs(head["all"] - whole) > 0.005
 
 
 def test_a_head_comes_back_after_an_error(model):

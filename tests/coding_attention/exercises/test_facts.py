@@ -1,11 +1,13 @@
 """What hints and messages say of places and code is computed from the solution.
 
-An index word ("the last state of each sentence") stands for an index. Under "Facts",
-the file of the exercise says what must hold of it: ``last[0].equal(states[:, at])``. So
-a hint that says "first" where it means "last" is false, whoever wrote it.
+An index word ("the last state of each sentence") stands for an index, and a number word
+for a number. Under "Facts", the file of the exercise says what must hold of it:
+``last[0].equal(states[:, at])``, or ``n == len(states)``, and of no other. So a hint
+that says "first" where it means "last" is false, whoever wrote it.
 """
 
 import ast
+import contextlib
 import re
 
 import pytest
@@ -13,13 +15,14 @@ import pytest
 import attention
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.build import cell, check_of, namespace, solution
+from coding_attention.exercises.files import NUMBERS
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Table
 
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
-WORD = "|".join(AT)
+WORD = "|".join([*AT, *NUMBERS])
 # A place, and not the adverb in "count this first".
-PLACE = re.compile(rf"\b(?:the|its) (?:{WORD})\b", re.IGNORECASE)
+PLACE = re.compile(rf"\b(?:the|its) (?:{'|'.join(AT)})\b", re.IGNORECASE)
 HINTS = "First hint", "Second hint"
 FACTS = re.compile(r"^- (.+?): `(.+)`$", re.MULTILINE)
 
@@ -56,7 +59,7 @@ def facts(exercise):
     for phrase, expression in FACTS.findall(exercise.section("Facts")):
         before, _, after = phrase.partition("…")
         pattern = re.compile(
-            rf"{re.escape(before)}({WORD}){re.escape(after)}", re.IGNORECASE
+            rf"{re.escape(before)}\b({WORD})\b{re.escape(after)}", re.IGNORECASE
         )
         found = [(i, m) for i, t in enumerate(texts(exercise))
                  for m in pattern.finditer(t)]  # fmt: skip
@@ -73,8 +76,13 @@ def test_first_and_last_are_what_the_solution_makes_them(name):
     exercise = EXERCISES[name]
     space = names(exercise)
     for _, match, expression in facts(exercise):
-        space["at"] = AT[match[1].lower()]
-        assert eval(expression, space), f"{name} says {match[0]!r}"
+        word = match[1].lower()
+        kind, value = ("at", AT[word]) if word in AT else ("n", NUMBERS.index(word))
+        other = value + 1 if kind == "n" else 0 if value else -1
+        assert eval(expression, space | {kind: value}), f"{name} says {match[0]!r}"
+        with contextlib.suppress(IndexError):  # nor is there another one
+            also = eval(expression, space | {kind: other})
+            assert not also, f"{name}: {expression} holds whatever {match[0]!r} says"
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -89,6 +89,14 @@ def test_a_function_is_called_as_on_the_page(name):
     assert exercise.signature in check_exercise(name, 3.5).text
 
 
+def test_an_exercise_says_after_which_section_it_comes():
+    for name, exercise in EXERCISES.items():
+        (line,) = re.findall(r"^\*.+\*, .+\.ipynb#.+$", pages.task(exercise), re.M)
+        level, word, section = re.match(r"\*(\w+)\*, (\w+) \[(.+)\]\(", line).groups()
+        told = (level.lower(), word, section)
+        assert told == (exercise.level, "after", exercise.reads[1]), name
+
+
 def test_where_to_read_about_what_only_one_page_tells():
     for name, word in {
         "cache-step": "KeyValueCache",

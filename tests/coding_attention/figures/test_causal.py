@@ -43,6 +43,11 @@ def test_steps_write_every_row_under_its_name(t):
     assert [place(ax, word)[0] for word in WORDS[:t]] == [j + 0.5 for j in range(t)]
 
 
+def test_a_row_of_another_length_is_named():
+    with pytest.raises(ValueError, match=r"rows\['α'\]"):
+        figures.steps({"ω": random(3), "α": random(4)}, WORDS[:3])
+
+
 def test_steps_color_scores_and_weights_by_their_scales():
     scores = torch.tensor([0.0, -float("inf"), 0.5, -0.5, float("nan")])
     weights = torch.tensor([0.0, 0.25, 0.25, 0.5, 0.0])

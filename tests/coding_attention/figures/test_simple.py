@@ -98,6 +98,11 @@ def test_all_bars_are_in_view_and_start_at_zero(seed):
         assert high > max(0, float(values.max()))
 
 
+def test_bars_have_the_title_that_they_are_given():
+    assert figures.bars({"a": random(2)}, ["x", "y"], "above").get_title() == "above"
+    assert figures.bars({"a": random(2)}, ["x", "y"]).get_title() == ""
+
+
 def test_bars_that_are_all_negative_or_zero_keep_zero_in_view():
     low, high = figures.bars({"a": torch.tensor([-2.0, -1.0])}, ["x", "y"]).get_xlim()
     assert low <= -2

@@ -6,8 +6,9 @@ import socket
 import time
 
 import pytest
+import torch
 
-from coding_attention.grading import Limits, grade
+from coding_attention.grading import Limits, grade, worker
 from coding_attention.grading.submissions import MEGABYTES, found, read
 from tests.coding_attention.grading.the_class import SETUP, notebook
 
@@ -182,6 +183,13 @@ def test_a_check_of_its_own_gives_no_points(tmp_path):
     own = "def check_exercise(name, answer):\n    print('right')"
     row = graded(tmp_path, own, CHECK.format(0))
     assert (row.status, row.verdicts) == ("no answers", {})
+
+
+def test_answers_that_can_be_compared_are_small():
+    small = torch.arange(16.0).view(4, 4)
+    assert worker._plain(small) == small.tolist()
+    assert worker._plain(torch.arange(17.0)) is None  # and long texts are none, too
+    assert worker._plain("w" * 10_000) is None
 
 
 def test_the_same_code_is_noted(tmp_path):

@@ -1,0 +1,410 @@
+"""Turns of phrase that come back all over the book say one thing, which is computed.
+
+"Keys and values", "a row of scores", "subtract the largest": such a phrase has one word
+for which it is true. Under the expression that holds for that word alone, FACTS lists
+its turns of phrase, with `…` for the word. So no page, exercise or message says
+"queries and values".
+"""
+
+import inspect
+import math  # noqa: F401 - expressions read it, and the next but one
+import re
+from functools import cache
+
+import pytest
+import torch
+
+from attention import CausalAttention, MultiHeadAttention
+from coding_attention.exercises.files import FOLDER, NUMBERS, anchor
+from coding_attention.grading.assignments import ASSIGNMENTS  # noqa: F401
+from coding_attention.models.induction import Config as InductionConfig  # noqa: F401
+from tests.book.claims import CELL, COMMENT, HEADER, WRITTEN
+from tests.book.pages import BOOK
+from theme import minutes  # noqa: F401
+
+queries, keys, values = (torch.randn(n, 4) for n in (3, 5, 5))
+scores = queries @ keys.mT  # (3, 5)
+weights = scores.softmax(dim=-1)
+future = torch.ones(4, 4).triu(1).bool()  # (t, t)
+past = ~future
+equal = torch.zeros(4, 4)
+large = torch.tensor([100.0, 1.0, -100.0])
+linear = torch.nn.Linear(3, 5)
+layer = MultiHeadAttention(8, 8, 6, 0.0, num_heads=2)
+x = torch.randn(1, 5, 8)  # (b, t, d)
+heads = x.view(1, 5, 2, 4).transpose(1, 2)  # (b, h, t, d_head)
+words = ["Your", "journey", "starts", "with", "one", "step"]
+steps = inspect.getsource(CausalAttention.forward)
+
+
+def hidden(early):
+    """Weights whose future is hidden before softmax, or after it."""
+    if early:
+        return equal.masked_fill(future, -torch.inf).softmax(dim=-1)
+    return equal.softmax(dim=-1).masked_fill(future, 0)
+
+
+def summed(axis):
+    """Whether scores, after softmax along an axis, sum to one in each row."""
+    return bool((scores.softmax(axis).sum(dim=-1) - 1).abs().max() < 1e-5)
+
+
+# Each word beside the one that would make it false, and what both stand for.
+PAIRS = {
+    "keys/queries": (keys, queries),
+    "rows/columns": (0, 1),
+    "first/last": (0, -1),
+    "largest/smallest": (torch.amax, torch.amin),
+    "larger/smaller": (torch.maximum, torch.minimum),
+    "before/after": (True, False),
+    "above/below": (torch.triu, torch.tril),
+    "upper/lower": (torch.triu, torch.tril),
+    "zeros/ones": (0, 1),
+    "left/right": (-1, 1),
+    "more/less": (1, -1),
+    "equal/different": (torch.ones(2), large[:2]),
+    "count": range(len(NUMBERS)),
+}
+SINGULAR = {"key": "keys", "query": "queries", "row": "rows", "column": "columns"}
+THE = r"(?:(?:an?|the|its|one|only|all|some|many|each|those|new|past|cached) )*"
+FACTS = {
+    "keys/queries": {
+        # A key for each value and each column of scores, a query for each row.
+        "len(it) == len(values)": [
+            r"(?<!out of )…(?:,|,? and|,? or|-)(?:,? then)? ?(?:an? )?values?\b",
+            rf"\bquer(?:y|ies)(?: and| or|,| or only| with| for| i and| by) {THE}"
+            r"(?:token's )?…",
+            r"\bcolumns?(?: are| by| per) …",
+            r"columns, where it is the …",
+            r"\bshare (?:an? |one )?…",
+            rf"\b(?:cut the|grouped|blocks of|hal(?:f|ves) of|tiles? of|hides?|drop"
+            r"|sees|sums? over|cutting|attend to|softmax over|vectors for|cache stores"
+            rf"|how far back|scores (?:with|without)|without computing) {THE}…",
+            r"(?:append (?:its|the new)|brings its own|take some|splits the) …",
+            r"(?:how many|rotary|entry by its|with the best|the better a) …",
+            r"column changes, it makes the …",
+            r"\b(?:a|each) … (?:is hidden|lies)",
+            r"… (?:are|had been) in \w+ block",
+            r"(?:per|fewer|count|single|one|the) … heads?\b(?! share)",
+        ],
+        "len(it) == len(scores)": [
+            rf"…(?: and| or|,| or only| with| for| to compare with) {THE}"
+            r"(?:token's )?keys?\b",
+            r"\brows?(?: are| by| per| belongs to a| i \w+ the \w+ of) …",
+            r"rows, where it is the …",
+            r"… heads (?:share|doesn't)",
+            r"\b(?:multi|grouped)-…",
+            r"every … sees",
+            r"\b(?:each|all) …(?:, a kernel| has its own| is one column| share one)",
+            r"\bwhat an? … may see",
+            r"\beach head's …",
+            r"suppl(?:y|ies) the …",
+            r"(?:search with a|looking is called the|matrix to the|and u to the) …",
+            r"(?:the|divide the) … (?:of both heads|by √)",
+            r"row of scores changes, [a-z ]+ makes the …",
+        ],
+        # Softmax along the wrong axis, the last but one.
+        "len(it) == scores.shape[-2]": [
+            r"(?:softmax (?:runs )?over|wrong axis:|weights are averaged over) the …",
+            r"axis 1 counts …",
+        ],
+    },
+    "rows/columns": {
+        "scores.shape[it] == len(queries) and summed(-1)": [
+            r"… (?:are|by|per|i \w+ the \w+ of|belongs to a) quer",
+            r"… of (?:finite )?scores",
+            r"scores? (?:of|in) (?:a|each|the whole) …",
+            r"(?<!now the )(?<!then )… (?:must |still |no longer )?sums? to",
+            r"softmax runs along each …",
+            r"(?:divid\w+|pairs)(?: by the sum of)?(?: a| the)? (?:each|whole) …",
+            r"fully (?:hidden|masked) …",
+            r"each …(?: only)? (?:uses|is shifted|has its own|hides|sees)\b",
+            r"padding's …",
+            r"\b(?:a|the) … (?:has kept|far|for which|that has nothing|was cut)",
+            r"(?:weight in each|same number in every) …",
+            r"… (?:and|with) columns",
+        ],
+        # One for each key, and what sums to one after softmax along the wrong axis.
+        "scores.shape[it] == len(keys) and not summed(-2)": [
+            r"… (?:are|by) keys?\b",
+            r"softmax runs (?:along|down) the …",
+            r"(?:now the|then) … sum to",
+            r"its … changes, it makes the keys",
+            r"\b(?:one|it one|add one|own|wrong) … (?:to the (?:right|left|scores)"
+            r"|further right|left|was dropped|for)",
+            r"hide (?:their|its|the) …(?! of padding instead)",
+            r"\brows (?:and|with) …",
+        ],
+        "x.shape[it + 1] == 5": [  # of a batch: a row is a token
+            r"tokens are …",
+            r"(?:which|values, one per) …(?: of the (?:result|output|keys)|\.)",
+            r"(?:its|each|second) … (?:is nan|needs no|averages|ends up|is a token)",
+        ],
+        "torch.zeros(2, 6).shape[it] == 2": [  # of a batch of texts
+            r"(?:every|each) … of (?:a|the) batch",
+            r"(?:mask of one|alone in its|into one long) …",
+        ],
+        "linear.weight.shape[it] == linear.out_features": [
+            r"\bone … per output",
+            r"(?:block of|stack the|heads'|head's) …",
+            r"… make\b",
+            r"… of w_",
+            r"(?:first matrix|features:) (?:by )?…",
+        ],
+        "linear.weight.shape[it] == linear.in_features": [
+            r"… of out_proj",
+            r"out_proj(?: is cut into| by) …(?! here| in|, so)",
+            r"… reads?\b",
+            r"which … come from",
+            r"needs only the … for",
+            r"second by …",
+        ],
+        # What a sum over each row leaves where it keeps the axis.
+        "scores.sum(-1, keepdim=True).shape[it] == 1": [
+            r"keeps (?:those|the sums) (?:in|as) a …",
+        ],
+    },
+    "first/last": {
+        "summed(it)": [r"softmax(?:, along| along) the … axis"],
+        "heads.mT.shape[it] == heads.shape[-2]": [
+            r"the … two (?:axes|dimensions)",
+            r"(?:on|over|splits?|cuts?) the … axis",
+            r"(?:keys are|key, its) (?:the )?… axis",
+        ],
+        # Nobody may see the last token; the first sees itself alone.
+        "future[:, it].sum() == 3": [
+            r"chang\w+ the … token",
+            r"the … token has no future",
+        ],
+        "past[it].sum() == 1": [
+            r"the … token (?:sees nothing, and its|has only itself|can't see anything)",
+            r"the … (?:one|row of each head) (?:sees nothing|divides zero|attends to)",
+        ],
+        "past[:, it].sum() == 1": [
+            r"(?:sees?|see only|see)(?: only)? the … few",
+            r"the … token leaks",
+        ],
+    },
+    "largest/smallest": {
+        "torch.exp(large - it(large, 0)).isfinite().all()": [
+            r"…(?: one| common)? (?:scores?|exponentials?|first)\b",
+            r"\b(?:own|old|new|common|subtracts? the|subtracted the) …",
+            r"the … weight needs",
+            r"needs the …",
+        ],
+        "it(torch.tensor([12, 25]), 0) == 12": [
+            r"\bthe … gpt-2(?: has|:)",
+            r"12 in its …",
+        ],
+    },
+    "larger/smaller": {
+        "torch.exp(large[0] - it(large[0], large[2])).isfinite()": [
+            r"the … of the two",
+            r"\b(?:have|had|when) a … (?:score|number|one)\b",
+        ],
+    },
+    "before/after": {
+        "hidden(it)[0, 0] == 1": [
+            r"minus infinity … softmax",
+            r"rightly, …",
+        ],
+        "hidden(it)[0, 0] < 1": [
+            r"\b(?:a mask|applies the mask|zeroing weights|for queries:) … softmax",
+        ],
+        "(steps.index('scores') < steps.index('softmax')) == it": [
+            r"(?:softmax runs|the scores,|a sum) … (?:the scores|(?:its )?softmax)",
+        ],
+        "(steps.index('softmax') < steps.index('@ values')) == it": [
+            r"… they (?:meet|are multiplied)",
+            r"weighted sum runs … its weights",
+        ],
+        "(heads.shape.index(2, 1) < heads.shape.index(5)) == it": [
+            r"(?:heads|move them|h comes) … (?:the tokens|their features|d_head)",
+        ],
+        "torch.exp(large - large.max() * it).isfinite().all()": [
+            r"is subtracted … the exponential",
+        ],
+        # What a later token changes, no earlier output may feel.
+        "past[-1, -2] == it": [
+            r"outputs … it\b",
+            r"(?:token right|the few(?: tokens)?) … (?:it|each query)\b",
+        ],
+    },
+    "above/below": {
+        "not it(torch.ones(4, 4), 1 if it is torch.triu else -1)[past].any()": [
+            r"true … the diagonal",
+            r"\bon or … a diagonal",
+        ],
+        "it(torch.ones(4, 4)).bool().equal(past)": [r"ones on and … the diagonal"],
+    },
+    "upper/lower": {
+        "it(torch.ones(4, 4)).bool().equal(past)": [
+            r"\ba … triangle of ones",
+            r"\ba …-triangular",
+        ],
+        "it(torch.ones(4, 4), 1).bool().equal(future)": [r"triu keeps the … triangle"],
+    },
+    "zeros/ones": {
+        # What softmax over the past turns into a mean.
+        "equal.add(it).masked_fill(future, -torch.inf).exp().equal(past * 1.0)": [
+            r"(?:softmax over masked|replace the) …",
+        ],
+        "(past * it).equal(past)": [r"triangle of …"],
+    },
+    "equal/different": {
+        "it.softmax(dim=0).eq(1 / 2).all()": [
+            r"(?:return for|attention with|to one;) … scores",
+        ],
+    },
+    "left/right": {
+        "future[1, 1 + it]": [
+            r"\b(?:column|position|one column|one position) to the …",
+            r"from left to …",
+            r"hide the columns … of the diagonal",
+        ],
+    },
+    "more/less": {
+        "len(torch.cat([keys, keys[:1]])) - len(keys) == it": [
+            r"\bone … (?:axis|token|tile|word|product|part|window|difference)\b",
+        ],
+    },
+    "count": {
+        "it == InductionConfig.num_blocks": [r"\bblock (?!one\b)…"],
+        "it == len(words)": [
+            r"(?:all|chapter's|order of the|same|each of its) … "
+            r"(?:words|vectors|tokens)\b",
+            r"… by six\b",
+            r"\bsix by …",
+        ],
+        "it == sum(a != b for a, b in zip(heads.shape, heads.mT.shape))": [
+            r"the last … (?:axes|dimensions)",
+        ],
+        "it == round(-math.log10(torch.finfo(torch.float32).eps))": [
+            r"(?:about|with) … digits"
+        ],
+        "it == torch._tensor_str.PRINT_OPTS.precision": [r"… decimals"],
+        "it == sum(w.ndim == 2 for w in layer.parameters())": [r"… square matrices"],
+        "it == len(inspect.signature(CausalAttention).parameters)": [
+            r"… constructor arguments"
+        ],
+        "it == minutes.QUESTION": [r"… more for a question"],
+        "it == minutes.LAB": [r"… more for a lab"],
+        "it == len(ASSIGNMENTS)": [r"\band … assignments that"],
+        "it == scores[None].ndim": [r"with … axes"],
+    },
+}
+
+
+def forms(pair):
+    """The words of a pair, in the order of what they stand for, and their singulars."""
+    words = NUMBERS if pair == "count" else pair.split("/")
+    return words, [*words, *(one for one, many in SINGULAR.items() if many in words)]
+
+
+@cache
+def ways():
+    """(the pattern of a phrase, the word that is right in it) of each."""
+    found = []
+    for pair, facts in FACTS.items():
+        names, all_forms = forms(pair)
+        slot = rf"\b(?P<word>{'|'.join(all_forms)})\b"
+        for expression, phrases in facts.items():
+            right = [word for it, word in zip(PAIRS[pair], names, strict=True)
+                     if eval(expression, globals() | {"it": it})]  # fmt: skip
+            assert len(right) == 1, f"{expression} holds for {right}, and not for one"
+            found += [(re.compile(p.replace("…", slot)), *right) for p in phrases]
+    return found
+
+
+def plain(text):
+    """What is read of a file, in small letters and without marks; ¶ ends a block."""
+    text = CELL.sub(_captions, HEADER.sub("", text))
+    for pattern in (WRITTEN, FENCE, COMMENT):
+        text = pattern.sub("", text)
+    text = re.sub("`([^`]*)`", lambda m: m[1] if m[1].isidentifier() else "", text)
+    text = re.sub(r"\]\([^)]*\)|[*\[]", "", text)
+    return " ".join(re.sub(r"\n\n|\n(?=[-|#])", " ¶ ", text).split()).lower()
+
+
+def _captions(cell):
+    strings = re.findall(r'"([^"\n]*)"', cell[0].partition("caption=")[2])
+    return "\n\n" + "".join(strings) + "\n\n"
+
+
+def wrong(text):
+    """Phrases of a text with another word than the one for which they are true."""
+    text = plain(text)
+    for pattern, right in ways():
+        for match in pattern.finditer(text):
+            if SINGULAR.get(match["word"], match["word"]) != right:
+                around = text[max(0, match.start() - 30) : match.end() + 20]
+                yield f"…{around}…: {match['word']!r}, and not {right!r}"
+    for match in TWICE.finditer(text):
+        yield f"{match[0]!r} says the same of two things"
+
+
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+TWICE = re.compile(
+    r"\b(quer(?:y|ies)|keys?|rows?|columns?|first|last|(?:larg|small)est|before|after"
+    r"|left|right|more|less|larger|smaller)"
+    r"(?:,? and|,? or|,| by| are| to| with| are \w+[,;]) (?:the )?\1\b"
+)
+FILES = {
+    path.stem: path
+    for path in [*BOOK.glob("*.md"), *FOLDER.glob("*.md")]
+    if path.stem not in ("exercises", "solutions")  # made from the tasks
+}
+
+
+@pytest.mark.parametrize("stem", FILES)
+def test_a_phrase_has_the_word_for_which_it_is_true(stem):
+    assert not list(wrong(FILES[stem].read_text(encoding="utf-8")))
+
+
+EXERCISE = re.compile(r"\[([^\]]+)\]\(exercises\.ipynb#([\w-]+)\) \(\w+\)")
+
+
+@pytest.mark.parametrize("stem", FILES)
+def test_a_link_to_an_exercise_says_its_title(stem):
+    """On its page, and from the exercise's side."""
+    told = {s: p.read_text(encoding="utf-8").replace("`", "") for s, p in FILES.items()}
+    tasks = [told[path.stem] for path in FOLDER.glob("*.md")]
+    titles = {re.search("^# (.+)$", task, re.M)[1] for task in tasks}
+    for title, target in EXERCISE.findall(told[stem]):
+        assert title in titles
+        assert target == anchor(title)
+    if told[stem] in tasks:
+        linked = {
+            title for text in told.values() for title, _ in EXERCISE.findall(text)
+        }
+        assert re.search("^# (.+)$", told[stem], re.M)[1] in linked
+
+
+def test_every_phrase_is_said_somewhere():
+    told = " ¶ ".join(
+        plain(path.read_text(encoding="utf-8")) for path in FILES.values()
+    )
+    unsaid = [pattern.pattern for pattern, _ in ways() if not pattern.search(told)]
+    assert not unsaid, "said nowhere any more: take them out of FACTS"
+
+
+def test_cases_of_find_the_bug_are_numbered_as_they_are_shown():
+    told = FILES["find_the_bug"].read_text(encoding="utf-8")
+    cases = re.findall(r"^### Case (\w+)\n+```\{bug-case\} (\d+)$", told, re.M)
+    assert len(cases) == told.count("{bug-case}")
+    words = [*NUMBERS, "thirteen", "fourteen", "fifteen", "sixteen"]
+    assert [word for word, _ in cases] == [words[int(n)] for _, n in cases]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It keeps the *queries* and values.",
+        "Softmax subtracts the smallest score.",
+        "Swap the last `three` axes, and then the last three\naxes.",
+        "Before and before.",
+        '```{code-cell}\nshow(x, caption="Rows are keys; columns are keys.")\n```',
+    ],
+)
+def test_a_wrong_word_is_seen(text):
+    assert list(wrong(text))
