@@ -59,6 +59,31 @@ def test_no_test_waits_for_a_time():
     assert too_many == {}, "wait for a state: a busy machine makes any time too short"
 
 
+def runs_when_imported(source):
+    """Lines that ask for a module's name otherwise than ``== "__main__"``."""
+    asked = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.If)]
+    return [
+        node.lineno for node in asked
+        if "__name__" in ast.unparse(node.test)
+        and ast.unparse(node.test) != "__name__ == '__main__'"
+    ]  # fmt: skip
+
+
+def test_a_module_is_a_program_only_when_it_is_called_as_one():
+    listed = subprocess.run(
+        ["git", "grep", "-l", "--untracked", "^if __name__", "--", "*.py"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert "tools/notebooks.py" in listed
+    sources = {name: (ROOT / name).read_text(encoding="utf-8") for name in listed}
+    assert not [name for name, text in sources.items() if runs_when_imported(text)]
+
+
+def test_a_module_that_runs_when_it_is_imported_is_seen():
+    assert runs_when_imported('if __name__ != "__main__":\n    main()') == [1]
+    assert runs_when_imported('if __name__ == "__main__":\n    main()') == []
+
+
 def test_a_wait_is_seen():
     assert waits("page.wait_for_timeout(9)\nx()\ntime.sleep(1)\n'time.sleep(1)'") == [
         1,

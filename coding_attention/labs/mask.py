@@ -4,7 +4,7 @@ import torch
 
 from coding_attention.labs import base
 
-FILLS = {"-inf": -torch.inf, "0": 0.0, "-1e9": -1e9}
+FILLS = ("-inf", "0", "-1e9")  # Python reads each as a number
 
 
 class MaskLab(base.ProjectedLab):
@@ -46,7 +46,7 @@ class MaskLab(base.ProjectedLab):
     diagonal = base.Int(
         1, check=base.within(lambda lab: -len(lab.inputs), lambda lab: len(lab.inputs))
     )
-    fill = base.Enum(tuple(FILLS), "-inf")
+    fill = base.Enum(FILLS, "-inf")
     place = base.Enum(("before", "after"), "before")
     renormalized = base.Bool(False)
     hidden_row = base.Int(-1, check=base.token_or_none)
@@ -76,7 +76,7 @@ class MaskLab(base.ProjectedLab):
             x[self.nudged] += self.nudge
         queries, keys, values = self.project(x)
         scores = queries @ keys.T  # (t, d_k) @ (d_k, t) -> (t, t)
-        hidden, fill = self.hidden(), FILLS[self.fill]
+        hidden, fill = self.hidden(), float(self.fill)
         if self.place == "before":
             scores = scores.masked_fill(hidden, fill)
         weights = torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1)

@@ -7,6 +7,7 @@ from functools import cache
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from coding_attention.exercises import EXERCISES
 from tests.book.pages import Page
 from tests.shape_comments import Reader, comments, run
 
@@ -39,8 +40,7 @@ def ran(page):
 @cache
 def _signatures():
     # The shapes that an exercise promises, by the function that is to be written.
-    cells = Page("exercises").source.cells
-    found = [m for c in cells if c.cell_type == "code" for m in STUB.finditer(c.source)]
+    found = [m for exercise in EXERCISES.values() for m in STUB.finditer(exercise.body)]
     return {m[1]: " ".join(m[2].split()) for m in found if "->" in m[2]}
 
 

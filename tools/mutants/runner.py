@@ -46,6 +46,8 @@ def runs(path, line):
         return
     if "tasks" in folders:  # named by their stems, and the rest by its folder
         yield [*PAGES[1:2], "-k", stem]
+        # What a task promises of its answer is held on the page of solutions.
+        yield [*PAGES[2:3], "-k", "solutions or exercise"]
     room = Path("tests", *folders)
     while not (ROOT / room).exists():
         room = room.parent
@@ -60,6 +62,8 @@ def runs(path, line):
         yield [*browsers, "-k", f"{stem} or {stem.replace('_', '')}" if own else ""]
         yield [f"{room}/test_{name}.py" for name in ("said_and_drawn", "names")]
         return
+    if path.endswith(".py"):
+        yield ["tests/test_style.py", "-k", "module"]
     # Nothing is recorded of threads and of processes of their own, hence the room.
     yield tests_on(path, line)
     if room.name != "coding_attention":  # all its rooms would be every second test
