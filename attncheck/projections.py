@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -82,12 +82,22 @@ class Projections:
 
     def cpu(self) -> "Projections":
         """Return the same weights on the CPU."""
+        return self._each(torch.Tensor.cpu)
+
+    def double(self) -> "Projections":
+        """Return the same weights in float64."""
+        return self._each(torch.Tensor.double)
+
+    def _each(self, to: Callable[[torch.Tensor], torch.Tensor]) -> "Projections":
+        def pairs(pair: Pair) -> tuple[Any, ...]:
+            return tuple(None if w is None else to(w) for w in pair)
+
         roles = ("query", "key", "value", "out")
         moved: dict[str, Any] = {}
         for role in roles:
             pair = getattr(self, role)
-            moved[role] = pair and _on_cpu(pair)
-        moved["swapped"] = tuple((name, _on_cpu(pair)) for name, pair in self.swapped)
+            moved[role] = pair and pairs(pair)
+        moved["swapped"] = tuple((name, pairs(pair)) for name, pair in self.swapped)
         return replace(self, **moved)
 
     @property
@@ -105,10 +115,6 @@ class Projections:
         """Width of the result."""
         width = self.out or self.query
         return width[0].shape[0]
-
-
-def _on_cpu(pair: Pair) -> tuple[Any, ...]:
-    return tuple(None if w is None else w.cpu() for w in pair)
 
 
 def from_adapter(given: Any) -> Projections:

@@ -134,7 +134,7 @@ class Computation:
         self, x: torch.Tensor, projections: Projections, layer: Layer = PLAIN
     ) -> None:
         self.x = x.double()
-        self.p = projections
+        self.p = projections.double()
         self.layer = layer
         if layer.rope and projections.rope_share:
             rope = replace(layer.rope, share=projections.rope_share)
@@ -154,7 +154,7 @@ class Computation:
             if r.out_biases == "heads":
                 if p.out[1] is None:
                     raise RuntimeError("there is no bias")
-                context = context + (p.num_heads - 1) * p.out[1].double()
+                context = context + (p.num_heads - 1) * p.out[1]
         late = r.residual == "behind the norm"
         if (r.add_input or self.layer.residual) and not late:
             context = context + self._added(r)
@@ -253,7 +253,8 @@ class Computation:
         cap = self.layer.softcap
         if cap and r.cap == "scores":
             scores = cap * torch.tanh(scores / cap)
-        mask = hidden(r.mask, *scores.shape[-2:])
+        size = scores.shape[-2:]  # of heads where these attend to each other
+        mask = self._once(("mask", r.mask, size), lambda: hidden(r.mask, *size))
         window = self.layer.window
         if window:
             t_q, t_k = scores.shape[-2:]
@@ -359,8 +360,8 @@ def _left_out(
 
 def _project(x: torch.Tensor, pair: Pair, use_bias: bool) -> torch.Tensor:
     weight, bias = pair
-    y = x @ weight.double().T
-    return y + bias.double() if use_bias and bias is not None else y
+    y = x @ weight.T
+    return y + bias if use_bias and bias is not None else y
 
 
 def _factor(scale: str | float, projections: Projections, t: int) -> float:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import apart
+
 ROOT = Path(__file__).resolve().parent.parent
 COPIES = {"set_site", "lab_site"}  # sites of a file's own
 BUILDS = {"site", *COPIES}  # a build has a limit of its own
@@ -141,7 +143,10 @@ def _comes_last(path, fixtures, first):
     # that needs the site would only wait for it.
     ranks = ("jupyterlab" in fixtures, path == first, path.suffix == ".ipynb")
     ranks += ("site" in fixtures, "browser" in fixtures)
-    return ranks.index(True) if any(ranks) else len(ranks)
+    if any(ranks):
+        return ranks.index(True)
+    # Last, what is shared function by function: then both workers end together.
+    return len(ranks) + apart(path.relative_to(ROOT).as_posix())
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -85,6 +85,15 @@ def test_a_long_file_is_shared_among_workers_and_others_stay_whole():
     assert tiers.together(f"{lab}::test_a[a-b]") == tiers.together(f"{lab}::test_b")
 
 
+def test_what_is_shared_comes_last_and_evens_out_what_workers_have_left(request):
+    name = str(tiers.ROOT / "tests" / "conftest.py")
+    plugin = request.config.pluginmanager.get_plugin(name)
+    shared, whole = (plugin._comes_last(tiers.ROOT / file, set(), None) for file in
+                     ("tests/attncheck/test_walk.py", "tests/tools/test_notebooks.py")
+                     )  # fmt: skip
+    assert shared > whole
+
+
 def test_workers_take_what_belongs_together(request):
     config = request.config
     assert tiers.pytest_xdist_make_scheduler(Dist(config, "load"), None) is None

@@ -64,6 +64,12 @@ def pytest_configure(config):
         )
 
 
+def apart(file):
+    """Whether workers share a file function by function."""
+    places = [place for row in read().values() for place in row.get("apart", ())]
+    return file.startswith(tuple(places))
+
+
 def together(nodeid):
     """Give what a worker takes at once: a file, unless its tests share no fixture.
 
@@ -71,8 +77,7 @@ def together(nodeid):
     parameter, such as a host.
     """
     file = nodeid.partition("::")[0]
-    places = [place for row in read().values() for place in row.get("apart", ())]
-    return nodeid.partition("-")[0] if file.startswith(tuple(places)) else file
+    return nodeid.partition("-")[0] if apart(file) else file
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,9 @@ import argparse
 import copy
 import json
 import os
+import signal
+import sys
+import traceback
 from pathlib import Path
 
 import torch
@@ -157,7 +160,38 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", type=Path, help="folder for one file per rank")
     parser.add_argument("--store", help="file where ranks meet, instead of a port")
+    parser.add_argument("--fork", type=int, help="ranks to start, without torchrun")
     options = parser.parse_args()
+    if options.fork:
+        sys.exit(in_forks(options.fork, lambda: run(options)))
+    run(options)
+
+
+def in_forks(ranks, function):
+    """Call a function in each rank, forked from here: PyTorch is imported once."""
+    children = set()
+    for rank in range(ranks):
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
+        child = os.fork()
+        if child == 0:
+            try:
+                function()
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        children.add(child)
+    while children:
+        child, status = os.wait()
+        children.remove(child)
+        if status:  # the others would wait for it
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+            return 1
+    return 0
+
+
+def run(options):
     if options.store:
         rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         where = f"file://{options.store}"

@@ -484,6 +484,13 @@ class Attention(nn.Module):
 )
 
 
+ROTARY_OPTIONS = {"dim": 32, "num_heads": 4, "rope_theta": 10000.0}
+
+
+def test_rotary_positions_are_right_beside_what_nobody_knows():
+    assert named(ROTARY, **ROTARY_OPTIONS) == []
+
+
 @pytest.mark.parametrize(
     ("mistake", "right", "wrong"),
     [
@@ -497,9 +504,7 @@ class Attention(nn.Module):
 )
 def test_rotary_positions_are_read_off_beside_what_nobody_knows(mistake, right, wrong):
     assert right in ROTARY
-    options = {"dim": 32, "num_heads": 4, "rope_theta": 10000.0}
-    assert named(ROTARY, **options) == []
-    assert named(ROTARY.replace(right, wrong), **options) == [mistake]
+    assert named(ROTARY.replace(right, wrong), **ROTARY_OPTIONS) == [mistake]
 
 
 def test_one_head_of_keys_and_one_of_values_in_a_weight_are_meant():

@@ -92,19 +92,18 @@ def test_an_empty_folder_is_named(tmp_path, capsys):
     assert "no notebooks" in capsys.readouterr().err
 
 
-def test_the_command(tmp_path):
-    def command(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "coding_attention.grading", *map(str, arguments)],
-            cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
+def test_the_command(tmp_path, capsys):
     about = ["--assignment", "weights", "--variant", "autumn-26"]
-    made = command("--hand-out", tmp_path, *about, "--students", "anna")
-    assert made.stdout.strip() == str(tmp_path / "anna.ipynb"), made.stderr
+    made = ["--hand-out", str(tmp_path), *about, "--students", "anna"]
+    assert main(made) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "anna.ipynb")
     (tmp_path / "ben.ipynb").write_text("")
-    ran = command(tmp_path, *about, "--json")
+    # As a program, once: what it does is told by its status.
+    ran = subprocess.run(
+        [sys.executable, "-m", "coding_attention.grading", tmp_path, *about, "--json"],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert ran.returncode == 1, ran.stderr
     students = json.loads(ran.stdout)["students"]
     assert [s["status"] for s in students] == ["no answers", "not run"]
