@@ -32,9 +32,9 @@ KINDS = {
     "padding": r"pad|src_|length",
     "mask": r"mask|bias$",
     "cache": r"cache|past|state$|store$",
-    "cos": r"cos",
-    "sin": r"^sin$|_sin$|^sin_",
-    "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "cos": r"cos(?!.*sin)",
+    "sin": r"^sin$|(?<!cos)_sin$|^sin_(?!.*cos)",
+    "turn": r"cos_?(and_?)?sin|sin_?(and_?)?cos|freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
     "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
@@ -52,8 +52,8 @@ SHARES = (1, 0.5)
 FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
-    "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles", "matrix", "distances", "tokens")]  # fmt: skip
+    "complex", "stacked", "pair", "pair td", "pair halved", "pair halved 1t1",
+    "turned pair", "angles", "half angles", "matrix", "distances", "tokens")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -279,6 +279,8 @@ def _turn(
     if how == "turned pair":
         return angles.sin()[None, None], angles.cos()[None, None]
     angles = angles if "halved" in how else both[None] if how == "pair" else both
+    if how.endswith("1t1"):  # for heads behind the tokens
+        angles = angles[None, :, None]
     return angles.cos(), angles.sin()
 
 

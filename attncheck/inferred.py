@@ -23,7 +23,7 @@ from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
 from attncheck.reference import _rotated as turned_as
 from attncheck.reference import _share
-from attncheck.subject import Failure, Subject
+from attncheck.subject import ITSELF, Failure, Subject
 from attncheck.trace import norms_of, tensors
 from attncheck.walk import SCALES as FACTORS
 from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
@@ -1064,10 +1064,18 @@ class Reading:
         if declared and widths[0] != declared:
             told = f"Each token sees {widths[0]} tokens instead of {declared}."
             self.steps.append(Step("window_size", "mask", told))
+        elif not declared and meant and widths[0] in self._sides_of_window(meant):
+            return
         elif not declared and meant in (widths[0] - 1, widths[0] + 1):
             self.asks |= {"window": meant}
         elif widths[0] != meant:
             raise UnexplainedError
+
+    def _sides_of_window(self, meant: int) -> tuple[int, ...]:
+        """Return the windows that mean as many tokens to each side, or half of them."""
+        if self.subject.causal or self.subject.says(ITSELF):
+            return ()
+        return meant + 1, meant // 2 + 1
 
     def _apart(
         self, i: torch.Tensor, j: torch.Tensor, ahead: torch.Tensor

@@ -1167,7 +1167,8 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
         yield Step("sink_unused", "weights", "Without the sink's share, the weights "
                    "are normalized to 1 again.")  # fmt: skip
         return
-    gone = (walk.mixing == 0) & (held[0] > 0)
+    # What a finite number hid before softmax may be set to 0 behind it, too.
+    gone = (walk.mixing == 0) & (held[0] > 0) & (_own(walk) > -1e3)
     if subject.layer.exclusive:  # the first token may see nothing at all
         gone &= (walk.mixing != 0).any(dim=-1, keepdim=True)
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):

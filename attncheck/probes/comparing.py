@@ -763,6 +763,7 @@ class Comparison:
             more += [{"window": w, "first": f} for w in (2, 3, 4) for f in (1, 2, 4)]
         if not layer.rope:
             ropes = [Rope(p, b) for p in PAIRINGS for b in BASES]
+            ropes += [Rope(p, way=-1) for p in PAIRINGS]
             more += [{"rope": rope} for rope in ropes]
         if not layer.qk_norm:
             overs = ("heads", "all") if self._norms_are_wide() else ("heads",)
