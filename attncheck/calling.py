@@ -30,6 +30,7 @@ KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
+    "pairs": r"pair|^edge_?(attr|feat|emb|rep)",
     "mask": r"mask|bias$",
     "cache": r"cache|past|state$|store$",
     "cos": r"cos(?!.*sin)",
@@ -171,6 +172,8 @@ def _told(kind: Any) -> str:
         return f"a mask that hides nothing ({WORDS[kind[1]]})"
     if _is(kind, "turn") or kind in ("cos", "sin"):
         return "a table of rotary positions"
+    if _is(kind, "pairs"):
+        return "numbers for each pair of tokens"
     return "the positions" if _is(kind, "positions") else str(kind)
 
 
@@ -187,6 +190,8 @@ def _made(
     if isinstance(kind, Given):
         return kind.value
     places = torch.arange(start, start + t, device=x.device)
+    if _is(kind, "pairs"):
+        return _pairs(kind[1] or x.shape[-1], x, b, places)
     if _is(kind, "mask") or _is(kind, "open"):
         return _mask(kind, x, b, places)
     if _is(kind, "positions"):
@@ -204,6 +209,16 @@ def _made(
 def _side(t: int) -> int:
     side = round(t**0.5)
     return side if side**2 == t else 1
+
+
+def _pairs(
+    width: int, x: torch.Tensor, b: int, places: torch.Tensor
+) -> torch.Tensor:
+    """Return numbers without a pattern for each pair of tokens, (b, t, t, width)."""
+    i, j = places[:, None, None], places[:, None]
+    k = torch.arange(width, device=x.device)
+    made = torch.sin(12.9 * i + 78.2 * j + 37.7 * k + 5.3 * i * (j + k)).to(x.dtype)
+    return made.expand(b, *made.shape)
 
 
 def _mask(
@@ -369,6 +384,9 @@ def _ways_with(
     for one in chosen:
         left = [name for name in rest if name != one]
         options = [_options(kinds[name], causal and one is None) for name in left]
+        for name, values in zip(left, options, strict=True):
+            if kinds[name] == "pairs" or name.lower().endswith("bias"):
+                values += [("pairs", width) for width in memory_widths]
         masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
         for place in masks[1:]:  # one is enough to hide the future
             options[place] = [None, *OPEN]

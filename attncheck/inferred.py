@@ -34,6 +34,7 @@ TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
 # Functions of one number at a time.
 EACH = ("gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "mish", "dropout",
         "hardswish", "softplus", "contiguous", "to", "float")  # fmt: skip
+GATES = ("sigmoid", "sigmoid_", "silu", "tanh", "gelu")
 DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
@@ -174,6 +175,7 @@ class Reading:
         self.module = module or subject.copy()
         watch = Recorded(self.module)
         self.aside: list[Side] = []
+        self.pairs: list[torch.Tensor] = []  # forward was given for pairs of tokens
         hooks = list(self._watched(watch))
         self.y = subject(x, self.module, mode=watch)
         for hook in hooks:
@@ -190,6 +192,7 @@ class Reading:
         self.steps: list[Step] = []
         self.parameters = dict(self.module.named_parameters())
         self.maps = [one for call in self.calls for one in self._maps(call)]
+        self.maps += [one for map_ in self.maps for one in self._with_bias(map_)]
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
@@ -227,6 +230,11 @@ class Reading:
     def _watched(self, watch: Recorded) -> Iterator[Any]:
         """Have each part note what goes in and out, if nothing in it attends."""
         taken: dict[str, tuple[int, torch.Tensor]] = {}
+        def look(_: nn.Module, given: Any, named: Any) -> None:
+            self.pairs = [one.detach().clone() for one in tensors((given, named))
+                          if one.dim() == 4]  # fmt: skip
+
+        yield self.module.register_forward_pre_hook(look, with_kwargs=True)
         for name, part in self.module.named_modules():
 
             def before(_: nn.Module, given: Any, named: Any, name: str = name) -> None:
@@ -371,6 +379,24 @@ class Reading:
                         )
                     )
                 return
+
+    def _with_bias(self, map_: Map) -> Iterator[Map]:
+        """Yield the map with a bias that is added to it afterwards."""
+        b, t, width = map_.made.shape
+        for name, given, _, result in self.calls:
+            if name not in SUMS or len(given) != 2:
+                continue
+            for one, other in (given, given[::-1]):
+                if other.numel() != width or one.numel() != map_.made.numel():
+                    continue
+                if not any(p is other or torch.equal(p, other)
+                           for p in self.parameters.values()
+                           if p.shape == other.shape):  # fmt: skip
+                    continue
+                both = (_views(each, b, t) for each in (one, result))
+                for tokens, made in zip(*both, strict=False):
+                    if _close(tokens, map_.made):
+                        yield Map(map_.name, map_.took, made)
 
     def _by_head(
         self, name: str, given: list[torch.Tensor], result: torch.Tensor
@@ -949,7 +975,15 @@ class Reading:
         hidden = (taken < -1e3) | ~taken.isfinite()
         self._mask(hidden)
         seen = ~hidden[0]
+        taken = taken - self._declared_bias(taken)
         factor, bias, left = _fitted(taken, scores, seen)
+        if self.pairs and (left > 1e-4 or bias.abs().max() > 1e-4):
+            for told, one in self._pair_biases(taken):
+                less = _fitted(taken - one, scores, seen)
+                if less[2] < 1e-4 and less[1].abs().max() < 1e-3:
+                    self.words.append(told)
+                    factor, bias, left = less
+                    break
         if left > 1e-4:
             self._content(taken, scores, self.walk.d**-0.5 / (q * k), seen)
             return
@@ -959,6 +993,39 @@ class Reading:
                 self._slopes(bias, seen)
             else:
                 self._bias(bias, seen)
+
+    def _declared_bias(self, taken: torch.Tensor) -> torch.Tensor:
+        """Return what the reader says that is added to the scores, or 0."""
+        told = self.subject.layer.bias
+        if told is None:
+            return taken.new_zeros(())
+        self.options |= {"bias": told}
+        bias = told if isinstance(told, torch.Tensor) else told(self.module, self.t)
+        return bias.detach().to(taken)[..., : self.t, : self.keys]
+
+    def _pair_biases(
+        self, taken: torch.Tensor
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield (words, numbers) of what forward was given for each pair of tokens.
+
+        As it is, or projected to a number for each head, also from its norm.
+        """
+        b, h, t, keys = taken.shape
+        for pair in self.pairs:
+            if {*pair.shape[:2]} <= {1, b, h} and pair.shape[2:] == (t, keys):
+                yield "numbers for each pair of tokens", pair.to(taken)
+            sources = [pair, *(one.made for one in self.aside
+                               if self._is_a_norm(one) and _close(one.took, pair))]
+            sources += [result for name, given, _, result in self.calls
+                        if name in NORMS and _close(given[0], pair)]  # fmt: skip
+            for name, given, _, made in self.calls:
+                if name not in ("linear", "matmul", "__matmul__", "addmm"):
+                    continue
+                if made.shape != (*pair.shape[:3], h) or pair.shape[1:3] != (t, keys):
+                    continue
+                if any(_close(given[0], one) for one in sources):
+                    told = "a projected number for each pair of tokens"
+                    yield told, made.permute(0, 3, 1, 2).to(taken)
 
     def _is_fixed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether no parameter beside the projections changes the bias."""
@@ -1435,7 +1502,7 @@ class Reading:
         """Return the joined heads times a gate that is projected, if there is one."""
         b, t, d = self.b, self.t, self.walk.d
         for name, given, _, gate in self.calls:
-            if name not in ("sigmoid", "sigmoid_") or not gate.numel():
+            if name not in GATES or not gate.numel():
                 continue
             for by, logits in zip(
                 self._as_joined(gate), self._as_joined(given[0]), strict=True

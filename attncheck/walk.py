@@ -380,6 +380,7 @@ def _of_softmax(
     taken = _unshifted(calls[:at], given[0])
     if taken.dim() < 3:
         return nothing
+    taken, weights = (_heads_first(one, b, t) for one in (taken, weights))
     if taken.shape[-2] != t and taken.dim() == 4 and taken.shape[0] == t:
         taken, weights = (one.permute(2, 3, 0, 1) for one in (taken, weights))
     if taken.shape[-2] != t:
@@ -447,10 +448,28 @@ def _context(
     return next(good, held[0])
 
 
+def _heads_first(tensor: torch.Tensor, b: int, t: int) -> torch.Tensor:
+    """Return scores as (b, h, t, keys) whose heads came last, or of an image's pixels.
+
+    Other tensors are returned as they are.
+    """
+    shape = tensor.shape
+    if shape[0] != b or tensor.dim() not in (4, 5):
+        return tensor
+    if tensor.dim() == 4 and shape[1] == t != shape[-1]:
+        return tensor.permute(0, 3, 1, 2)
+    if shape[-2] != t == shape[1:3].numel():  # rows and columns of the queries
+        return tensor.flatten(3).flatten(1, 2)[:, None]
+    return tensor
+
+
 def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
     """Return scores or weights as (n, t, keys), or None."""
     if tensor.dim() == 4 and tensor.shape[0] == t and tensor.shape[2:].numel() == n:
         tensor = tensor.permute(2, 3, 0, 1)
+    elif tensor.dim() > 3 and n % len(tensor) == 0:
+        turned = _heads_first(tensor, len(tensor), t)
+        tensor = turned if turned[..., 0, 0].numel() == n else tensor
     if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
         return None
     return tensor.flatten(0, -3)
@@ -469,6 +488,8 @@ def _rows(tensor: torch.Tensor, t: int, d: int | None = None) -> torch.Tensor | 
         return tensor.movedim(1, -2).flatten(0, -3)
     if tensor.dim() == 4 and shape[0] == t and (d is None or shape[-1] == d):
         return tensor.movedim(0, -2).flatten(0, -3)
+    if tensor.dim() == 4 and shape[-2:].numel() == t:  # the pixels of an image
+        return tensor.flatten(2).mT
     return None
 
 
