@@ -456,9 +456,7 @@ def randomise(module: nn.Module) -> None:
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]
                 size = max(rows * columns, 1) ** -0.25
-            elif parameter.dim() == 1 and (
-                "bias" in name or "sink" in name or closed
-            ):
+            elif parameter.dim() == 1 and ("bias" in name or "sink" in name or closed):
                 size = 0.3
             else:
                 continue

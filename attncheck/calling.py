@@ -211,9 +211,7 @@ def _side(t: int) -> int:
     return side if side**2 == t else 1
 
 
-def _pairs(
-    width: int, x: torch.Tensor, b: int, places: torch.Tensor
-) -> torch.Tensor:
+def _pairs(width: int, x: torch.Tensor, b: int, places: torch.Tensor) -> torch.Tensor:
     """Return numbers without a pattern for each pair of tokens, (b, t, t, width)."""
     i, j = places[:, None, None], places[:, None]
     k = torch.arange(width, device=x.device)

@@ -253,6 +253,7 @@ class Reading:
     def _watched(self, watch: Recorded) -> Iterator[Any]:
         """Have each part note what goes in and out, if nothing in it attends."""
         taken: dict[str, tuple[int, torch.Tensor]] = {}
+
         def look(_: nn.Module, given: Any, named: Any) -> None:
             self.pairs = [one.detach().clone() for one in tensors((given, named))
                           if one.dim() == 4]  # fmt: skip
@@ -800,9 +801,7 @@ class Reading:
             raise UnexplainedError  # nothing tells what is shared
         return pieces
 
-    def _piece(
-        self, map_: Map, heads: torch.Tensor, start: int
-    ) -> Iterator[Piece]:
+    def _piece(self, map_: Map, heads: torch.Tensor, start: int) -> Iterator[Piece]:
         """Yield the widest part of heads from a place on that a map has, or none."""
         made, h, d = map_.made.double(), heads.shape[1], heads.shape[3]
         first, second = (_directions(heads[:, i, :1, start:]) for i in (0, 1))
@@ -1174,9 +1173,7 @@ class Reading:
         bias = told if isinstance(told, torch.Tensor) else told(self.module, self.t)
         return bias.detach().to(taken)[..., : self.t, : self.keys]
 
-    def _pair_biases(
-        self, taken: torch.Tensor
-    ) -> Iterator[tuple[str, torch.Tensor]]:
+    def _pair_biases(self, taken: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield (words, numbers) of what forward was given for each pair of tokens.
 
         As it is, or projected to a number for each head, also from its norm.
@@ -1185,8 +1182,14 @@ class Reading:
         for pair in self.pairs:
             if {*pair.shape[:2]} <= {1, b, h} and pair.shape[2:] == (t, keys):
                 yield "numbers for each pair of tokens", pair.to(taken)
-            sources = [pair, *(one.made for one in self.aside
-                               if self._is_a_norm(one) and _close(one.took, pair))]
+            sources = [
+                pair,
+                *(
+                    one.made
+                    for one in self.aside
+                    if self._is_a_norm(one) and _close(one.took, pair)
+                ),
+            ]
             sources += [result for name, given, _, result in self.calls
                         if name in NORMS and _close(given[0], pair)]  # fmt: skip
             for name, given, _, made in self.calls:

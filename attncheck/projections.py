@@ -43,7 +43,7 @@ _BEHIND = (
     "map|mapping|heads?|vecs?|vectors?|embed|embedding|dense|gen|generator|b"
 )
 MADE = {
-    role: re.compile(f"({_BEFORE})*({name})({_BEHIND})*")
+    role: re.compile(f"({_BEFORE})*({name})(({_BEHIND})s?)*")
     for role, name in (
         ("query", "q|qs|query|queries"),
         ("key", "k|ks|key|keys"),
@@ -515,6 +515,8 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     if isinstance(entry, nn.Sequential):
         linear = [layer for layer in entry if isinstance(layer, nn.Linear)]
         return _pair(linear[0]) if len(linear) == 1 else None
+    if isinstance(entry, nn.ModuleList):
+        return _from_list(entry, d_in)
     if isinstance(entry, nn.Module) and type(entry) is not nn.Linear:
         acting = _acting(entry, d_in)
         if acting is not None:
@@ -540,6 +542,18 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     if isinstance(entry, torch.Tensor):
         return _plain(entry.detach(), d_in)
     return None
+
+
+def _from_list(layers: nn.ModuleList, d_in: int | None) -> Pair | None:
+    """Join linear layers, one for each head, that take the tokens or their parts."""
+    each = [_pair(one) for one in layers if isinstance(one, nn.Linear)]
+    pairs: list[Any] = [one for one in each if one is not None]
+    if not pairs or len(pairs) < len(layers):
+        return None
+    weights = [weight for weight, _ in pairs]
+    parts = len(pairs) > 1 and sum(w.shape[1] for w in weights) == d_in
+    wide = torch.block_diag(*weights) if parts else torch.cat(weights)
+    return wide, _join_biases([bias for _, bias in pairs])
 
 
 def _acting(layer: nn.Module, d_in: int | None) -> Pair | None:
