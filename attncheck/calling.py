@@ -35,7 +35,8 @@ KINDS = {
     "cache": r"cache|past|state$|store$",
     "cos": r"cos(?!.*sin)",
     "sin": r"^sin$|(?<!cos)_sin$|^sin_(?!.*cos)",
-    "turn": r"cos_?(and_?)?sin|sin_?(and_?)?cos|freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "turn": r"cos_?(and_?)?sin|sin_?(and_?)?cos|freq|rope|"
+    r"rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
     "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
@@ -54,7 +55,8 @@ FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "pair halved 1t1",
-    "turned pair", "angles", "half angles", "matrix", "distances", "tokens")]  # fmt: skip
+    "turned pair", "angles", "half angles", "matrix", "distances",
+    "tokens")]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,8 @@ class Attention(nn.Module):
         angles = torch.arange(t, device=x.device)[:, None, None] / 10000.0**steps
         cos, sin = angles.cos(), angles.sin()
         one, two = x[..., ::2], x[..., 1::2]
-        return torch.stack([one * cos - two * sin, one * sin + two * cos], -1).flatten(-2)
+        both = one * cos - two * sin, one * sin + two * cos
+        return torch.stack(both, -1).flatten(-2)
 
     def forward(self, x):
         b, t, _ = x.shape
@@ -171,7 +172,8 @@ class Attention(nn.Module):
         super().__init__()
         self.window_size, self.h = window_size, num_heads
         wide = 2 * window_size[1] - 1
-        self.table = nn.Parameter(torch.zeros((2 * window_size[0] - 1) * wide, num_heads))
+        rows = (2 * window_size[0] - 1) * wide
+        self.table = nn.Parameter(torch.zeros(rows, num_heads))
         y, z = torch.meshgrid(*map(torch.arange, window_size), indexing="ij")
         y, z = y.flatten(), z.flatten()
         apart = (y[:, None] - y + window_size[0] - 1) * wide
@@ -192,7 +194,8 @@ class Attention(nn.Module):
     def __init__(self, dim, num_heads, init_values=1e-5):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.h, self.qkv, self.proj = num_heads, nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.h = num_heads
         self.ls1 = nn.Parameter(init_values * torch.ones(dim))
         self.ls2 = nn.Parameter(init_values * torch.ones(dim))
         self.mlp = nn.Sequential(nn.Linear(dim, 64), nn.GELU(), nn.Linear(64, dim))
@@ -224,7 +227,8 @@ class Attention(nn.Module):
         super().__init__()
         self.h = n_heads
         self.q_proj, self.v_proj = Adapted(d_model, d_model), Adapted(d_model, d_model)
-        self.k_proj, self.o_proj = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.k_proj = nn.Linear(d_model, d_model)
+        self.o_proj = nn.Linear(d_model, d_model)
 
     def forward(self, x):
         b, t, c = x.shape
@@ -366,7 +370,8 @@ class Attention(nn.Module):
         scores = q @ k.mT / math.sqrt(c // self.h)
         if mask is not None:
             hidden = mask.unsqueeze(1).eq(0)
-            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+            least = torch.finfo(scores.dtype).min
+            scores = scores.masked_fill(hidden, least)
             weights = scores.softmax(-1).masked_fill(hidden, 0.0)
         else:
             weights = scores.softmax(-1)
@@ -377,7 +382,7 @@ class Attention(nn.Module):
 def test_weights_are_set_to_zero_where_their_scores_were_hidden_before():
     report = attncheck.check(compiled(HEAD + MASKED, "design.py"), causal=False)
     assert (report.exit_status, errors(report)) == (0, []), str(report)
-    line = "            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n"
+    line = "            scores = scores.masked_fill(hidden, least)\n"
     assert line in MASKED
     cls = compiled(HEAD + MASKED.replace(line, ""), "design.py")
     assert errors(attncheck.check(cls, causal=False)) == ["mask_after_softmax"]
