@@ -1649,6 +1649,8 @@ class Reading:
                 for heads, made in zip(*both, strict=False):
                     if _close(heads, one):
                         yield made, ["the output multiplied by a learned scale"]
+        for made in self._gated_by(one):
+            yield made, ["a gate of the output"]
 
     def _pairs(self, side: Side) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield what a module took and gave, as tokens (b, t, width)."""
@@ -1712,6 +1714,17 @@ class Reading:
 
     def _gate(self, joined: torch.Tensor) -> torch.Tensor:
         """Return the joined heads times a gate that is projected, if there is one."""
+        for wanted in self._gated_by(joined):
+            used = any(_close(m.took, wanted) for m in self.maps)
+            if used or _close(self.y, wanted):
+                self.words.append("a gate of the joined heads")
+                return wanted
+        if self.gated:
+            raise UnexplainedError
+        return joined
+
+    def _gated_by(self, joined: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yield tokens times each gate that is projected of what queries come from."""
         b, t, d = self.b, self.t, self.walk.d
         for name, given, _, gate in self.calls:
             if name not in GATES or not gate.numel():
@@ -1725,9 +1738,6 @@ class Reading:
                 wanted = joined * by.repeat_interleave(
                     joined.shape[-1] // by.shape[-1], dim=-1
                 )
-                used = any(_close(m.took, wanted) for m in self.maps)
-                if not used and not _close(self.y, wanted):
-                    continue
                 free = [m for m in self.maps if m.name not in self.used - {self.gated}]
                 for m in [m for m in free if m.made.shape[1] == t]:
                     whole = m.name != self.gated
@@ -1736,11 +1746,7 @@ class Reading:
                     if _close(m.took, self.sources[0]) and any(
                         _close(logits, one) for one in ([m.made] if whole else each)
                     ):
-                        self.words.append("a gate of the joined heads")
-                        return wanted
-        if self.gated:
-            raise UnexplainedError
-        return joined
+                        yield wanted
 
     def _as_joined(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return a tensor as (b, t, width), in each way in which it may hold heads."""

@@ -267,6 +267,21 @@ class Attention(nn.Module):
             heads.append(weights @ self.v_mappings[i](part))
         return torch.cat(heads, dim=-1)
 """
+OUTSIDE = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h, self.qkv = n_heads, nn.Linear(d_model, 3 * d_model)
+        self.out, self.g = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = self.out(y.transpose(1, 2).reshape(b, t, c))
+        return self.norm(x + self.g(x).sigmoid() * y)
+"""
 # {design: (source, what makes it wrong, options)}
 DESIGNS = {
     "numbers for pairs, and a gate": (PAIRS, ("dim=-2", "dim=1"), {"causal": False}),
@@ -285,6 +300,7 @@ DESIGNS = {
                                  {"causal": False}),
     "a low rank beside a weight": (LOW_RANK, ("q, k, v, is", "q, v, k, is"), {}),
     "a gate by silu": (SWISH, ("self.g(x)", "self.g(x.roll(1, 1))"), {}),
+    "a gate of the output": (OUTSIDE, ("self.g(x)", "self.g(x.roll(1, 1))"), {}),
     "lists of layers": (LISTS, ("q @ k.mT", "q @ q.mT"), {"causal": False}),
 }  # fmt: skip
 
@@ -409,3 +425,26 @@ class Attention(nn.Module):
         return self.out(y.transpose(1, 2).reshape(b, t, c))
 """
     assert attncheck.check(compiled(HEAD + source, "design.py")).ok
+
+
+@pytest.mark.parametrize("name", ["pool_query", "token"])
+def test_one_vector_for_each_sequence_is_meant_by_a_class_that_pools(name):
+    source = """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h, self.token = num_heads, nn.Parameter(torch.randn(1, 1, dim))
+        self.q, self.kv = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q = self.q(self.token.expand(b, -1, -1)).view(b, 1, self.h, -1)
+        k, v = self.kv(x).view(b, t, 2, self.h, -1).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q.transpose(1, 2), k, v).reshape(b, c)
+"""
+    source = HEAD + source.replace("self.token", f"self.{name}")
+    report = attncheck.check(compiled(source, "design.py"), causal=False)
+    right = name == "pool_query"
+    assert (report.exit_status, errors(report)) == (
+        (3, []) if right else (1, ["wrong_shape"])
+    )
