@@ -237,6 +237,27 @@ def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
     return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
 
 
+def sums_first(subject: Subject, x: torch.Tensor) -> bool:
+    """Whether keys and values are multiplied with each other, and no pair is scored."""
+    t, module = x.shape[1], subject.copy()
+    watch = Recorded(module)
+    subject(x, module, mode=watch)
+    products = [(given, out) for name, given, _, out in watch.calls
+                if name in CONTRACTIONS and len(given) == 2]  # fmt: skip
+    shapes = [list(out.shape[1:]) for _, out in products]
+    fused = any(name == "scaled_dot_product_attention" for name, *_ in watch.calls)
+    normed = [out for name, _, _, out in watch.calls if "softmax" in name]
+    return (
+        not fused
+        and not any(shape.count(t) > 1 for shape in shapes)
+        and all(t in one.shape[1:] for one in normed)
+        and any(
+            t not in out.shape[1:] and all(t in one.shape[1:] for one in given)
+            for given, out in products
+        )
+    )
+
+
 def _twice(calls: list[Call]) -> Iterator[Step]:
     """Look for a softmax of what a softmax gave."""
     made = [(given[0], out) for name, given, _, out in calls if "softmax" in name]

@@ -448,3 +448,31 @@ class Attention(nn.Module):
     assert (report.exit_status, errors(report)) == (
         (3, []) if right else (1, ["wrong_shape"])
     )
+
+
+LINEAR = """\
+class Attention(nn.Module):
+    def __init__(self, dim, heads=4):
+        super().__init__()
+        self.h, self.to_qkv = heads, nn.Linear(dim, 3 * dim, bias=False)
+        self.to_out = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (one.view(b, t, self.h, -1).transpose(1, 2)
+                   for one in self.to_qkv(x).chunk(3, -1))
+        both = torch.einsum("bhnd,bhne->bhde", k.softmax(dim=-2), v)
+        y = torch.einsum("bhnd,bhde->bhne", q.softmax(dim=-1), both)
+        return self.to_out(y.transpose(1, 2).reshape(b, t, c))
+"""
+
+
+def test_linear_attention_is_not_judged_and_scores_of_entries_are_wrong():
+    cls = compiled(HEAD + LINEAR, "design.py")
+    report = attncheck.check(cls, causal=False)
+    assert (report.exit_status, errors(report)) == (3, []), str(report)
+    assert "before queries meet them" in report.not_compared
+    twin = LINEAR.replace("k.softmax(dim=-2), v)", "q, k).softmax(dim=-1)")
+    twin = twin.replace("q.softmax(dim=-1)", "v")
+    report = attncheck.check(compiled(HEAD + twin, "design.py"), causal=False)
+    assert report.exit_status == 1, str(report)
