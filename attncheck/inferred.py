@@ -840,7 +840,8 @@ class Reading:
         if part.shape[-1] % 2:
             return
         given = self.subject.given.items()
-        bases = [float(v) for n, v in given if BASE.search(n) and _over_one(v)]
+        numbers = {n: v for n, v in given if type(v) in (int, float) and v > 1}
+        bases = [float(v) for n, v in numbers.items() if BASE.search(n)]
         for base in dict.fromkeys([*bases, 1e4]):
             for pairing in ("halves", "neighbors"):
                 if _close(heads, _rotated(scaled, (Rope(pairing, base), ""))):
@@ -1786,10 +1787,6 @@ def _directions(numbers: torch.Tensor) -> torch.Tensor:
 def _alike(columns: torch.Tensor, one: torch.Tensor) -> list[int]:
     """Return the places of columns that have a direction."""
     return [int(i) for i in (one @ columns > 1 - 1e-7).nonzero()[:, 0]]
-
-
-def _over_one(value: object) -> bool:
-    return type(value) in (int, float) and float(str(value)) > 1
 
 
 def _rotated(heads: torch.Tensor, turn: Turn) -> torch.Tensor:

@@ -476,3 +476,25 @@ def test_linear_attention_is_not_judged_and_scores_of_entries_are_wrong():
     twin = twin.replace("q.softmax(dim=-1)", "v")
     report = attncheck.check(compiled(HEAD + twin, "design.py"), causal=False)
     assert report.exit_status == 1, str(report)
+
+
+def test_an_image_is_cut_into_windows_of_a_size_that_is_guessed():
+    source = """\
+class Attention(nn.Module):
+    def __init__(self, dim, window_size, num_heads):
+        super().__init__()
+        self.w, self.h = window_size, num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        b, height, width, c = x.shape
+        w = self.w
+        x = x.view(b, height // w, w, width // w, w, c).transpose(2, 3)
+        n = x.shape[:3].numel()
+        q, k, v = self.qkv(x).view(n, w * w, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+        return self.proj(y.transpose(2, 3).reshape(b, height, width, c))
+"""
+    report = attncheck.check(compiled(HEAD + source, "design.py"), causal=False)
+    assert (report.exit_status, errors(report)) == (3, []), str(report)
+    assert "The tokens were passed as the pixels of an image." in report.notes
