@@ -24,6 +24,7 @@ DEFAULTS = {
     "dropout": 0.0,
     "num_heads": 4,
 }
+CLOSED = 2e-3  # what multiplies an output with less hides it
 ABSURD = 1e18  # for a parameter as it is built
 ROTATED = re.compile("rot|rope|partial")
 RATE = re.compile("drop|(^|_)p($|_)")
@@ -333,7 +334,8 @@ def _in_proportion(
         if default == d and "head" in name:
             scaled[name] = d_head
         elif ROTATED.search(name) and 1 < default <= d and "base" not in name:
-            scaled[name] = max(default * d_head // d, 2)
+            # That of MLA is a width of its own, so that pairs can differ in speed.
+            scaled[name] = max(default * d_head // d, 4 if "head" in name else 2)
     return scaled
 
 
@@ -437,7 +439,7 @@ def randomise(module: nn.Module) -> None:
 
     A fresh layer may hold zeros (biases) or weights so small or large that mistakes
     hardly show. Parameters that look like a mask, with two values or infinite ones,
-    and vectors other than biases, sinks and zeros stay as they are.
+    and vectors other than biases, sinks, zeros and gates near 0 stay as they are.
     """
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -447,15 +449,14 @@ def randomise(module: nn.Module) -> None:
             if not parameter.is_floating_point():
                 continue
             _written(parameter)
-            if parameter.numel() == 1 and not parameter.any():
-                parameter.fill_(0.7)  # a gate that begins closed
+            closed = _is_closed(parameter)
+            if parameter.numel() == 1 and closed:
+                parameter.fill_(0.7)
                 continue
             if parameter.dim() >= 2 and not _is_mask(parameter):
                 rows, columns = parameter.shape[-2:]
                 size = max(rows * columns, 1) ** -0.25
-            elif parameter.dim() == 1 and (
-                "bias" in name or "sink" in name or not parameter.any()
-            ):
+            elif parameter.dim() == 1 and ("bias" in name or "sink" in name or closed):
                 size = 0.3
             else:
                 continue
@@ -484,6 +485,12 @@ def whole_sizes(given: Mapping[str, Any]) -> None:
             raise UnusableError(
                 f"{name} must be a whole number, 1 or more, but got {value!r}."
             )
+
+
+def _is_closed(parameter: torch.Tensor) -> bool:
+    """Whether it is a gate that begins closed, or nearly so as in LayerScale."""
+    flat = parameter.detach().flatten()
+    return bool(len(flat) and (flat == flat[0]).all() and flat[0].abs() < CLOSED)
 
 
 def _is_mask(parameter: torch.Tensor) -> bool:

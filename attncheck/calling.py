@@ -30,11 +30,13 @@ KINDS = {
     "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
+    "pairs": r"pair|^edge_?(attr|feat|emb|rep)",
     "mask": r"mask|bias$",
     "cache": r"cache|past|state$|store$",
-    "cos": r"cos",
-    "sin": r"^sin$|_sin$|^sin_",
-    "turn": r"freq|rope|rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
+    "cos": r"cos(?!.*sin)",
+    "sin": r"^sin$|(?<!cos)_sin$|^sin_(?!.*cos)",
+    "turn": r"cos_?(and_?)?sin|sin_?(and_?)?cos|freq|rope|"
+    r"rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
     "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
     "height": r"^h$|height|^nh$",
@@ -52,8 +54,9 @@ SHARES = (1, 0.5)
 FORMS = [(form, share) for share in SHARES for form in (
     "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
-    "complex", "stacked", "pair", "pair td", "pair halved", "turned pair", "angles",
-    "half angles", "matrix", "distances", "tokens")]  # fmt: skip
+    "complex", "stacked", "pair", "pair td", "pair halved", "pair halved 1t1",
+    "turned pair", "angles", "half angles", "matrix", "distances",
+    "tokens")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,8 @@ def _told(kind: Any) -> str:
         return f"a mask that hides nothing ({WORDS[kind[1]]})"
     if _is(kind, "turn") or kind in ("cos", "sin"):
         return "a table of rotary positions"
+    if _is(kind, "pairs"):
+        return "numbers for each pair of tokens"
     return "the positions" if _is(kind, "positions") else str(kind)
 
 
@@ -187,6 +192,8 @@ def _made(
     if isinstance(kind, Given):
         return kind.value
     places = torch.arange(start, start + t, device=x.device)
+    if _is(kind, "pairs"):
+        return _pairs(kind[1] or x.shape[-1], x, b, places)
     if _is(kind, "mask") or _is(kind, "open"):
         return _mask(kind, x, b, places)
     if _is(kind, "positions"):
@@ -204,6 +211,14 @@ def _made(
 def _side(t: int) -> int:
     side = round(t**0.5)
     return side if side**2 == t else 1
+
+
+def _pairs(width: int, x: torch.Tensor, b: int, places: torch.Tensor) -> torch.Tensor:
+    """Return numbers without a pattern for each pair of tokens, (b, t, t, width)."""
+    i, j = places[:, None, None], places[:, None]
+    k = torch.arange(width, device=x.device)
+    made = torch.sin(12.9 * i + 78.2 * j + 37.7 * k + 5.3 * i * (j + k)).to(x.dtype)
+    return made.expand(b, *made.shape)
 
 
 def _mask(
@@ -279,6 +294,8 @@ def _turn(
     if how == "turned pair":
         return angles.sin()[None, None], angles.cos()[None, None]
     angles = angles if "halved" in how else both[None] if how == "pair" else both
+    if how.endswith("1t1"):  # for heads behind the tokens
+        angles = angles[None, :, None]
     return angles.cos(), angles.sin()
 
 
@@ -367,6 +384,9 @@ def _ways_with(
     for one in chosen:
         left = [name for name in rest if name != one]
         options = [_options(kinds[name], causal and one is None) for name in left]
+        for name, values in zip(left, options, strict=True):
+            if kinds[name] == "pairs" or name.lower().endswith("bias"):
+                values += [("pairs", width) for width in memory_widths]
         masks = [place for place, name in enumerate(left) if kinds[name] == "mask"]
         for place in masks[1:]:  # one is enough to hide the future
             options[place] = [None, *OPEN]

@@ -142,12 +142,14 @@ def parameter_of(
             continue
         kind: type[Any] | None = with_hints.get(name, parameter.annotation)
         kind = kind if inspect.isclass(kind) and kind is not inspect._empty else None
-        plain = kind in (dict, object, SimpleNamespace, int, float, bool, str, None)
+        plain = kind in (object, SimpleNamespace, int, float, bool, str, None)
         if (
             NAMES.fullmatch(name.strip("_").lower())
             and parameter.default is parameter.empty
         ):
-            return name, _settable(_kind_of(cls) if plain else kind)
+            # A dictionary is read by its entries, which no class of settings has.
+            known = None if kind is dict else kind
+            return name, _settable(_kind_of(cls) if plain else known)
         if dataclasses.is_dataclass(kind) and parameter.default is parameter.empty:
             return name, kind
     return None, None

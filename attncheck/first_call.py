@@ -156,7 +156,7 @@ def _other_guesses(
     for module in source.built_with_others():
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
-            tries = (_full_length, _another_way)
+            tries = (_full_length, _another_way, _as_an_image)
             if runs(other) or any(one(source, other, failure) for one in tries):
                 return _with_notes(subject, other)
     return None

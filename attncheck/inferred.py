@@ -23,7 +23,7 @@ from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
 from attncheck.reference import _rotated as turned_as
 from attncheck.reference import _share
-from attncheck.subject import Failure, Subject
+from attncheck.subject import ITSELF, Failure, Subject
 from attncheck.trace import norms_of, tensors
 from attncheck.walk import SCALES as FACTORS
 from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
@@ -34,6 +34,7 @@ TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
 # Functions of one number at a time.
 EACH = ("gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "mish", "dropout",
         "hardswish", "softplus", "contiguous", "to", "float")  # fmt: skip
+GATES = ("sigmoid", "sigmoid_", "silu")
 DEEP = 8  # modules in a row that are taken as they are
 SCALES = re.compile(r"scale|temp|logit|tau")
 BIAS_OF = re.compile(r"(q|k|v|query|key|value)_?bias|bias_?(q|k|v|query|key|value)")
@@ -41,6 +42,7 @@ MEANT = re.compile(r"scal|temp|mult|mup|head|nope|qk|^d_?[hk]$")
 NULL = "a learned key and value beside the tokens'"
 # By these names, queries are among the keys.
 LATENT = "latent|perceiver|resampl"
+APART = "values by distance"
 ADDED = "a table added to the tokens"
 BESIDE = "keys of the tokens beside those of the memory"
 SECONDS = 15.0  # for mistakes in queries, keys and values; most take half a one
@@ -78,6 +80,27 @@ class Map:
     name: str
     took: torch.Tensor
     made: torch.Tensor
+
+
+@dataclass
+class Piece:
+    """A part of each head that lies side by side in what a map made.
+
+    Attributes:
+        map: the map.
+        start, width: its first number in a head, and how many there are.
+        column, step: its place in the map for the first head, and from head to head.
+        factor: what the numbers of each head are multiplied with.
+        turn: rotary positions, or None.
+    """
+
+    map: Map
+    start: int
+    column: int
+    width: int
+    step: int
+    factor: torch.Tensor
+    turn: Rope | None
 
 
 @dataclass
@@ -174,6 +197,7 @@ class Reading:
         self.module = module or subject.copy()
         watch = Recorded(self.module)
         self.aside: list[Side] = []
+        self.pairs: list[torch.Tensor] = []  # forward was given for pairs of tokens
         hooks = list(self._watched(watch))
         self.y = subject(x, self.module, mode=watch)
         for hook in hooks:
@@ -190,6 +214,7 @@ class Reading:
         self.steps: list[Step] = []
         self.parameters = dict(self.module.named_parameters())
         self.maps = [one for call in self.calls for one in self._maps(call)]
+        self.maps += [one for map_ in self.maps for one in self._with_bias(map_)]
         self.normed: torch.Tensor | None = None  # what the norm of the input gave
         self.extra: int | None = None  # the place of a key that is no token's, 0 or -1
         self.asks: dict[str, Any] = {}  # what has to be declared
@@ -201,6 +226,7 @@ class Reading:
         # What queries, keys and values are projected from, and how that came about.
         self.sources: list[torch.Tensor] = []
         self.ways: list[tuple[str, ...]] = []
+        self.slices: dict[int, Piece] = {}  # what is cut from several maps, by slot
         self.apart: set[int] = set()  # slots whose projection has a norm of its own
         self.taken: dict[str, str] = {}  # modules that are taken as they are
 
@@ -227,6 +253,12 @@ class Reading:
     def _watched(self, watch: Recorded) -> Iterator[Any]:
         """Have each part note what goes in and out, if nothing in it attends."""
         taken: dict[str, tuple[int, torch.Tensor]] = {}
+
+        def look(_: nn.Module, given: Any, named: Any) -> None:
+            self.pairs = [one.detach().clone() for one in tensors((given, named))
+                          if one.dim() == 4]  # fmt: skip
+
+        yield self.module.register_forward_pre_hook(look, with_kwargs=True)
         for name, part in self.module.named_modules():
 
             def before(_: nn.Module, given: Any, named: Any, name: str = name) -> None:
@@ -287,8 +319,10 @@ class Reading:
             if way is not None:
                 return way
             del self.taken[side.name]
+        if (cut := self._cut_from(made, starts)) is not None:
+            return cut
         for name, given, _, result in self.calls:
-            if name not in (*EACH, *SUMS, "cat", *NORMS):
+            if name not in (*EACH, *SUMS, *TIMES, "cat", *NORMS):
                 continue
             if not any(_close(one, made) for one in _views(result, b, t)):
                 continue
@@ -299,6 +333,14 @@ class Reading:
                     way = self._way(took, starts, deep - 1)
                     if way is not None:
                         return (*way, name)
+            elif name in TIMES and len(given) == 2:
+                for one, by in (given, given[::-1]):
+                    if not self._is_gain(by):
+                        continue
+                    for took in _views(one, b, t):
+                        way = self._way(took, starts, deep - 1)
+                        if way is not None:
+                            return (*way, name)
             elif name in SUMS and len(given) == 2:
                 for one, other in (given, given[::-1]):
                     if not self._is_table(other, made):
@@ -313,6 +355,28 @@ class Reading:
                 if len(sides) == 2 and None not in sides:
                     return ("joined",)
         return None
+
+    def _cut_from(
+        self, made: torch.Tensor, starts: list[torch.Tensor]
+    ) -> tuple[str, ...] | None:
+        """Return how tokens follow that are the first or last numbers of a map's."""
+        wide = made.shape[-1]
+        for one in self.maps:
+            if one.made.shape[:2] == made.shape[:2] and one.made.shape[-1] > wide:
+                ends = (one.made[..., :wide], one.made[..., -wide:])
+                if any(_close(end, made) for end in ends) and any(
+                    _close(one.took, start) for start in starts
+                ):
+                    self.taken[one.name] = "Linear"
+                    return ()
+        return None
+
+    def _is_gain(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is a vector of numbers that are learned."""
+        flat = tensor.flatten()
+        return any(p.dim() < 2 and torch.equal(p, flat)
+                   for p in self.parameters.values()
+                   if p.numel() == len(flat))  # fmt: skip
 
     def _is_table(self, tensor: torch.Tensor, like: torch.Tensor) -> bool:
         """Whether a tensor is the same for all sequences, and held or looked up."""
@@ -371,6 +435,24 @@ class Reading:
                         )
                     )
                 return
+
+    def _with_bias(self, map_: Map) -> Iterator[Map]:
+        """Yield the map with a bias that is added to it afterwards."""
+        b, t, width = map_.made.shape
+        for name, given, _, result in self.calls:
+            if name not in SUMS or len(given) != 2:
+                continue
+            for one, other in (given, given[::-1]):
+                if other.numel() != width or one.numel() != map_.made.numel():
+                    continue
+                if not any(p is other or torch.equal(p, other)
+                           for p in self.parameters.values()
+                           if p.shape == other.shape):  # fmt: skip
+                    continue
+                both = (_views(each, b, t) for each in (one, result))
+                for tokens, made in zip(*both, strict=False):
+                    if _close(tokens, map_.made):
+                        yield Map(map_.name, map_.took, made)
 
     def _by_head(
         self, name: str, given: list[torch.Tensor], result: torch.Tensor
@@ -442,6 +524,7 @@ class Reading:
             self.wrong, self.words, self.normed = dict(change), list(kept[0]), kept[1]
             self.sources, self.extra, self.steps = [], None, []
             self.ways, self.taken, self.apart = [], {}, set()
+            self.slices = {}
             self.options, self.used, self.gated = dict(kept[2]), set(), ""
             try:
                 factors = self._sides_so()
@@ -494,6 +577,7 @@ class Reading:
         if one != two or three != ((None, None), None):
             raise UnexplainedError
         parts = (part_q, part_k, part_v)
+        self._side_by_side()
         if self.wrong.get("cut"):
             self._overlapping(parts)
         else:
@@ -648,7 +732,120 @@ class Reading:
                     self._biased(bias.flatten(), role)
                     self._source(map_, slot)
                     return how, factor, (map_.name, *place)
-        raise UnexplainedError
+        if self.wrong:
+            raise UnexplainedError
+        return self._sliced(slot, heads)
+
+    def _sliced(
+        self, slot: int, heads: torch.Tensor
+    ) -> tuple[Kind, torch.Tensor, Part]:
+        """Explain heads of which a part has positions, and one of its own weight.
+
+        As where keys and values come from one short vector, and the part of the keys
+        that is rotated is the same in all heads.
+        """
+        pieces = self._pieces(heads)
+        turned = [one for one in pieces if one.turn]
+        plain = [one for one in pieces if not one.turn]
+        if len(plain) != 1 or len(turned) > 1 or (turned and slot == 2):
+            raise UnexplainedError
+        (one,) = plain
+        if slot == 1 and (not turned or turned[0].map.name == one.map.name):
+            raise UnexplainedError
+        kind: Kind = ((None, None), None)
+        if turned:
+            (other,) = turned
+            told = f", {other.width} numbers of each head"
+            told += " in front" if not other.start else ""
+            kind = ((None, None), (other.turn, told)) if other.turn else kind
+            if (other.factor / one.factor - 1).abs().max() > 1e-4:
+                raise UnexplainedError
+            if slot == 1 and self._way(other.map.took, [self.x]) is None:
+                raise UnexplainedError
+        self.slices[slot] = one
+        self._source(one.map, slot)
+        whole = one.width == one.step or not slot
+        return kind, one.factor, (one.map.name, int(one.column > 0), 2 - whole)
+
+    def _side_by_side(self) -> None:
+        """Refuse slices that overlap or leave a part of their map out."""
+        if 1 not in self.slices:
+            if 2 in self.slices:
+                raise UnexplainedError
+            return
+        made = self.walk.values
+        heads = made.view(self.b, self.h, *made.shape[1:]).double()
+        key, value = self.slices[1], self._pieces(heads)[0]
+        together = key.map.name == value.map.name
+        ends = (value.column, value.column + value.width) if together else (
+            key.step, key.step)  # fmt: skip
+        if (key.column, key.width, key.step) != (0, *ends):
+            raise UnexplainedError
+
+    def _pieces(self, heads: torch.Tensor) -> list[Piece]:
+        """Return the parts of heads (b, h, t, d) that lie side by side in a map."""
+        h, d = heads.shape[1], heads.shape[3]
+        pieces, start = [], 0
+        while start < d:
+            found = [
+                piece
+                for map_ in self.maps
+                if map_.made.shape[1] == heads.shape[2]
+                for piece in self._piece(map_, heads, start)
+            ]
+            if not found or len(pieces) > 1:
+                raise UnexplainedError
+            pieces.append(max(found, key=lambda one: one.width))
+            start += pieces[-1].width
+        if h < 2:
+            raise UnexplainedError  # nothing tells what is shared
+        return pieces
+
+    def _piece(self, map_: Map, heads: torch.Tensor, start: int) -> Iterator[Piece]:
+        """Yield the widest part of heads from a place on that a map has, or none."""
+        made, h, d = map_.made.double(), heads.shape[1], heads.shape[3]
+        first, second = (_directions(heads[:, i, :1, start:]) for i in (0, 1))
+        whole = _directions(made[:, :1])
+        for column in _alike(whole, first[:, 0]):
+            for other in _alike(whole, second[:, 0]):
+                step, wide = other - column, 0
+                while start + wide < d and all(
+                    at + wide < whole.shape[1]
+                    and (whole[:, at + wide] @ side[:, wide]) > 1 - 1e-7
+                    for at, side in ((column, first), (other, second))
+                ):
+                    wide += 1
+                last = column + (h - 1) * step + wide
+                if step < 0 or last > made.shape[-1]:
+                    continue
+                part = torch.stack(
+                    [made[..., column + i * step :][..., :wide] for i in range(h)], 1
+                )
+                for width, turn, factor in self._piece_turns(
+                    part, heads[..., start : start + wide]
+                ):
+                    yield Piece(map_, start, column, width, step, factor, turn)
+
+    def _piece_turns(
+        self, part: torch.Tensor, heads: torch.Tensor
+    ) -> Iterator[tuple[int, Rope | None, torch.Tensor]]:
+        """Yield (width, rotary positions or None, factors) that make heads of it."""
+        size = part[:, :, 0].square().sum(dim=(0, 2)).clamp_min(1e-12)
+        factor = (heads[:, :, 0] * part[:, :, 0]).sum(dim=(0, 2)) / size
+        scaled = part * factor[:, None, None]
+        same = [_close(heads[..., i], scaled[..., i]) for i in range(part.shape[-1])]
+        plain = next((i for i, one in enumerate(same) if not one), len(same))
+        if plain:
+            yield plain, None, factor
+        if part.shape[-1] % 2:
+            return
+        given = self.subject.given.items()
+        numbers = {n: v for n, v in given if type(v) in (int, float) and v > 1}
+        bases = [float(v) for n, v in numbers.items() if BASE.search(n)]
+        for base in dict.fromkeys([*bases, 1e4]):
+            for pairing in ("halves", "neighbors"):
+                if _close(heads, _rotated(scaled, (Rope(pairing, base), ""))):
+                    yield part.shape[-1], Rope(pairing, base), factor
 
     def _scaled_to(
         self, heads: torch.Tensor, made: torch.Tensor, slot: int
@@ -949,7 +1146,15 @@ class Reading:
         hidden = (taken < -1e3) | ~taken.isfinite()
         self._mask(hidden)
         seen = ~hidden[0]
+        taken = taken - self._declared_bias(taken)
         factor, bias, left = _fitted(taken, scores, seen)
+        if self.pairs and (left > 1e-4 or bias.abs().max() > 1e-4):
+            for told, one in self._pair_biases(taken):
+                less = _fitted(taken - one, scores, seen)
+                if less[2] < 1e-4 and less[1].abs().max() < 1e-3:
+                    self.words.append(told)
+                    factor, bias, left = less
+                    break
         if left > 1e-4:
             self._content(taken, scores, self.walk.d**-0.5 / (q * k), seen)
             return
@@ -959,6 +1164,43 @@ class Reading:
                 self._slopes(bias, seen)
             else:
                 self._bias(bias, seen)
+
+    def _declared_bias(self, taken: torch.Tensor) -> torch.Tensor:
+        """Return what the reader says that is added to the scores, or 0."""
+        told = self.subject.layer.bias
+        if told is None:
+            return taken.new_zeros(())
+        self.options |= {"bias": told}
+        bias = told if isinstance(told, torch.Tensor) else told(self.module, self.t)
+        return bias.detach().to(taken)[..., : self.t, : self.keys]
+
+    def _pair_biases(self, taken: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield (words, numbers) of what forward was given for each pair of tokens.
+
+        As it is, or projected to a number for each head, also from its norm.
+        """
+        b, h, t, keys = taken.shape
+        for pair in self.pairs:
+            if {*pair.shape[:2]} <= {1, b, h} and pair.shape[2:] == (t, keys):
+                yield "numbers for each pair of tokens", pair.to(taken)
+            sources = [
+                pair,
+                *(
+                    one.made
+                    for one in self.aside
+                    if self._is_a_norm(one) and _close(one.took, pair)
+                ),
+            ]
+            sources += [result for name, given, _, result in self.calls
+                        if name in NORMS and _close(given[0], pair)]  # fmt: skip
+            for name, given, _, made in self.calls:
+                if name not in ("linear", "matmul", "__matmul__", "addmm"):
+                    continue
+                if made.shape != (*pair.shape[:3], h) or pair.shape[1:3] != (t, keys):
+                    continue
+                if any(_close(given[0], one) for one in sources):
+                    told = "a projected number for each pair of tokens"
+                    yield told, made.permute(0, 3, 1, 2).to(taken)
 
     def _is_fixed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether no parameter beside the projections changes the bias."""
@@ -1064,10 +1306,18 @@ class Reading:
         if declared and widths[0] != declared:
             told = f"Each token sees {widths[0]} tokens instead of {declared}."
             self.steps.append(Step("window_size", "mask", told))
+        elif not declared and meant and widths[0] in self._sides_of_window(meant):
+            return
         elif not declared and meant in (widths[0] - 1, widths[0] + 1):
             self.asks |= {"window": meant}
         elif widths[0] != meant:
             raise UnexplainedError
+
+    def _sides_of_window(self, meant: int) -> tuple[int, ...]:
+        """Return the windows that mean as many tokens to each side, or half of them."""
+        if self.subject.causal or self.subject.says(ITSELF):
+            return ()
+        return meant + 1, meant // 2 + 1
 
     def _apart(
         self, i: torch.Tensor, j: torch.Tensor, ahead: torch.Tensor
@@ -1284,6 +1534,8 @@ class Reading:
         """Explain the output: the joined heads, projected, and what is added."""
         context = self.walk.context.view(self.b, self.h, self.t, -1)
         joined = context.transpose(1, 2).flatten(2)
+        if not any(_close(m.took, joined) for m in self.maps):
+            joined = self._with_distances(joined)
         if self.gated or not any(_close(m.took, joined) for m in self.maps):
             joined = self._gate(joined)
         made = [m.made for m in self.maps if _close(m.took, joined)]
@@ -1296,6 +1548,8 @@ class Reading:
                     if _close(took, joined) and used and self._is_a_norm(side):
                         self.taken[side.name] = side.kind
                         made += used
+        if not made and self._with_queries(joined):
+            return
         if not made and any(self._is_out(name) for name in self.parameters):
             raise UnexplainedError
         self.used |= {m.name for m in self.maps if any(m.made is one for one in made)}
@@ -1303,6 +1557,40 @@ class Reading:
             if self._ends(one):
                 return
         raise UnexplainedError
+
+    def _with_distances(self, joined: torch.Tensor) -> torch.Tensor:
+        """Return the heads with values by distance, if these are mixed in, too."""
+        t, mixing = self.t, self.walk.mixing.view(self.b, self.h, self.t, -1)
+        i = torch.arange(t)
+        for _, given, _, _ in self.calls:
+            for table in given:
+                if table.shape != (t, t, self.walk.d) or not table.is_floating_point():
+                    continue
+                more = torch.einsum("bhij,ijd->bihd", mixing, table.to(mixing))
+                whole = joined + more.flatten(2)
+                if any(_close(m.took, whole) for m in self.maps) and self._is_even(
+                    table, i * 0, i
+                ):
+                    self.words.append(APART)
+                    return whole
+        return joined
+
+    def _with_queries(self, joined: torch.Tensor) -> bool:
+        """Whether the queries are added to the heads, and feed-forward parts follow.
+
+        As in blocks for sets of tokens.
+        """
+        queries = self.walk.query.view(self.b, self.h, self.t, -1)
+        stream = queries.transpose(1, 2).flatten(2)
+        if stream.shape != joined.shape:
+            return False
+        stream = joined + stream
+        normed = [made for side in self.aside for took, made in self._pairs(side)
+                  if self._is_a_norm(side) and _close(took, stream)]  # fmt: skip
+        if not any(self._feeds_forward(one) for one in (stream, *normed)):
+            return False
+        self.words.append("the queries added to the heads")
+        return True
 
     def _is_a_norm(self, side: Side) -> bool:
         """Whether a module is a norm, by its own numbers."""
@@ -1362,6 +1650,8 @@ class Reading:
                 for heads, made in zip(*both, strict=False):
                     if _close(heads, one):
                         yield made, ["the output multiplied by a learned scale"]
+        for made in self._gated_by(one):
+            yield made, ["a gate of the output"]
 
     def _pairs(self, side: Side) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield what a module took and gave, as tokens (b, t, width)."""
@@ -1425,9 +1715,20 @@ class Reading:
 
     def _gate(self, joined: torch.Tensor) -> torch.Tensor:
         """Return the joined heads times a gate that is projected, if there is one."""
+        for wanted in self._gated_by(joined):
+            used = any(_close(m.took, wanted) for m in self.maps)
+            if used or _close(self.y, wanted):
+                self.words.append("a gate of the joined heads")
+                return wanted
+        if self.gated:
+            raise UnexplainedError
+        return joined
+
+    def _gated_by(self, joined: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yield tokens times each gate that is projected of what queries come from."""
         b, t, d = self.b, self.t, self.walk.d
         for name, given, _, gate in self.calls:
-            if name not in ("sigmoid", "sigmoid_") or not gate.numel():
+            if name not in GATES or not gate.numel():
                 continue
             for by, logits in zip(
                 self._as_joined(gate), self._as_joined(given[0]), strict=True
@@ -1438,9 +1739,6 @@ class Reading:
                 wanted = joined * by.repeat_interleave(
                     joined.shape[-1] // by.shape[-1], dim=-1
                 )
-                used = any(_close(m.took, wanted) for m in self.maps)
-                if not used and not _close(self.y, wanted):
-                    continue
                 free = [m for m in self.maps if m.name not in self.used - {self.gated}]
                 for m in [m for m in free if m.made.shape[1] == t]:
                     whole = m.name != self.gated
@@ -1449,11 +1747,7 @@ class Reading:
                     if _close(m.took, self.sources[0]) and any(
                         _close(logits, one) for one in ([m.made] if whole else each)
                     ):
-                        self.words.append("a gate of the joined heads")
-                        return wanted
-        if self.gated:
-            raise UnexplainedError
-        return joined
+                        yield wanted
 
     def _as_joined(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return a tensor as (b, t, width), in each way in which it may hold heads."""
@@ -1482,6 +1776,17 @@ def _fitted(
     each = factor[:, None, None]
     left = (change - each * by).abs().max() / change.abs().max().clamp_min(1e-12)
     return factor, torch.where(seen, taken[0] - each * scores[0], zero), left
+
+
+def _directions(numbers: torch.Tensor) -> torch.Tensor:
+    """Return (b, 1, n) as n columns of length 1."""
+    columns = numbers.double().flatten(0, 1)
+    return columns / columns.norm(dim=0).clamp_min(1e-12)
+
+
+def _alike(columns: torch.Tensor, one: torch.Tensor) -> list[int]:
+    """Return the places of columns that have a direction."""
+    return [int(i) for i in (one @ columns > 1 - 1e-7).nonzero()[:, 0]]
 
 
 def _rotated(heads: torch.Tensor, turn: Turn) -> torch.Tensor:

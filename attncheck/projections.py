@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from attncheck.build import duplicate
+
 # A weight, outputs by inputs, and its bias, if it has one.
 Pair = tuple[torch.Tensor, torch.Tensor | None]
 # Names in use, without underscores and in lower case.
@@ -41,7 +43,7 @@ _BEHIND = (
     "map|mapping|heads?|vecs?|vectors?|embed|embedding|dense|gen|generator|b"
 )
 MADE = {
-    role: re.compile(f"({_BEFORE})*({name})({_BEHIND})*")
+    role: re.compile(f"({_BEFORE})*({name})(({_BEHIND})s?)*")
     for role, name in (
         ("query", "q|qs|query|queries"),
         ("key", "k|ks|key|keys"),
@@ -519,6 +521,12 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     if isinstance(entry, nn.Sequential):
         linear = [layer for layer in entry if isinstance(layer, nn.Linear)]
         return _pair(linear[0]) if len(linear) == 1 else None
+    if isinstance(entry, nn.ModuleList):
+        return _from_list(entry, d_in)
+    if isinstance(entry, nn.Module) and type(entry) is not nn.Linear:
+        acting = _acting(entry, d_in)
+        if acting is not None:
+            return acting
     if isinstance(entry, nn.Linear):
         return entry.weight.detach(), _detached(entry.bias)
     if isinstance(entry, Held) and entry.weight.dim() == 2:
@@ -539,6 +547,37 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
         return (weight.detach().T, _detached(bias)) if weight.dim() == 2 else None
     if isinstance(entry, torch.Tensor):
         return _plain(entry.detach(), d_in)
+    return None
+
+
+def _from_list(layers: nn.ModuleList, d_in: int | None) -> Pair | None:
+    """Join linear layers, one for each head, that take the tokens or their parts."""
+    each = [_pair(one) for one in layers if isinstance(one, nn.Linear)]
+    pairs: list[Any] = [one for one in each if one is not None]
+    if not pairs or len(pairs) < len(layers):
+        return None
+    weights = [weight for weight, _ in pairs]
+    parts = len(pairs) > 1 and sum(w.shape[1] for w in weights) == d_in
+    wide = torch.block_diag(*weights) if parts else torch.cat(weights)
+    return wide, _join_biases([bias for _, bias in pairs])
+
+
+def _acting(layer: nn.Module, d_in: int | None) -> Pair | None:
+    """Return the linear map that a module of any kind computes token by token.
+
+    As one with a low-rank part beside its weight does, or one written by hand.
+    """
+    held = [p for p in layer.parameters() if p.dim() == 2]
+    widths = [d_in, *(size for p in held for size in p.shape)]
+    for width in dict.fromkeys(w for w in widths if w and held):
+        tokens = torch.eye(width).to(held[0])
+        tokens = torch.cat([tokens, tokens[:1] * 0, tokens.cumsum(dim=1) * 0.3])[None]
+        with contextlib.suppress(Exception), torch.no_grad():
+            made = duplicate(layer).eval()(tokens)[0]
+            weight = (made[:width] - made[width]).T
+            right = tokens[0] @ weight.T + made[width]
+            if torch.allclose(made, right, 1e-3, 1e-5 * float(right.abs().max())):
+                return weight, made[width] if made[width].any() else None
     return None
 
 

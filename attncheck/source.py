@@ -263,6 +263,8 @@ class Source:
              if o == "context_length" and self.chose(o) and self.chose(n)},
             {n: d_in for n, v in free.items() if v == d_in // h and "head" not in n},
             {n: 0 for n in free if is_unsure(n)},
+            *({n: size for n, v in free.items() if v is None and "window" in n}
+              for size in (3, (2, 4))),
         ]  # fmt: skip
         acts = [n for n, v in free.items() if v == "gelu"]
         changes += [dict.fromkeys(acts, act) for act in (nn.GELU, nn.functional.gelu)]

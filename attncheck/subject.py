@@ -238,6 +238,8 @@ class Subject:
             pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
             fewer = y.dim() == 3 and len(y) == len(x) and y.shape[1] < x.shape[1]
             pooled |= fewer and self.speaks_of("strid|pool|subsampl|downsampl|reduc")
+            whole = y.dim() == 2 and len(y) == len(x)
+            pooled |= whole and self.speaks_of("pool|readout")
             severity = "warning" if pooled else None
             raise CallFailed("wrong_shape", text + f"{tuple(y.shape)}", severity)
         return y

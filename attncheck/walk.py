@@ -237,6 +237,27 @@ def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
     return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
 
 
+def sums_first(subject: Subject, x: torch.Tensor) -> bool:
+    """Whether keys and values are multiplied with each other, and no pair is scored."""
+    t, module = x.shape[1], subject.copy()
+    watch = Recorded(module)
+    subject(x, module, mode=watch)
+    products = [(given, out) for name, given, _, out in watch.calls
+                if name in CONTRACTIONS and len(given) == 2]  # fmt: skip
+    shapes = [list(out.shape[1:]) for _, out in products]
+    fused = any(name == "scaled_dot_product_attention" for name, *_ in watch.calls)
+    normed = [out for name, _, _, out in watch.calls if "softmax" in name]
+    return (
+        not fused
+        and not any(shape.count(t) > 1 for shape in shapes)
+        and all(t in one.shape[1:] for one in normed)
+        and any(
+            t not in out.shape[1:] and all(t in one.shape[1:] for one in given)
+            for given, out in products
+        )
+    )
+
+
 def _twice(calls: list[Call]) -> Iterator[Step]:
     """Look for a softmax of what a softmax gave."""
     made = [(given[0], out) for name, given, _, out in calls if "softmax" in name]
@@ -380,6 +401,7 @@ def _of_softmax(
     taken = _unshifted(calls[:at], given[0])
     if taken.dim() < 3:
         return nothing
+    taken, weights = (_heads_first(one, b, t) for one in (taken, weights))
     if taken.shape[-2] != t and taken.dim() == 4 and taken.shape[0] == t:
         taken, weights = (one.permute(2, 3, 0, 1) for one in (taken, weights))
     if taken.shape[-2] != t:
@@ -447,10 +469,28 @@ def _context(
     return next(good, held[0])
 
 
+def _heads_first(tensor: torch.Tensor, b: int, t: int) -> torch.Tensor:
+    """Return scores as (b, h, t, keys) whose heads came last, or of an image's pixels.
+
+    Other tensors are returned as they are.
+    """
+    shape = tensor.shape
+    if shape[0] != b or tensor.dim() not in (4, 5):
+        return tensor
+    if tensor.dim() == 4 and shape[1] == t != shape[-1]:
+        return tensor.permute(0, 3, 1, 2)
+    if shape[-2] != t == shape[1:3].numel():  # rows and columns of the queries
+        return tensor.flatten(3).flatten(1, 2)[:, None]
+    return tensor
+
+
 def _square(tensor: torch.Tensor, n: int, t: int) -> torch.Tensor | None:
     """Return scores or weights as (n, t, keys), or None."""
     if tensor.dim() == 4 and tensor.shape[0] == t and tensor.shape[2:].numel() == n:
         tensor = tensor.permute(2, 3, 0, 1)
+    elif tensor.dim() > 3 and n % len(tensor) == 0:
+        turned = _heads_first(tensor, len(tensor), t)
+        tensor = turned if turned[..., 0, 0].numel() == n else tensor
     if tensor.dim() < 3 or tensor.shape[-2] != t or tensor[..., 0, 0].numel() != n:
         return None
     return tensor.flatten(0, -3)
@@ -469,6 +509,8 @@ def _rows(tensor: torch.Tensor, t: int, d: int | None = None) -> torch.Tensor | 
         return tensor.movedim(1, -2).flatten(0, -3)
     if tensor.dim() == 4 and shape[0] == t and (d is None or shape[-1] == d):
         return tensor.movedim(0, -2).flatten(0, -3)
+    if tensor.dim() == 4 and shape[-2:].numel() == t:  # the pixels of an image
+        return tensor.flatten(2).mT
     return None
 
 
@@ -1167,7 +1209,8 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
         yield Step("sink_unused", "weights", "Without the sink's share, the weights "
                    "are normalized to 1 again.")  # fmt: skip
         return
-    gone = (walk.mixing == 0) & (held[0] > 0)
+    # What a finite number hid before softmax may be set to 0 behind it, too.
+    gone = (walk.mixing == 0) & (held[0] > 0) & (_own(walk) > -1e3)
     if subject.layer.exclusive:  # the first token may see nothing at all
         gone &= (walk.mixing != 0).any(dim=-1, keepdim=True)
     if gone.any() and _close(walk.mixing, held[0].masked_fill(gone, 0.0)):

@@ -27,7 +27,7 @@ from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, CallFailed, Failure, Subject
 from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.turning import turning
-from attncheck.walk import T5, Step, followed, hidden, walked
+from attncheck.walk import T5, Step, followed, hidden, sums_first, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -541,7 +541,8 @@ class Comparison:
         with contextlib.suppress(Exception):  # what is captured may have any form
             mask = hidden(self.subject, self.x.to(self.subject.device))
         if mask is None:
-            return self._in_groups()  # the scores of all tokens aren't in one square
+            # The scores of all tokens aren't in one square.
+            return self._in_groups() or self._without_scores()
         if stage not in ("scores", "mask") or not mask.any():
             return ""
         i, j = (torch.arange(size) for size in mask.shape)
@@ -569,6 +570,12 @@ class Comparison:
         apart = ~(seen | seen.T)
         named = apart.any() and self.owner.speaks_of(f"{SPARSE}|{UNITS}")
         return "tokens of other groups are hidden" if named and is_units(~apart) else ""
+
+    def _without_scores(self) -> str:
+        """Return that no token has scores of others, as in linear attention, or ""."""
+        x = self.x.to(self.subject.device)
+        linear = sums_first(self.subject, x)
+        return "keys and values are summed before queries meet them" if linear else ""
 
     def stage(self) -> str:
         """Return the first stage that differs, by what is captured, or ""."""
@@ -763,6 +770,7 @@ class Comparison:
             more += [{"window": w, "first": f} for w in (2, 3, 4) for f in (1, 2, 4)]
         if not layer.rope:
             ropes = [Rope(p, b) for p in PAIRINGS for b in BASES]
+            ropes += [Rope(p, way=-1) for p in PAIRINGS]
             more += [{"rope": rope} for rope in ropes]
         if not layer.qk_norm:
             overs = ("heads", "all") if self._norms_are_wide() else ("heads",)

@@ -3,7 +3,7 @@
 import torch
 
 from attncheck.collector import Collector, SkipTest
-from attncheck.inferred import ADDED, BESIDE, NULL
+from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
 from attncheck.numbers import changed
 from attncheck.stages import Captured
@@ -285,7 +285,7 @@ def equal_tokens(subject: Subject, found: Collector) -> None:
         raise SkipTest("a sink takes a share of each token's weights")
     if found.not_compared and "sink" in str(list(subject.pristine.state_dict())):
         raise SkipTest("a sink takes a share of each token's weights")
-    if {ADDED, NULL} & {*found.read} or subject.layer.exclusive:
+    if {ADDED, APART, NULL} & {*found.read} or subject.layer.exclusive:
         raise SkipTest("more than the tokens is mixed, and each row was compared")
     if found.not_compared:
         _mixing(subject, found)
