@@ -238,6 +238,18 @@ def test_every_mistake_leads_to_a_page_and_has_all_its_words():
         assert mistake.line
 
 
+@pytest.mark.parametrize("held", [0.0, 3.0, -1e30])
+def test_what_memory_holds_decides_nothing(held, monkeypatch):
+    empty = torch.empty
+
+    def as_found(*sizes, **options):
+        made = empty(*sizes, **options)
+        return made if made.isnan().any() else made.fill_(held)  # NaN: the checker's
+
+    monkeypatch.setattr(torch, "empty", as_found)
+    assert names(check(PLANTED["init_missing"])) == ["init_missing"]
+
+
 def test_findings_are_the_same_every_time():
     planted = PLANTED["dropout_not_rescaled"]
     first = repr(check(planted))
