@@ -314,8 +314,10 @@ def chunks(stepped: Stepped, found: Collector, severity: str | None = None) -> N
     text = f"They differ from token {_first(wanted, seen)} on."
     alone = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
     if not changed(wanted, alone, 1e-4):
-        told = f"{text} One by one, they agree."
-        found.add("cache_mask_offset", done, told, severity)
+        name, why = _by_steps(stepped, x, IN_CHUNKS)
+        name = name if why else "cache_mask_offset"
+        told = f"{text} One by one, they agree. {why}".strip()
+        found.add(name, done, told, severity)
     elif not found.found:
         found.add("cache_differs", done, text)
 
