@@ -488,8 +488,17 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
         "Other sequences changed; other tokens of the same sequence didn't. "
         "With the first two axes swapped, it's the reverse."
     )
-    collector.add("batch_first", done, seen)
+    meant = subject.says(BATCH) or UNPACKED.search(subject.source)
+    collector.add("batch_first", done, seen, "error" if meant else None)
     subject.note("The other tests passed the input as (t, b, d).")
+
+
+# Words and code by which the batch is first: "(batch, tokens, width)", "b, t, d = x.".
+BATCH = re.compile(r"[(\[]\s*(b|n|bs|bsz|batch\w*)\s*,", re.IGNORECASE)
+UNPACKED = re.compile(
+    r"^\s*(b|bs|bsz|batch\w*),[^=\n]*= ?\w+\.(shape|size\()",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def _mixes_samples(subject: Subject) -> bool:

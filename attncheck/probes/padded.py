@@ -268,7 +268,11 @@ def _try(masked: Masked, found: Collector) -> None:
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
     name, said = masked.name.lower(), _said(masked)
-    if said and how in WAYS and said != WAYS[how]:
+    if said and how == "added":
+        done = f"Passed a padding mask as {masked.name}."
+        text = f"It's added to the scores, and by its words, True {said}: that adds 1."
+        found.add("padding_leaks", done, text)
+    elif said and how in WAYS and said != WAYS[how]:
         done = f"Passed a padding mask as {masked.name}."
         text = f"It {WAYS[how]} where it's True, and by its words, True {said}."
         found.add("padding_inverted", done, text)
@@ -282,10 +286,7 @@ def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
 
 def _said(masked: Masked) -> str:
     """Return what True in the mask does by the words beside its name, or ""."""
-    try:
-        text = inspect.getsource(type(masked.subject.pristine))
-    except (OSError, TypeError):
-        return ""
+    text = masked.subject.source
     found = {
         OPPOSITE[does] if bool(NEGATED.search(match["told"])) != bool(no) else does
         for line in text.splitlines()
