@@ -24,7 +24,7 @@ from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import ITSELF, CallFailed, Failure, Subject
+from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.turning import turning
 from attncheck.walk import T5, Step, followed, hidden, walked
@@ -44,9 +44,28 @@ def compare(subject: Subject, found: Collector) -> None:
         NotCompared: no reference fits, or the weights were not found.
     """
     before = {*found.found}
-    _compare(subject, found)
-    if found.undeclared and (new := found.found.keys() - before):
-        _ask(subject, found, new)
+    both = [one for one in (subject, subject.uneven) if one is not None]
+    kept = subject.unrounded
+    found.rounded = kept or _rounds(subject)
+    for one in both:
+        one.unrounded = found.rounded
+    try:
+        _compare(subject, found)
+        if found.undeclared and (new := found.found.keys() - before):
+            _ask(subject, found, new)
+    finally:
+        for one in both:
+            one.unrounded = kept
+
+
+def _rounds(subject: Subject) -> bool:
+    """Whether forward computes in a lower precision, and runs without that."""
+    mode = Unrounded(subject.dtype)
+    try:
+        subject(subject.tokens(), mode=mode)
+    except Failure:
+        return False
+    return mode.acted
 
 
 def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
@@ -306,13 +325,17 @@ class Comparison:
         if own and not all(_same(a[1], b[1]) for a, b in pairs):
             return True  # its own matrix, and the bias of another
         match = self._named(self.by_name[:1], single=True)
-        roles = {
-            "projection_mixed_up",
-            "scores_transposed",
-            "bias_unused",
-            "output_projection_unused",
-        }
-        return match is not None and bool(set(match.names) & roles)
+        return match is not None and bool(set(match.names) & ROLES)
+
+    def _swapped_in(self, layer: Layer) -> bool:
+        """Whether the names say so, in a layer that was recognized."""
+        named, causal = self.by_name[:1], self.subject.causal
+        if not named or parity.right_distance(
+            self.x, self.y, self.by_name, causal, layer
+        ) < parity.TOLERANCE:  # fmt: skip
+            return False
+        match = parity.name_mistake(self.x, self.y, named, causal, layer, several=False)
+        return match is not None and bool(set(match.names) & ROLES)
 
     def unread(self) -> bool:
         """Whether no reading of the weights gives an output of this size at all."""
@@ -331,6 +354,9 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, self._layers()
         )
         if layer is None:
+            return False
+        if self._swapped_in(layer):
+            self.layer = layer
             return False
         self.owner.layer = layer
         self.owner.note(
@@ -351,6 +377,8 @@ class Comparison:
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
+            if not read.steps:
+                self.tell_given(found)
         if read.asks:
             self.tell_undeclared(found, opened=False)
             found.beside = ", ".join(read.words)
@@ -983,7 +1011,7 @@ def _tell(found: Collector, step: Step, done: str) -> None:
     """Add a step that is wrong; where it has no name, its stage says where."""
     stage = step.stage if step.mistake == "differs" else ""
     seen = f"{step.seen} Stage: {step.stage}."
-    found.add(step.mistake, done, seen, stage=stage)
+    found.add(step.mistake, done, seen, step.severity, stage=stage)
 
 
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
@@ -1054,8 +1082,15 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
+# Mistakes by which a projection does not do what its name says.
+ROLES = {
+    "projection_mixed_up",
+    "scores_transposed",
+    "bias_unused",
+    "output_projection_unused",
+}
 # What other tests look at in a layer that was read off.
-ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "window", "residual")
+ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "softcap", "window", "residual")
 BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
 NEEDS_BIAS = (
     "say what is added to the scores, as a function of the module and the number of "
@@ -1073,7 +1108,9 @@ SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mul
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
-SOFTCAP = re.compile(r"(attn|attention|score|logit)\w*cap|soft_?cap")
+SOFTCAP = re.compile(
+    r"^(?!final|lm_|out).*((attn|attention|score|logit)\w*cap|soft_?cap)"
+)
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.
