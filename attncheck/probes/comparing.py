@@ -120,6 +120,7 @@ def _compare(subject: Subject, found: Collector) -> None:
     if comparison.equal() or comparison.known_layer():
         comparison.tell_given(found)
         found.compared = True
+        comparison.tell_bias(found)
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
         return
@@ -465,6 +466,16 @@ class Comparison:
             layer = replace(layer, softcap=cap)
         return layer, told
 
+    def tell_bias(self, found: Collector) -> None:
+        """Tell of a mistake in a bias that was declared by the class's own function."""
+        if self.subject.layer.bias is None:
+            return
+        read = inferred(self.subject, self.x.to(self.subject.device), mistakes=False)
+        steps = read.steps if read else []
+        for step in steps:
+            _tell(found, step, "Checked what is added to the scores.")
+        found.causes = tuple(step.mistake for step in steps)
+
     def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
         layer, module = self.owner.layer, self.owner.pristine
@@ -760,6 +771,12 @@ class Comparison:
                 (1, -1) if "rope.way" in layer.open else (layer.rope.way,),
             ]
             ropes = [Rope(*chosen) for chosen in product(*choices)]
+            # The fewer pairs turn, the more another base looks like other powers.
+            both = "rope.base" in layer.open and "rope.share" in layer.open
+            ropes = [
+                one for one in ropes
+                if not (both and one.share == 0.75 and one.base != BASES[0])
+            ]  # fmt: skip
         if layer.qk_norm:
             kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
             overs: tuple[str, ...] = (layer.norm_over,)
