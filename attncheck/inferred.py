@@ -472,7 +472,8 @@ class Reading:
                 if not alone or known or ("rotated" in change and not tables):
                     continue
                 # Values that are as meant are no reason to look at what changes them.
-                other = "groups" in change or "values" in change.get("rotated", "")
+                own = change.get("groups", ("", "blocks"))[1] != "blocks"
+                other = own or "values" in change.get("rotated", "")
                 if other == (self.values is None):
                     yield mistake.name, change, recipe.equals
 

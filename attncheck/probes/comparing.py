@@ -170,7 +170,7 @@ def _compare(subject: Subject, found: Collector) -> None:
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
-    if match.names == ("rope_unused",) and comparison.tell_steps(found):
+    if match.names in OTHERS and comparison.tell_steps(found):
         return
     found.compared = True
     found.causes = match.names
@@ -1099,6 +1099,8 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
+# Mistakes whose numbers others give, too, and that are told if no step is wrong.
+OTHERS = (("rope_unused",), ("heads_attend_heads",))
 # Mistakes by which a projection does not do what its name says.
 ROLES = {
     "projection_mixed_up",

@@ -236,11 +236,16 @@ def _try(masked: Masked, found: Collector) -> None:
         return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
+    # Who speaks of padding promises it; other masks may serve something else.
+    told = re.compile(rf"\b{masked.name}\b.*\b(pad\w*|real|valid)\b", re.IGNORECASE)
+    promised = "pad" in masked.name.lower() or (
+        _said(masked) and masked.subject.says(told)
+    )
+    severity = "error" if promised else "warning"
     if masked.replaces():
         if masked.forgets_causal():
             done = f"Passed {masked.name}, with a number for each token, that hides "
             done += "none, and replaced the last token."
-            severity = "error" if "pad" in masked.name.lower() else "warning"
             found.add("padding_future", done, "Earlier outputs changed.", severity)
         return
     acting = [mixed for acts, mixed in seen if acts]
@@ -260,8 +265,6 @@ def _try(masked: Masked, found: Collector) -> None:
         found.add("padding_leaks", done, text)
     elif seen:
         text = f"{masked.name} changes nothing, whatever is in it."
-        # A name that says padding is a promise; other masks may serve something else.
-        severity = "error" if "pad" in masked.name.lower() else "warning"
         found.add("padding_leaks", done, text, severity)
 
 

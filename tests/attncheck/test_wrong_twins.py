@@ -355,6 +355,51 @@ def test_a_padding_mask_that_is_added_though_true_means_padding():
     assert errors(attncheck.check(compiled(silent, "twin.py"), **given)) == []
 
 
+def test_a_mask_that_is_for_padding_by_its_words_keeps_the_causal_one():
+    lines = [
+        "        scores = scores.masked_fill(~seen, -torch.inf)",
+        "        if pad is not None:",
+        "            scores = scores.masked_fill(pad[:, None, None], -1e9)",
+    ]
+    source = PADDED.replace("tril(n)", "tril(n - t)").replace(
+        "(self, x, pad", "(self, x, mask"
+    )
+    source = source.replace("pad is True", "mask is True").replace(
+        "pad is not", "mask is not"
+    )
+    source = source.replace(
+        "ACT", "scores = scores.masked_fill(mask[:, None, None], -1e9)"
+    )
+    report = attncheck.check(compiled(HEADER + source, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    wrong = source.replace(lines[0], "").replace(
+        "        y =", f"        else:\n    {lines[0]}\n        y ="
+    )
+    report = attncheck.check(compiled(HEADER + wrong, "twin.py"), num_heads=4)
+    assert errors(report)[0].mistake == "padding_future"
+    other = wrong.replace("mask is True for padding", "mask is True for hidden ones")
+    report = attncheck.check(compiled(HEADER + other, "twin.py"), num_heads=4)
+    assert errors(report) == []
+
+
+def test_an_own_value_is_no_attention_over_heads():
+    source = CACHED.replace("(k, v)", "()").replace("past is not None", "False")
+    source = source.replace("(scores.softmax(-1) @ v)", "MIX").replace(", ()", "")
+    mix = 'torch.einsum("bhts,bsd->bhtd", scores.softmax(-1), v[:, 0])'
+    right = HEADER + source.replace("MIX", mix).replace(
+        "self.v_proj, self.o_proj = nn.Linear(dim, dim)",
+        "self.v_proj, self.o_proj = nn.Linear(dim, dim // num_heads)",
+    ).replace(
+        "self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)",
+        "self.q_proj = nn.Linear(dim, dim)\n"
+        "        self.k_proj = nn.Linear(dim, dim // num_heads)",
+    ).replace("(b, t, self.h, -1)", "(b, t, -1, x.shape[-1] // self.h)")
+    assert attncheck.check(compiled(right, "twin.py"), num_heads=4).exit_status == 0
+    wrong = right.replace("bhts,bsd", "bhts,btd")
+    report = attncheck.check(compiled(wrong, "twin.py"), num_heads=4)
+    assert errors(report)[0].mistake == "tokens_not_mixed"
+
+
 def test_a_memory_that_is_masked_is_told_before_its_padding():
     source = CACHED.replace("past=None", "memory, pad=None")
     source = source.replace("past is not None", "False").replace(", (k, v)", "")
@@ -375,3 +420,108 @@ def test_a_memory_that_is_masked_is_told_before_its_padding():
     wrong = source.replace("tril(n - t)", "tril()")
     report = attncheck.check(compiled(HEADER + wrong, "twin.py"), **given)
     assert errors(report)[0].mistake == "cross_masked"
+
+
+ROOM = """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads, max_batch=1, max_len=32):
+        super().__init__()
+        self.h = num_heads
+        self.qkv, self.o_proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        kept = torch.zeros(max_batch, max_len, dim)
+        self.register_buffer("kept_k", kept, persistent=False)
+        self.register_buffer("kept_v", kept.clone(), persistent=False)
+
+    def forward(self, x, start_pos=0, use_cache=False):
+        b, t, c = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        if use_cache:
+            end = start_pos + t
+            self.kept_k[:b, start_pos:end] = k
+            self.kept_v[:b, start_pos:end] = v
+            k, v = self.kept_k[:b, :end], self.kept_v[:b, :end]
+        n = k.shape[1]
+        q, k, v = (y.unflatten(-1, (self.h, -1)).transpose(1, 2) for y in (q, k, v))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        seen = torch.ones(t, n, device=x.device).tril(n - t).bool()
+        w = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+        return self.o_proj((w @ v).transpose(1, 2).reshape(b, t, c))
+"""
+
+
+def test_a_cache_with_room_for_one_sequence_is_tried_with_one():
+    report = attncheck.check(compiled(HEADER + ROOM, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    wrong = ROOM.replace("self.kept_v[:b, start_pos:end]", "self.kept_v[:b, :t]")
+    report = attncheck.check(compiled(HEADER + wrong, "twin.py"), num_heads=4)
+    assert errors(report)[0].mistake == "cache_differs"
+
+
+def test_keys_alone_are_tiled_where_they_are_normed():
+    shared = (
+        CLASSES["capped"]
+        .replace(
+            "self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)",
+            "self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim // 2)",
+        )
+        .replace(
+            "self.v_proj, self.o_proj = nn.Linear(dim, dim),",
+            "self.v_proj, self.o_proj = nn.Linear(dim, dim // 2),",
+        )
+    )
+    shared = shared.replace("(b, t, self.h, self.d)", "(b, t, -1, self.d)")
+    place = "        s = q @ k.mT"
+    right = shared.replace(
+        place, "        k, v = (y.repeat_interleave(2, 1) for y in (k, v))\n" + place
+    )
+    report = attncheck.check(compiled(HEADER + right, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    wrong = shared.replace(
+        place,
+        "        k, v = k.repeat(1, 2, 1, 1), v.repeat_interleave(2, 1)\n" + place,
+    )
+    report = attncheck.check(compiled(HEADER + wrong, "twin.py"), num_heads=4)
+    assert errors(report)[0].mistake == "groups_apart"
+
+
+def test_dropout_that_runs_for_nothing_fails_and_one_that_is_idle_is_a_warning():
+    source = CLASSES["prenormed"].replace(
+        "dim, num_heads):", "dim, num_heads, dropout=0.0):"
+    )
+    source = source.replace(
+        "self.h = num_heads",
+        "self.h = num_heads\n        self.drop = nn.Dropout(dropout)",
+    )
+    for more, severity in (("", "warning"), ("self.drop(scores.softmax(-1))", "error")):
+        place = "        z = (scores"
+        text = HEADER + source.replace(place, f"        {more}\n{place}")
+        report = attncheck.check(compiled(text, "twin.py"), num_heads=4)
+        found = {one.mistake: one.severity for one in report.findings}
+        assert found.get("dropout_unused") == severity
+
+
+def test_a_declared_bias_is_looked_at_itself():
+    source = (
+        CLASSES["a bias by distance"]
+        .replace(
+            "    def forward(self, x):",
+            "    def bias(self, t):\n"
+            "        i = torch.arange(t)\n"
+            "        rows = i - i[:, None] + self.max_len - 1\n"
+            "        return self.relative_bias[rows].permute(2, 0, 1)\n\n"
+            "    def forward(self, x):",
+        )
+        .replace("s + self.relative_bias[rows].permute(2, 0, 1)", "s + self.bias(t)")
+    )
+    given = {"num_heads": 4, "bias": lambda module, t: module.bias(t)}
+    assert attncheck.check(compiled(HEADER + source, "twin.py"), **given).ok
+    wrong = source.replace(".permute(2, 0, 1)\n\n", ".view(self.h, t, t)\n\n")
+    first = errors(attncheck.check(compiled(HEADER + wrong, "twin.py"), **given))[0]
+    assert (first.mistake, first.stage) == ("differs", "positions")
+
+
+def test_double_powers_are_no_other_base_where_positions_were_declared():
+    wrong = built("capped", "-steps / d", "-2 * steps / d")
+    told = {"rope": "halves", "qk_norm": "layer", "softcap": 5.0}
+    report = attncheck.check(wrong, num_heads=4, d_in=32, d_out=32, **told)
+    assert errors(report)[0].mistake == "rope_frequencies"
