@@ -55,6 +55,7 @@ class Collector:
         beside: what acts in forward that nobody described, or "".
         undeclared: whether nobody said what the layer does besides attention.
         read: what it does, read off step by step, where no step is wrong.
+        rounded: whether it was compared without its steps in lower precision.
     """
 
     def __init__(self) -> None:
@@ -74,6 +75,7 @@ class Collector:
         self.beside = ""
         self.undeclared = False
         self.read: list[str] = []
+        self.rounded = False
         self._test = ""
         self._told: list[str] = []
 
@@ -277,6 +279,8 @@ FOLLOWS = {
         "rows_do_not_sum_to_one",
         "cross_ignores_queries",
         "mask_unwanted",
+        "padding_batch",
+        "padding_leaks",
     ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks",),

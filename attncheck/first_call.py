@@ -488,8 +488,20 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
         "Other sequences changed; other tokens of the same sequence didn't. "
         "With the first two axes swapped, it's the reverse."
     )
-    collector.add("batch_first", done, seen)
+    meant = subject.says(BATCH) or UNPACKED.search(subject.source)
+    meant = meant and not subject.says(TOKENS)
+    collector.add("batch_first", done, seen, "error" if meant else None)
     subject.note("The other tests passed the input as (t, b, d).")
+
+
+# By these, the batch comes first, "(batch, tokens, width)" or "b, t, d = x.shape",
+# unless others say that the tokens do.
+BATCH = re.compile(r"[(\[]\s*(b|bs|bsz|batch\w*)\s*,", re.IGNORECASE)
+UNPACKED = re.compile(
+    r"^\s*(b|bs|bsz|batch\w*), ?\w+, ?\w+ = \w+\.(shape|size\()",
+    re.IGNORECASE | re.MULTILINE,
+)
+TOKENS = re.compile(r"[(\[]\s*[a-z]\w*\s*,\s*(b|n|bs|bsz|batch\w*)\b", re.IGNORECASE)
 
 
 def _mixes_samples(subject: Subject) -> bool:

@@ -540,6 +540,10 @@ class Reading:
     def _wrong(self) -> Iterator[tuple[str, dict[str, Any], str]]:
         """Yield (mistake, change of the recipe, words) that may explain the sides."""
         tables = {"a table of positions", "a table"} & set(self.walk.extras)
+        yield "projection_mixed_up", {"order": True}, ""
+        if any("kv" in name or "latent" in name for name in self.parameters):
+            told = "with the maps up from their latent swapped"
+            yield "latent_maps_swapped", {"maps": True}, told
         self.values = self._values()
         if self.values is None:
             yield "projection_mixed_up", {"cut": True}, ""
@@ -551,7 +555,8 @@ class Reading:
                 if not alone or known or ("rotated" in change and not tables):
                     continue
                 # Values that are as meant are no reason to look at what changes them.
-                other = "groups" in change or "values" in change.get("rotated", "")
+                own = change.get("groups", ("", "blocks"))[1] != "blocks"
+                other = own or "values" in change.get("rotated", "")
                 if other == (self.values is None):
                     yield mistake.name, change, recipe.equals
 
@@ -580,6 +585,8 @@ class Reading:
         self._side_by_side()
         if self.wrong.get("cut"):
             self._overlapping(parts)
+        elif self.wrong.get("order"):
+            self._exchanged(parts)
         else:
             self._in_order(parts)
         asked = self.subject.sizes.get("num_heads")
@@ -626,10 +633,12 @@ class Reading:
             )
             if two == three and wide and not one and _close(*self.sources[1:]):
                 return  # as where keys come from fewer tokens
+            if self._norm_between():
+                return
             alike = two - three == {"positions"} and (one == two or three <= one)
             if not alike or three - two:
                 raise UnexplainedError
-        elif not _close(*self.sources[1:]):
+        elif not _close(*self.sources[1:]) and not self._norm_between():
             raise UnexplainedError
         if "positions" in beside[1]:
             self.words.append(ADDED)
@@ -637,6 +646,18 @@ class Reading:
             raise UnexplainedError
         if "joined" in beside[1]:
             self.words.append(BESIDE)
+
+    def _norm_between(self) -> bool:
+        """Tell where keys or values come from a norm of what the others come from."""
+        for one, other, names in (
+            (*self.sources[1:], ("Values", "keys")),
+            (*self.sources[:0:-1], ("Keys", "values")),
+        ):
+            if one.shape == other.shape and self._is_norm(other, one):
+                told = f"{names[0]} come from the norm of what {names[1]} come from."
+                self.steps.append(Step("prenorm_partly", "projection", told))
+                return True
+        return False
 
     def _may_take_memory(self) -> bool:
         """Whether keys and values may come from elsewhere, and take the input else."""
@@ -672,6 +693,21 @@ class Reading:
                 self.gated = name  # the rest may make the gate
             elif used != count and self.gated != name:
                 raise UnexplainedError  # a part of its rows is left out
+
+    def _exchanged(self, parts: tuple[Part, ...]) -> None:
+        """Tell where the parts of one joined weight are taken in another order."""
+        own = parts[0][0]
+        places = [place for _, place, _ in parts]
+        if {name for name, *_ in parts} != {own} or sorted(places) != [0, 1, 2]:
+            raise UnexplainedError
+        self.used = {own}
+        thirds = ("first", "second", "third")
+        told = ", ".join(
+            f"{role} are the {thirds[place]} part"
+            for role, place in zip(("queries", "keys", "values"), places, strict=True)
+        )
+        told = f"Of what {own} makes, {told}."
+        self.steps.append(Step("projection_mixed_up", "projection", told))
 
     def _overlapping(self, parts: tuple[Part, ...]) -> None:
         """Tell where queries, keys and values are cut from rows that overlap."""
@@ -1031,6 +1067,8 @@ class Reading:
         if not self.wrong:
             return False
         own = {1: (0, 0, 0), 2: (0, 0, 1), 3: (0, 1, 2)}  # of two, those of k and v
+        if self.wrong.keys() & {"order", "maps"}:
+            return False
         if not self.wrong.get("cut") and place[0] != own[place[1]][slot]:
             return True
         if self.values is not None and slot < 2:
@@ -1052,6 +1090,10 @@ class Reading:
         plain = parts[-1].replace("_", "").lower() if parts else ""
         others = [r for r in ("query", "key", "value", "out") if r != role]
         if place[1] == 1 and any(plain in NAMES[other] for other in others):
+            raise UnexplainedError
+        up = {"key": "value", "value": "key"}.get(role, "")
+        own = role if self.wrong.get("maps") else up
+        if up and plain in NAMES[f"up_{own}"]:
             raise UnexplainedError
 
     def _added(self, map_: Map) -> torch.Tensor:
@@ -1147,6 +1189,8 @@ class Reading:
         self._mask(hidden)
         seen = ~hidden[0]
         taken = taken - self._declared_bias(taken)
+        if walk.capped:
+            scores = self._capped(scores, taken, seen)
         factor, bias, left = _fitted(taken, scores, seen)
         if self.pairs and (left > 1e-4 or bias.abs().max() > 1e-4):
             for told, one in self._pair_biases(taken):
@@ -1201,6 +1245,35 @@ class Reading:
                 if any(_close(given[0], one) for one in sources):
                     told = "a projected number for each pair of tokens"
                     yield told, made.permute(0, 3, 1, 2).to(taken)
+
+    def _capped(
+        self, scores: torch.Tensor, taken: torch.Tensor, seen: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the capped scores, divided by what goes into tanh of the scores.
+
+        What they are multiplied with behind is to leave the usual factor.
+        """
+        for name, given, _, result in self.calls:
+            if name != "tanh" or result.numel() != scores.numel():
+                continue
+            into, out = (
+                one.double().reshape(scores.shape) for one in (given[0], result)
+            )
+            by, added, left = _fitted(into, scores, seen)
+            if left > 1e-4 or added.abs().max() > 1e-4 * into[0][seen].abs().max():
+                break
+            caps, _, left = _fitted(taken, out, seen)
+            cap = float(caps[0])
+            if left > 1e-4 or not _close(caps, caps[:1].expand_as(caps)):
+                break
+            meant = [v for n, v in self.subject.given.items()
+                     if "cap" in n and type(v) in (int, float) and v]  # fmt: skip
+            if meant and not any(abs(cap - v) < 1e-3 * cap for v in meant):
+                break
+            self.words.append(f"scores capped at {cap:.4g}")
+            self.options |= {"softcap": cap}
+            return out / by[:, None, None]
+        raise UnexplainedError
 
     def _is_fixed(self, bias: torch.Tensor, seen: torch.Tensor) -> bool:
         """Whether no parameter beside the projections changes the bias."""
@@ -1274,7 +1347,27 @@ class Reading:
                 self.words.append(f"a {kind} sink for each head")
                 self.options |= {"sink": kind}
                 return
+            if told := self._other_sink(own):
+                self.front = 1 if place == 0 else 0
+                self.options |= {"sink": "learned"}
+                self.steps.append(Step("differs", "weights", told))
+                return
         raise UnexplainedError
+
+    def _other_sink(self, own: torch.Tensor) -> str:
+        """Say what was made of the sinks that a parameter holds, or return ""."""
+        for name, p in self.parameters.items():
+            sinks = p.double().flatten()
+            if "sink" not in name or len(sinks) != self.h or self.h < 2:
+                continue
+            by = float((own * sinks).sum() / sinks.square().sum())
+            if _close(own, by * sinks):
+                return f"The sinks of {name} are multiplied by {by:.3g}."
+            if _close(own.sort().values, sinks.sort().values):
+                return f"The sinks of {name} go to other heads than their own."
+            if _close(own, sinks.mean().expand_as(own)):
+                return f"Each head's sink is the mean of {name}."
+        return ""
 
     def _mask(self, hidden: torch.Tensor) -> None:
         """Explain what is hidden: nothing, the future, or what a window leaves out."""
@@ -1388,8 +1481,8 @@ class Reading:
         """
         if self.l2 or "qk_norm" in self.options:
             return []
-        held = vars(self.module).items()
-        numbers = [(name, v) for name, v in held if type(v) is int and v > 1]
+        held = vars(self.module) | self.subject.given
+        numbers = [(name, v) for name, v in held.items() if type(v) is int and v > 1]
         return [(name, v) for name, v in numbers if not MEANT.search(name)]
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
@@ -1621,10 +1714,25 @@ class Reading:
                 self.words += [*words, "the input added"]
                 return True
             del self.options["residual"]
+        if self._several_times(one):
+            return True
         if self.normed is not None and _close(self.y, one + self.normed):
             told = "The output is the projected heads plus the normed input."
             self.steps.append(Step("residual_moved", "output", told))
             return True
+        return False
+
+    def _several_times(self, one: torch.Tensor) -> bool:
+        """Whether the heads or the input are in the output twice or three times."""
+        if one.shape != self.y.shape:
+            return False
+        added = self.x if self.x.shape == one.shape else torch.zeros_like(one)
+        for heads, own in ((2, 0), (3, 0), (1, 2), (2, 1), (2, 2)):
+            if _close(self.y, heads * one + own * added) and (added.any() or not own):
+                told = f"The output holds the projected heads {heads} times"
+                told += f", and the input {own} times." if own else "."
+                self.steps.append(Step("differs", "output", told))
+                return True
         return False
 
     def _scaled(self, one: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[str]]]:

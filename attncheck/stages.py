@@ -66,6 +66,7 @@ def first_difference(
     _followed_too(subject, x, held)
     if not held["factors"]:
         return ""
+    _stacked(held, reading.num_heads)
     meant = Computation(x.cpu(), reading, layer)
     right = base_recipe(causal, layer)
     plain = Computation(x.cpu(), reading, Layer(memory=layer.memory))
@@ -99,6 +100,21 @@ def first_difference(
         return "mix" if held["scores"] else "scores, mask or weights"
     joined = context.transpose(1, 2).flatten(2)
     return "output" if _any_close(joined, held["all"]) else "join"
+
+
+def _stacked(held: dict[str, list[torch.Tensor]], h: int) -> None:
+    """Join what one head after another computes, (b, t, …) each, to (b, h, t, …)."""
+    if h < 2 or len(held["weights"]) != h:
+        return
+    for name, found in held.items():
+        step = len(found) // h  # tensors of each head
+        each = [found[place : step * h : step] for place in range(step)]
+        whole = [
+            torch.stack(one, dim=1)
+            for one in each
+            if len({part.shape for part in one}) == 1 and one[0].dim() == 3
+        ]
+        held[name] = whole if name in ("scores", "weights") else found + whole
 
 
 def _followed_too(

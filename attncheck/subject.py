@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from attncheck.build import (
     FunctionModule,
@@ -85,6 +86,62 @@ class How:
     way: Way | None = None
 
 
+class Unrounded(TorchFunctionMode):
+    """Leaves tensors in the precision of the input where forward asks for a lower one.
+
+    Args:
+        dtype: that of the input.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.acted = False
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        given = dict(kwargs or {})
+        if getattr(function, "__name__", "") in ("half", "bfloat16") and args:
+            self.acted = True
+            return args[0].to(self.dtype)
+        if any(isinstance(one, torch.dtype) and one in LOW for one in args):
+            self.acted = True
+            args = tuple(self._fine(one) for one in args)
+        if any(isinstance(one, torch.dtype) and one in LOW for one in given.values()):
+            self.acted = True
+            given = {name: self._fine(one) for name, one in given.items()}
+        kind = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "")
+        if not kind or not _casts(kind):
+            return function(*args, **given)
+        self.acted = True
+        with torch.autocast(kind, enabled=False):
+            return function(*args, **given)
+
+    def _fine(self, one: Any) -> Any:
+        return self.dtype if isinstance(one, torch.dtype) and one in LOW else one
+
+
+LOW = (torch.float16, torch.bfloat16)
+
+
+def _casts(kind: str) -> bool:
+    """Whether torch.autocast is on for a kind of device."""
+    try:
+        return torch.is_autocast_enabled(kind)
+    except TypeError:  # before PyTorch 2.4
+        on = (
+            torch.is_autocast_cpu_enabled
+            if kind == "cpu"
+            else torch.is_autocast_enabled
+        )
+        return bool(on())
+
+
 class Subject:
     """A module with the sizes it was made for, and the way to call it.
 
@@ -114,6 +171,7 @@ class Subject:
         self.how = how
         self.layer = how.layer
         self.layout = how.layout
+        self.unrounded = False  # set to leave out what it does in lower precision
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes: list[str] = []
         self.given: dict[str, Any] = {}  # what its constructor was given
@@ -132,7 +190,7 @@ class Subject:
         for held in (self.pristine, self.fresh):
             fold(held)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
-        if floating and floating[0].dtype in (torch.float16, torch.bfloat16):
+        if floating and floating[0].dtype in LOW:
             self.pristine.float()
         randomise(self.pristine)
         self.device = floating[0].device if floating else torch.device("cpu")
@@ -228,7 +286,9 @@ class Subject:
 
         def job() -> Any:
             seed_everything(seed, self.device)
-            with torch.set_grad_enabled(grad), mode or contextlib.nullcontext():
+            none = contextlib.nullcontext()
+            fine = Unrounded(self.dtype) if self.unrounded else none
+            with torch.set_grad_enabled(grad), mode or none, fine:
                 return self._forward(module, given)
 
         y = self._unwrap(guarded(self.worker, job, "forward_raises"))

@@ -161,7 +161,20 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
         across = cos * sin[:, partner] + sin * cos[:, partner]
         if across.abs().max() > 10 * TOLERANCE:  # some scale pairs, as a whole
             return "differs", f"no rotation: numbers of {pairing} don't stay at angles"
+    if _waves(turns):
+        return "differs", "no rotation: each number is multiplied by a wave of its own"
     return None
+
+
+def _waves(turns: torch.Tensor) -> bool:
+    """Whether each number is multiplied alone, by sines of the position."""
+    own = turns.diagonal(dim1=1, dim2=2)  # (t, d)
+    if len(own) < 5 or not _same(torch.diag_embed(own), turns):
+        return False
+    # The neighbors of a sine's value sum to twice the cosine of its step, times it.
+    both, middle = own[2:] + own[:-2], own[1:-1]
+    steps = (both * middle).sum(dim=0) / middle.square().sum(dim=0).clamp_min(1e-12)
+    return _same(both, steps * middle) and bool((steps.abs() < 2 - TOLERANCE).any())
 
 
 def _angles_of(turns: torch.Tensor, bases: list[float]) -> Iterator[Step]:

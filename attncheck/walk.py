@@ -51,11 +51,13 @@ class Step:
         mistake: its name, or "" where it has none.
         stage: the stage of attention.
         seen: what was seen there.
+        severity: another severity than usual, or None.
     """
 
     mistake: str
     stage: str
     seen: str
+    severity: str | None = None
 
 
 class Recorded(Watch):
@@ -190,7 +192,7 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         return []  # another test says so
     walk = _followed(watch, x, y)
     if walk is None:
-        return [*_twice(watch.calls), *_summed(watch.calls)]
+        return [*_twice(watch.calls), *_alone(watch.calls), *_summed(watch.calls)]
     if not _cut_out(walk) and _cut_out(turned := walk.batch_first()):
         walk = turned
     found = [
@@ -294,6 +296,25 @@ def _summed(calls: list[Call]) -> list[Step]:
     return []
 
 
+def _alone(calls: list[Call]) -> Iterator[Step]:
+    """Look for an axis that einsum sums of one factor, with no part in the other."""
+    soft = [i for i, call in enumerate(calls) if call[0] in ("softmax", "_softmax")]
+    for place, (name, given, (equation, *_), _) in enumerate(calls):
+        if name != "einsum" or len(given) != 2 or not isinstance(equation[0], str):
+            continue
+        terms, arrow, out = equation[0].replace(" ", "").partition("->")
+        both = terms.split(",")
+        if not arrow or "." in terms or not soft or min(p.dim() for p in given) < 3:
+            continue
+        for labels, one, other in zip(both, given, both[::-1], strict=True):
+            lost = [label for label in labels if label not in other + out]
+            if any(one.shape[labels.index(label)] > 1 for label in lost):
+                stage = "scores" if place < soft[0] else "mix"
+                yield Step("differs", stage, f"In {equation[0]}, {lost[0]} is summed "
+                           "over in one factor alone.")  # fmt: skip
+                return
+
+
 def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     """Find the steps by their sizes and order; return None where they are others."""
     calls, (b, t, _) = watch.calls, x.shape
@@ -302,7 +323,7 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     if len(fused) + len(soft) > 1:
         return None
     if not fused and not soft:
-        soft = _by_hand(calls)
+        soft = _by_hand(calls) or _in_its_place(calls, t)
     if not fused and not soft:
         return None
     at = (fused or soft)[0]
@@ -344,6 +365,21 @@ def _by_hand(calls: list[Call]) -> list[int]:
                 calls[i] = ("softmax", [_unshifted(calls[:start], given[0])],
                             ([], {}), result)  # fmt: skip
                 return [i]
+    return []
+
+
+def _in_its_place(calls: list[Call], t: int) -> list[int]:
+    """Return the call that gives weights where no softmax does: a sigmoid of scores."""
+    for i, (name, _, _, made) in enumerate(calls):
+        scores = made.dim() > 2 and made.shape[-2] == t
+        if name in ("sigmoid", "sigmoid_") and scores and any(
+            call[0] in CONTRACTIONS and call[3].shape == made.shape
+            for call in calls[:i]
+        ) and any(
+            call[0] in CONTRACTIONS and any(_close(one, made) for one in call[1])
+            for call in calls[i:]
+        ):  # fmt: skip
+            return [i]
     return []
 
 
@@ -678,13 +714,30 @@ def _cut(walk: Walk) -> Iterator[Step]:
             if any(_close(one, wrong) for one in held) and not any(
                 _close(one, right) for one in held
             ):
+                # A layer that deals numbers out to heads does so with all of them.
+                apart = name == "heads_interleaved" and _in_blocks(walk, made)
                 yield Step(name, "split", "A projection is split so that a head "
-                           "gets numbers of other heads and tokens.")  # fmt: skip
+                           "gets numbers of other heads and tokens.",
+                           "error" if apart else None)  # fmt: skip
                 return
         if d != t and any(_scrambled(one, right) for one in (walk.query, walk.key)):
             yield Step("heads_viewed", "split", "Queries or keys have the numbers of "
                        "their projection, in tokens that mix them.")  # fmt: skip
             return
+
+
+def _in_blocks(walk: Walk, made: list[torch.Tensor]) -> bool:
+    """Whether some projection is cut so that each head gets its neighbors."""
+    d = walk.d
+    for part in _parts(walk):
+        heads = part.shape[-1] // d
+        if part.shape[-1] % d or heads < 2 or heads == walk.t:
+            continue
+        cut = part.unflatten(-1, (heads, d))
+        flat = cut.transpose(1, 2)
+        if any(_close(one, cut) or _close(one, flat) for one in made):
+            return True
+    return False
 
 
 def _scrambled(made: torch.Tensor, heads: torch.Tensor) -> bool:
@@ -1018,6 +1071,9 @@ def _capped(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         ):
             yield Step("differs", "scores", "The scores are capped first, and divided "
                        "by the root of d_head behind that.")  # fmt: skip
+        if any(abs(last / cap - 1) < 1e-3 > abs(first - 1) for cap in caps):
+            yield Step("differs", "scores", "The capped scores are multiplied by "
+                       f"{last:.3g}, and nothing divides them before.")  # fmt: skip
         if last * 1.001 < 1.01 < first:
             yield Step("differs", "scores", f"The cap divides scores by {first:.3g}, "
                        "and nothing multiplies them again.")  # fmt: skip

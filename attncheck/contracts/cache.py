@@ -86,6 +86,7 @@ class Stepped:
         layer: :class:`attncheck.contracts.base.Called`.
         step, new_cache: as of :func:`check_cache`.
         at_once: function (x) that gives the output without any cache.
+        b: how many sequences are given at once, unless a test says another number.
 
     Raises:
         UnusableError: it is not known how to pass a cache.
@@ -97,8 +98,9 @@ class Stepped:
         step: Step | None,
         new_cache: Callable[[nn.Module], Any] | None,
         at_once: Callable[[torch.Tensor], torch.Tensor] | None = None,
+        b: int = 2,
     ) -> None:
-        self.layer = layer
+        self.layer, self.b = layer, b
         self.new_cache = new_cache
         self.at_once = at_once
         self.step = step or self._found_step(layer.module())
@@ -146,7 +148,7 @@ class Stepped:
 
     def tokens(self, **sizes: int) -> torch.Tensor:
         """Return random tokens, no more than are allowed."""
-        return self.layer.tokens(t=T, **sizes)
+        return self.layer.tokens(**({"b": self.b, "t": T} | sizes))
 
     def outputs(
         self, module: nn.Module, x: torch.Tensor, sizes: Sequence[int]
@@ -314,8 +316,10 @@ def chunks(stepped: Stepped, found: Collector, severity: str | None = None) -> N
     text = f"They differ from token {_first(wanted, seen)} on."
     alone = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
     if not changed(wanted, alone, 1e-4):
-        told = f"{text} One by one, they agree."
-        found.add("cache_mask_offset", done, told, severity)
+        name, why = _by_steps(stepped, x, IN_CHUNKS)
+        name = name if why else "cache_mask_offset"
+        told = f"{text} One by one, they agree. {why}".strip()
+        found.add(name, done, told, severity)
     elif not found.found:
         found.add("cache_differs", done, text)
 

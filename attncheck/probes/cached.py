@@ -35,8 +35,9 @@ def cached(subject: Subject, found: Collector) -> None:
         lambda module: KeysAndValues(),
         lambda module: {},
     )
-    for new_cache in (None, *_of_its_own(subject), *_of_its_file(subject), *usual):
-        stepped = _stepped(subject, new_cache)
+    caches = [None, *_of_its_own(subject), *_of_its_file(subject), *usual]
+    for new_cache, b in [(one, 2) for one in caches] + [(None, 1)]:  # room for one
+        stepped = _stepped(subject, new_cache, b)
         if stepped is None:
             raise SkipTest(why)
         x = stepped.tokens()
@@ -69,7 +70,10 @@ def cached(subject: Subject, found: Collector) -> None:
             "It returns only the new keys and values. With the old ones joined here, "
         )
         text += "the outputs agree."
-        found.add("cache_differs", done, text, "warning")
+        # GPT-2's first code returns them in one tensor, and its caller joins these.
+        _, new = stepped.layer.raw(stepped.step, stepped.layer.module(), x, None)
+        joins = subject.says(JOINS) or isinstance(new, torch.Tensor)
+        found.add("cache_differs", done, text, "warning" if joins else None)
         return
     if any(name.startswith("cache_") for name in found.found):
         return
@@ -162,7 +166,7 @@ def _gives_one(stepped: Stepped, x: torch.Tensor) -> bool:
 
 
 def _stepped(
-    subject: Subject, new_cache: Callable[[nn.Module], Any] | None
+    subject: Subject, new_cache: Callable[[nn.Module], Any] | None, b: int = 2
 ) -> Stepped | None:
     """Return the layer called chunk by chunk, or None where there is no cache."""
     way = subject.how.way or plain_way(subject.pristine)
@@ -208,7 +212,7 @@ def _stepped(
         place = started.get("place") if name else None
         return y, INSIDE if place is None else y[place]
 
-    return Stepped(Called(subject), step, new_cache, subject)
+    return Stepped(Called(subject), step, new_cache, subject, b)
 
 
 def _called_so(subject: Subject, way: Way | None) -> bool:
@@ -232,6 +236,15 @@ MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|
 SINGLE = re.compile(
     r"\b(one|single|1|newest|new|current|latest) (\w+ )?(token|query|position|step)\b"
     r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",
+    re.IGNORECASE,
+)
+
+
+# Words by which the caller joins what each call returns.
+JOINS = re.compile(
+    r"\bcallers? (\w+ ){0,3}(append|concat|join|stor|merg|updat|extend)"
+    r"|\b(only|just) the (new|current|latest)|\bnew (keys|kv|key_value)"
+    r"|\b(append|concat|stor|updat|extend|join|merg)\w* (\w+ )?(outside|elsewhere)",
     re.IGNORECASE,
 )
 

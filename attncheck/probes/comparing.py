@@ -24,7 +24,7 @@ from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import ITSELF, CallFailed, Failure, Subject
+from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, norms_of
 from attncheck.turning import turning
 from attncheck.walk import T5, Step, followed, hidden, sums_first, walked
@@ -44,9 +44,28 @@ def compare(subject: Subject, found: Collector) -> None:
         NotCompared: no reference fits, or the weights were not found.
     """
     before = {*found.found}
-    _compare(subject, found)
-    if found.undeclared and (new := found.found.keys() - before):
-        _ask(subject, found, new)
+    both = [one for one in (subject, subject.uneven) if one is not None]
+    kept = subject.unrounded
+    found.rounded = kept or _rounds(subject)
+    for one in both:
+        one.unrounded = found.rounded
+    try:
+        _compare(subject, found)
+        if found.undeclared and (new := found.found.keys() - before):
+            _ask(subject, found, new)
+    finally:
+        for one in both:
+            one.unrounded = kept
+
+
+def _rounds(subject: Subject) -> bool:
+    """Whether forward computes in a lower precision, and runs without that."""
+    mode = Unrounded(subject.dtype)
+    try:
+        subject(subject.tokens(), mode=mode)
+    except Failure:
+        return False
+    return mode.acted
 
 
 def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
@@ -101,6 +120,7 @@ def _compare(subject: Subject, found: Collector) -> None:
     if comparison.equal() or comparison.known_layer():
         comparison.tell_given(found)
         found.compared = True
+        comparison.tell_bias(found)
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
         return
@@ -150,7 +170,7 @@ def _compare(subject: Subject, found: Collector) -> None:
         seen += f" The first stage that differs: {stage}." if stage else ""
         found.add("differs", done, seen)
         return
-    if match.names == ("rope_unused",) and comparison.tell_steps(found):
+    if match.names in OTHERS and comparison.tell_steps(found):
         return
     found.compared = True
     found.causes = match.names
@@ -306,13 +326,17 @@ class Comparison:
         if own and not all(_same(a[1], b[1]) for a, b in pairs):
             return True  # its own matrix, and the bias of another
         match = self._named(self.by_name[:1], single=True)
-        roles = {
-            "projection_mixed_up",
-            "scores_transposed",
-            "bias_unused",
-            "output_projection_unused",
-        }
-        return match is not None and bool(set(match.names) & roles)
+        return match is not None and bool(set(match.names) & ROLES)
+
+    def _swapped_in(self, layer: Layer) -> bool:
+        """Whether the names say so, in a layer that was recognized."""
+        named, causal = self.by_name[:1], self.subject.causal
+        if not named or parity.right_distance(
+            self.x, self.y, self.by_name, causal, layer
+        ) < parity.TOLERANCE:  # fmt: skip
+            return False
+        match = parity.name_mistake(self.x, self.y, named, causal, layer, several=False)
+        return match is not None and bool(set(match.names) & ROLES)
 
     def unread(self) -> bool:
         """Whether no reading of the weights gives an output of this size at all."""
@@ -331,6 +355,9 @@ class Comparison:
             self.x, self.y, self.readings, self.subject.causal, self._layers()
         )
         if layer is None:
+            return False
+        if self._swapped_in(layer):
+            self.layer = layer
             return False
         self.owner.layer = layer
         self.owner.note(
@@ -351,6 +378,8 @@ class Comparison:
         if not declared:
             options = {n: v for n, v in read.options.items() if n in ACTS}
             self.owner.layer = replace(self.owner.layer, **options)
+            if not read.steps:
+                self.tell_given(found)
         if read.asks:
             self.tell_undeclared(found, opened=False)
             found.beside = ", ".join(read.words)
@@ -436,6 +465,16 @@ class Comparison:
             told.append(f"{name}={cap:g}, and nothing caps the scores")
             layer = replace(layer, softcap=cap)
         return layer, told
+
+    def tell_bias(self, found: Collector) -> None:
+        """Tell of a mistake in a bias that was declared by the class's own function."""
+        if self.subject.layer.bias is None:
+            return
+        read = inferred(self.subject, self.x.to(self.subject.device), mistakes=False)
+        steps = read.steps if read else []
+        for step in steps:
+            _tell(found, step, "Checked what is added to the scores.")
+        found.causes = tuple(step.mistake for step in steps)
 
     def tell_unused_positions(self, found: Collector) -> None:
         """Tell of a table of rotary positions that changes nothing."""
@@ -739,6 +778,12 @@ class Comparison:
                 (1, -1) if "rope.way" in layer.open else (layer.rope.way,),
             ]
             ropes = [Rope(*chosen) for chosen in product(*choices)]
+            # The fewer pairs turn, the more another base looks like other powers.
+            both = "rope.base" in layer.open and "rope.share" in layer.open
+            ropes = [
+                one for one in ropes
+                if not (both and one.share == 0.75 and one.base != BASES[0])
+            ]  # fmt: skip
         if layer.qk_norm:
             kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
             overs: tuple[str, ...] = (layer.norm_over,)
@@ -991,7 +1036,7 @@ def _tell(found: Collector, step: Step, done: str) -> None:
     """Add a step that is wrong; where it has no name, its stage says where."""
     stage = step.stage if step.mistake == "differs" else ""
     seen = f"{step.seen} Stage: {step.stage}."
-    found.add(step.mistake, done, seen, stage=stage)
+    found.add(step.mistake, done, seen, step.severity, stage=stage)
 
 
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
@@ -1062,8 +1107,17 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
+# Mistakes whose numbers others give, too, and that are told if no step is wrong.
+OTHERS = (("rope_unused",), ("heads_attend_heads",))
+# Mistakes by which a projection does not do what its name says.
+ROLES = {
+    "projection_mixed_up",
+    "scores_transposed",
+    "bias_unused",
+    "output_projection_unused",
+}
 # What other tests look at in a layer that was read off.
-ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "window", "residual")
+ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "softcap", "window", "residual")
 BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
 NEEDS_BIAS = (
     "say what is added to the scores, as a function of the module and the number of "
@@ -1081,7 +1135,9 @@ SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mul
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
-SOFTCAP = re.compile(r"(attn|attention|score|logit)\w*cap|soft_?cap")
+SOFTCAP = re.compile(
+    r"^(?!final|lm_|out).*((attn|attention|score|logit)\w*cap|soft_?cap)"
+)
 ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
 
 # Stages at which positions may act that nobody declared.

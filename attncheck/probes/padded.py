@@ -236,11 +236,16 @@ def _try(masked: Masked, found: Collector) -> None:
         return  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
         return  # a switch: what it holds is of no matter
+    # Who speaks of padding promises it; other masks may serve something else.
+    told = re.compile(rf"\b{masked.name}\b.*\b(pad\w*|real|valid)\b", re.IGNORECASE)
+    promised = "pad" in masked.name.lower() or (
+        _said(masked) and masked.subject.says(told)
+    )
+    severity = "error" if promised else "warning"
     if masked.replaces():
         if masked.forgets_causal():
             done = f"Passed {masked.name}, with a number for each token, that hides "
             done += "none, and replaced the last token."
-            severity = "error" if "pad" in masked.name.lower() else "warning"
             found.add("padding_future", done, "Earlier outputs changed.", severity)
         return
     acting = [mixed for acts, mixed in seen if acts]
@@ -260,15 +265,17 @@ def _try(masked: Masked, found: Collector) -> None:
         found.add("padding_leaks", done, text)
     elif seen:
         text = f"{masked.name} changes nothing, whatever is in it."
-        # A name that says padding is a promise; other masks may serve something else.
-        severity = "error" if "pad" in masked.name.lower() else "warning"
         found.add("padding_leaks", done, text, severity)
 
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
     name, said = masked.name.lower(), _said(masked)
-    if said and how in WAYS and said != WAYS[how]:
+    if said and how == "added":
+        done = f"Passed a padding mask as {masked.name}."
+        text = f"It's added to the scores, and by its words, True {said}: that adds 1."
+        found.add("padding_leaks", done, text)
+    elif said and how in WAYS and said != WAYS[how]:
         done = f"Passed a padding mask as {masked.name}."
         text = f"It {WAYS[how]} where it's True, and by its words, True {said}."
         found.add("padding_inverted", done, text)
@@ -282,10 +289,7 @@ def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
 
 def _said(masked: Masked) -> str:
     """Return what True in the mask does by the words beside its name, or ""."""
-    try:
-        text = inspect.getsource(type(masked.subject.pristine))
-    except (OSError, TypeError):
-        return ""
+    text = masked.subject.source
     found = {
         OPPOSITE[does] if bool(NEGATED.search(match["told"])) != bool(no) else does
         for line in text.splitlines()

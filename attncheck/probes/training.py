@@ -43,7 +43,10 @@ def dropout(subject: Subject, found: Collector) -> None:
             found.add("keeps_state", done, seen, stage="training")
             return
         done = f"Passed the same tokens in train() and eval(), with dropout {P}."
-        found.add("dropout_unused", done, "The outputs are equal.")
+        places, _ = dropped_at(subject)
+        told = ", although dropout runs: what it returns goes nowhere" if places else ""
+        severity = "error" if places else None
+        found.add("dropout_unused", done, f"The outputs are equal{told}.", severity)
         return
     if not linear:
         raise SkipTest("a norm follows dropout, so the mean may change")
