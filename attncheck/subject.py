@@ -172,6 +172,7 @@ class Subject:
         self.layer = how.layer
         self.layout = how.layout
         self.unrounded = False  # set to leave out what it does in lower precision
+        self.unwritten: list[str] = []  # parameters that its class never writes
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes: list[str] = []
         self.given: dict[str, Any] = {}  # what its constructor was given
@@ -200,6 +201,16 @@ class Subject:
         self._shared: nn.Module | None = None
         self._head: int | None = None
         self.variant: Callable[..., Subject | None]
+
+    def draw(self, names: list[str]) -> None:
+        """Draw parameters that the class never writes, lest memory decide a test."""
+        self.unwritten = names
+        generator = torch.Generator().manual_seed(1)
+        for module in (self.pristine, self.fresh):
+            for name, parameter in module.named_parameters():
+                if name in names and not parameter.is_meta:
+                    values = torch.randn(parameter.shape, generator=generator)
+                    parameter.detach().copy_(values * max(values.numel(), 1) ** -0.25)
 
     @property
     def width(self) -> int:
