@@ -391,16 +391,16 @@ def _ways_with(
         for place in masks[1:]:  # one is enough to hide the future
             options[place] = [None, *OPEN]
         for width in memory_widths if one else (None,):
-            for values in _likely(options):
-                others = tuple(zip(left, values, strict=True))
-                turned = any(kind in ("cos", "sin") for kind in values)
+            for tried in _likely(options):
+                others = tuple(zip(left, tried, strict=True))
+                turned = any(kind in ("cos", "sin") for kind in tried)
                 for form in FORMS if turned else (None,):
                     yield Way(tuple(tokens), others, one, width, form)
     if must and not memory and len(memories) == 1:  # the tokens themselves, then
         left = [name for name in rest if name != memories[0]]
         options = [_options(kinds[name], causal) for name in left]
-        for values in _likely(options):
-            yield Way((*tokens, memories[0]), tuple(zip(left, values, strict=True)))
+        for tried in _likely(options):
+            yield Way((*tokens, memories[0]), tuple(zip(left, tried, strict=True)))
 
 
 def _likely(options: list[list[Any]]) -> Iterator[tuple[Any, ...]]:

@@ -488,7 +488,7 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
         "Other sequences changed; other tokens of the same sequence didn't. "
         "With the first two axes swapped, it's the reverse."
     )
-    meant = subject.says(BATCH) or UNPACKED.search(subject.source)
+    meant = bool(subject.says(BATCH) or UNPACKED.search(subject.source))
     meant = meant and not subject.says(TOKENS)
     collector.add("batch_first", done, seen, "error" if meant else None)
     subject.note("The other tests passed the input as (t, b, d).")

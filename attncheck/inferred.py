@@ -649,12 +649,13 @@ class Reading:
 
     def _norm_between(self) -> bool:
         """Tell where keys or values come from a norm of what the others come from."""
-        for one, other, names in (
-            (*self.sources[1:], ("Values", "keys")),
-            (*self.sources[:0:-1], ("Keys", "values")),
+        _, keys, values = self.sources
+        for one, other, last, first in (
+            (keys, values, "Values", "keys"),
+            (values, keys, "Keys", "values"),
         ):
             if one.shape == other.shape and self._is_norm(other, one):
-                told = f"{names[0]} come from the norm of what {names[1]} come from."
+                told = f"{last} come from the norm of what {first} come from."
                 self.steps.append(Step("prenorm_partly", "projection", told))
                 return True
         return False
@@ -821,7 +822,8 @@ class Reading:
     def _pieces(self, heads: torch.Tensor) -> list[Piece]:
         """Return the parts of heads (b, h, t, d) that lie side by side in a map."""
         h, d = heads.shape[1], heads.shape[3]
-        pieces, start = [], 0
+        pieces: list[Piece] = []
+        start = 0
         while start < d:
             found = [
                 piece

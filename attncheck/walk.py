@@ -323,7 +323,7 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     if len(fused) + len(soft) > 1:
         return None
     if not fused and not soft:
-        soft = _by_hand(calls) or _in_its_place(calls, t)
+        soft = _by_hand(calls)
     if not fused and not soft:
         return None
     at = (fused or soft)[0]
@@ -365,21 +365,6 @@ def _by_hand(calls: list[Call]) -> list[int]:
                 calls[i] = ("softmax", [_unshifted(calls[:start], given[0])],
                             ([], {}), result)  # fmt: skip
                 return [i]
-    return []
-
-
-def _in_its_place(calls: list[Call], t: int) -> list[int]:
-    """Return the call that gives weights where no softmax does: a sigmoid of scores."""
-    for i, (name, _, _, made) in enumerate(calls):
-        scores = made.dim() > 2 and made.shape[-2] == t
-        if name in ("sigmoid", "sigmoid_") and scores and any(
-            call[0] in CONTRACTIONS and call[3].shape == made.shape
-            for call in calls[:i]
-        ) and any(
-            call[0] in CONTRACTIONS and any(_close(one, made) for one in call[1])
-            for call in calls[i:]
-        ):  # fmt: skip
-            return [i]
     return []
 
 

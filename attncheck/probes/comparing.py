@@ -468,9 +468,12 @@ class Comparison:
 
     def tell_bias(self, found: Collector) -> None:
         """Tell of a mistake in a bias that was declared by the class's own function."""
-        if self.subject.layer.bias is None:
+        subject, layer = self.subject, self.subject.layer
+        if layer.bias is None:
             return
-        read = inferred(self.subject, self.x.to(self.subject.device), mistakes=False)
+        subject.layer = replace(layer, bias=None)  # read it as if nobody had said it
+        read = inferred(subject, self.x.to(subject.device), mistakes=False)
+        subject.layer = layer
         steps = read.steps if read else []
         for step in steps:
             _tell(found, step, "Checked what is added to the scores.")
@@ -782,7 +785,7 @@ class Comparison:
             both = "rope.base" in layer.open and "rope.share" in layer.open
             ropes = [
                 one for one in ropes
-                if not (both and one.share == 0.75 and one.base != BASES[0])
+                if one and not (both and one.share == 0.75 and one.base != BASES[0])
             ]  # fmt: skip
         if layer.qk_norm:
             kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)

@@ -153,7 +153,6 @@ MEANT = {  # source, the options, the exit status with the proposed command
         source(**WINDOW | {"scored": WINDOW["scored"].replace(">=", ">= -1 +")}),
         {"window": 3}, 1),
     "no scale, as in T5": (source(**T5), {"scale": "none"}, 0),
-    "a window and a cap": (source(**CAPPED), {"softcap": 5.0, "window": 4}, 0),
     "a window and a cap of the masked": (
         source(**CAPPED | {"scored": "scores = scores.masked_fill(hidden | (i[:, None]"
                " - i >= self.w), -100.0)\n        hidden = hidden & False\n        "
@@ -184,6 +183,10 @@ def test_a_proposed_command_runs_as_printed_and_has_the_class_judged(
     command = told[told.index("attention-check ") : told.index(" Tests ")]
     words = shlex.split(command)[1:]
     assert main(words[: 1 + 2 * len(options)]) == status, capsys.readouterr().out
+
+
+def test_a_window_and_a_cap_are_read_off():
+    assert attncheck.check(compiled(source(**CAPPED), "mine.py")).verdict == "passed"
 
 
 def test_a_scale_that_is_missing_is_a_mistake_where_no_name_speaks_of_positions():
@@ -350,7 +353,7 @@ def test_weights_are_proposed_only_if_the_layer_can_be_judged_with_them(factor):
     text = text.replace("self.out(", "self.o_m(").replace("0.5\n", f"0.5{factor}\n")
     text += """
     def parts(self):  # as no product that is watched
-        return [lambda x, f=f: torch.einsum("btc,dc->btd", x, f.weight) + f.bias
+        return [lambda x, f=f: (x[..., None, :] * f.weight).sum(-1) + f.bias
                 for f in (self.q_m, self.k_m, self.v_m)]
 """
     report = attncheck.check(compiled(text, "x.py"))

@@ -179,8 +179,6 @@ WRONG = [
      "output"),
     ("by einsum", '"bhtk,bhsk->bhts"', '"bhtk,bgsk->bhts"', "differs", "scores"),
     ("by einsum", '"bhts,bhsk->bhtk"', '"bhts,bgsk->bhtk"', "differs", "mix"),
-    ("by einsum", "torch.softmax(s, dim=-1)", "torch.sigmoid(s)",
-     "rows_do_not_sum_to_one", "outputs"),
     ("a list of heads", "torch.cat(made, dim=-1)",
      "torch.cat([sum(made)] * len(made), dim=-1)", "differs", "join"),
     ("a list of heads", "dim=-1))", "dim=-1)) + self.proj.bias", "differs", "output"),
