@@ -109,6 +109,14 @@ def test_memory_from_the_meta_device_has_its_mask_whoever_fills_the_parameters(n
 
 
 @MASKED
+def test_a_mask_of_the_readers_own_stays_when_the_layer_moves(name):
+    layer = build(name)
+    for mask in layer.buffers():
+        mask.zero_()
+    assert not any(mask.any() for mask in layer.double().buffers())
+
+
+@MASKED
 def test_a_mask_is_written_again_in_a_layer_at_work(name):
     layer, x = build(name).double(), tokens(2, 6, 3)
     expected = layer(x)

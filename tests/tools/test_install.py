@@ -51,8 +51,10 @@ def test_what_pip_cannot_install_stops(monkeypatch):
         install.install(["some-package"], install.PINNED)
 
 
-def test_a_missing_program_does_not_run():
+def test_a_missing_or_failing_program_does_not_run():
     assert not install._runs(["no-such-program"])
+    assert not install._runs([sys.executable, "-c", "raise SystemExit(1)"])
+    assert install._runs([sys.executable, "-c", ""])
 
 
 def test_newest_pins_pytorch_alone():
