@@ -17,6 +17,7 @@ def alt(ax):
     ("weights", "where"),
     [
         (torch.eye(3), "in each row the largest is on the diagonal"),
+        (torch.tensor([[0.0, 1, 0], [0, 0, 1], [1, 1, 1]]), "is right of the diagonal"),
         (torch.eye(3).roll(1, 0), "is left of the diagonal, and in the first row in c"),
         (torch.eye(3).flip(1), "the largest of each row: a in c, b in b, c in a"),
         (torch.tensor([[0.0, 1, 0]] * 3), "the largest of a row is in b"),
