@@ -95,8 +95,8 @@ class KeyValueCache:
         """Forget every token, so that another prompt, batch or layer can start."""
         self.length = 0
         self._layer: weakref.ref[nn.Module] | None = None
-        # (b, h_kv, room, d_head): the token at position p stands at p - _first, and of
-        # those before length, all from _oldest on are kept.
+        # Along the axis of tokens there may be room for more. The token at position p
+        # stands at p - _first, and of those before length, all from _oldest on are kept.
         self._first = self._oldest = 0
         self._keys = self._values = torch.empty(0, 0, 0, 0)
 

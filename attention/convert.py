@@ -339,10 +339,10 @@ def from_ours(
 class _Parts(NamedTuple):
     """One layer in any layout: rows are queries, then keys, then values."""
 
-    weight: torch.Tensor  # (d_out + 2 · d_kv, d_in)
-    bias: torch.Tensor | None  # (d_out + 2 · d_kv,)
-    out_weight: torch.Tensor  # (d_out, d_out)
-    out_bias: torch.Tensor  # (d_out,)
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    out_weight: torch.Tensor
+    out_bias: torch.Tensor
 
     def widths(self) -> tuple[int, int]:
         """Return d_out and d_kv."""
@@ -465,7 +465,7 @@ def _check_shape(name: str, tensor: torch.Tensor, expected: tuple[int, ...]) -> 
 def _swap_blocks(
     layout: Layout, rows: torch.Tensor, outer: int, inner: int
 ) -> torch.Tensor:
-    # (outer, inner, d_head, …) -> (inner, outer, d_head, …), all but … in one axis
+    # Rows in outer × inner blocks, one axis for all, come in inner × outer blocks.
     blocks = f"3 for each of {layout.by_head} heads"
     told = {"name": f"{layout.qkv[0]}weight", "shape": _shape(rows), "blocks": blocks}
     require(len(rows) % (outer * inner) == 0, BLOCKS, **told)

@@ -76,6 +76,10 @@ class Reader:
             elif 2 * len(found) >= self.read[key]:
                 yield found[0]
 
+    def found(self, key):
+        """What was wrong in single calls of a line."""
+        return self._wrong.get(key, [])
+
     def twins(self):
         """Where two letters of a comment had one size whenever its line ran.
 
@@ -84,6 +88,8 @@ class Reader:
         for key, pairs in self._twins.items():
             if self.read[key] > 1 and pairs:
                 yield f"{self.name}, {key[0]}, line {key[1]}: {self.told[key]}: {pairs}"
+
+    tensors = staticmethod(lambda values: _tensors(values))
 
     def seen(self, key, value, named):
         """Keep a tensor of the line, and whether a name held it before."""
@@ -331,10 +337,11 @@ class _Rewrite(ast.NodeTransformer):
         given = operands if "->" in self.told.get(key, "") else results
         self.told.pop(key, None)
         if given:  # the shapes of the parameters, in order
-            names = [a.arg for a in node.args.args if a.arg != "self"][: len(given)]
+            names = ", ".join(a.arg for a in node.args.args if a.arg != "self")
             told = ", ".join(f"({', '.join(s)},)" for s in given)
             self.told[key] = told
-            tensors = ast.parse(f"({', '.join(names)},)", mode="eval").body
+            first = f"__reader__.tensors([{names}])[:{len(given)}]"
+            tensors = ast.parse(first, mode="eval").body
             start.append(ast.Expr(_said(key, tensors)))
         docstring = node.body[:1] if ast.get_docstring(node) is not None else []
         node.body = [*docstring, *start, *node.body[len(docstring) :]]

@@ -31,7 +31,7 @@ def product(left, right, names, row=None):
         Axes with three blocks of cells.
     """
     check(left=(left, "n m"), right=(right, "m k"), names=(names, "3"))
-    parts = (left, right, left @ right)  # (n, m) @ (m, k) -> (n, k)
+    parts = (left, right, left @ right)
     gap, top, high = 0.2, 0.26, 0.29
     columns = sum(part.shape[1] for part in parts)
     wide = min(0.47, (3.5 - 2 * gap) / columns)

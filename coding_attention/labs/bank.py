@@ -86,8 +86,8 @@ class BankLab(base.Lab):
             words = sentence.split()
             x = torch.tensor([self.vectors[w] for w in words], dtype=torch.float64)
             query = x[words.index(self.word)]
-            weights = attention_weights(query, x, scale=1.0)  # (2,), (t, 2) -> (t,)
-            found.append((weights, weights @ x))  # (t,) @ (t, 2) -> (2,)
+            weights = attention_weights(query, x, scale=1.0)
+            found.append((weights, weights @ x))
         return found
 
     def fallback(self):

@@ -118,7 +118,7 @@ def guessing_loss(tokens, periods, choices):
     Returns:
         A number: the mean over the same predictions as in :func:`repeated_loss`.
     """
-    known = torch.arange(1, tokens.shape[1]) > periods.unsqueeze(1)  # (b, t - 1)
+    known = torch.arange(1, tokens.shape[1]) > periods.unsqueeze(1)
     return (choices.log().unsqueeze(1) * known).sum().item() / known.sum().item()
 
 

@@ -9,7 +9,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from coding_attention.exercises import EXERCISES
 from tests.book.pages import Page
-from tests.shape_comments import Reader, comments, run
+from tests.shape_comments import Reader, comments, run, shapes
 
 # nbval runs what starts processes, and what checks hundreds of classes.
 COSTLY = {"two-processes", "ring-of-processes"}
@@ -41,7 +41,9 @@ def ran(page):
 def _signatures():
     # The shapes that an exercise promises, by the function that is to be written.
     found = [m for exercise in EXERCISES.values() for m in STUB.finditer(exercise.body)]
-    return {m[1]: " ".join(m[2].split()) for m in found if "->" in m[2]}
+    told = {m[1]: " ".join(m[2].split()) for m in found if any(shapes(m[2]))}
+    # Without an arrow, they are the shapes of what the function is given.
+    return {n: text if "->" in text else f"{text} ->" for n, text in told.items()}
 
 
 def _with_signatures(source):

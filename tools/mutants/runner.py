@@ -73,6 +73,8 @@ def runs(path, line):
     if folders[0] == "theme":
         yield ["tests/book/test_site.py"]
     yield _naming(path, stem)
+    if path.endswith(".py"):
+        yield _there(["tests/test_traced.py"])
     if path.startswith(("coding_attention/figures/", "coding_attention/models/")):
         # nbval compares what is drawn on the pages.
         pages = _pages_that_use(path)

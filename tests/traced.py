@@ -1,0 +1,60 @@
+"""Run tests while every module of the product holds its own shape comments.
+
+    python -m tests.traced coding_attention tests/coding_attention/models
+
+Prints what is wrong in a package or in modules, a line each: a comment that a run has
+shown to be false, and one that no test of those named has run.
+"""
+
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+
+import pytest
+
+from tests.shape_comments import Reader, comments, run
+
+NAMES = tuple(sys.argv[1].split(","))  # packages or modules
+READERS = {}
+
+
+class _Traced(SourceFileLoader):
+    def exec_module(self, module):
+        source = self.get_data(self.path).decode("utf-8")
+        if not comments(source):
+            super().exec_module(module)
+            return
+        READERS[module.__name__] = reader = Reader(module.__name__)
+        run(source, module.__name__, vars(module), reader)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if not f"{name}.".startswith(tuple(f"{n}." for n in NAMES)):
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Traced(name, spec.origin)
+        return spec
+
+
+def wrong():
+    """What is wrong in more than one call of twenty, lest a test's own layer count."""
+    for reader in READERS.values():
+        for key, text in reader.told.items():
+            found, read = reader.found(key), reader.read.get(key, 0)
+            if not read:
+                yield f"{key[0]}, line {key[1]}: {text} was never read"
+            elif 20 * len(found) > read:
+                yield found[0]
+
+
+def main():
+    sys.meta_path.insert(0, _Finder())
+    ended = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]])
+    print("WRONG", *wrong(), sep="\n")
+    return ended
+
+
+if __name__ == "__main__":
+    sys.exit(main())
