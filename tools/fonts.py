@@ -50,6 +50,7 @@ def italic(letter):
 
 # As browsers set a letter that stands alone: in the italics of mathematics.
 ITALICS = "".join(map(italic, ascii_letters + GREEK[: GREEK.index("Δ")]))
+FAMILY = 1  # as the name table counts: of its names for a font, the only one kept
 FONTS = {  # name -> (where the original lies, its characters, range of weights)
     "text": ("**/source-serif-4-latin-wght-normal.woff2", LETTERS, (400, 700)),
     "text-italic": ("**/source-serif-4-latin-wght-italic.woff2", LETTERS, (400, 400)),
@@ -64,7 +65,7 @@ def cut(font, letters, weights):
         instantiateVariableFont(font, {"wght": weights}, inplace=True)
     options = subset.Options(
         layout_features=["kern", "mark", "mkmk", "ssty", "liga", "ccmp", "locl"],
-        name_IDs=[0, 1, 2, 13, 14],
+        name_IDs=[0, FAMILY, 2, 13, 14],  # copyright, style, license and its address
         hinting=False,
         desubroutinize=True,
     )
@@ -78,8 +79,8 @@ def cut(font, letters, weights):
 def rename(font, name):
     """Give the cut font a name that no license reserves."""
     for record in list(font["name"].names):
-        if record.nameID in (1, 3, 4, 6, 16):
-            font["name"].setName(name, record.nameID, *_kind(record))
+        if record.nameID == FAMILY:
+            font["name"].setName(name, FAMILY, *_kind(record))
     if "CFF " in font:
         font["CFF "].cff.fontNames = [name]
 

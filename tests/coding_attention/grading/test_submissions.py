@@ -171,6 +171,15 @@ def test_a_file_cannot_grow_without_end(tmp_path):
     assert row.verdicts["which-dim"]["outcome"] == "right"
 
 
+def test_an_answer_that_never_ends_leaves_time_for_others(monkeypatch):
+    granted = []
+    ended = (worker.Verdict("x", "right", ""), [])
+    monkeypatch.setattr(worker, "isolated", lambda _, s: (granted.append(s), ended)[1])
+    check = worker._Counter(None, Limits(seconds=40), lambda **_: None)
+    check("first"), check("second")
+    assert sum(granted) <= 40
+
+
 def test_functions_that_a_notebook_replaces_are_put_back(tmp_path):
     code = "import torch\ntorch.allclose = lambda *a, **k: True"
     mask = "def causal_mask(n):\n    return torch.zeros(n, n).bool()"
