@@ -23,6 +23,10 @@ def test_every_step_lies_on_the_roof(peak, bandwidth):
         assert list(line.get_xdata()) == list(steps.values())
         reached = [peak if x > ridge else x * bandwidth for x in steps.values()]
         assert list(line.get_ydata()) == pytest.approx(reached)
+    start, corner, end = roof.get_ydata()
+    goes = "rises" if start < corner else "falls"
+    flat = "is flat" if corner == end else "goes on"
+    assert f"which {goes} and {flat} from {ridge:.1f}" in ax.figure.words[1]
 
 
 @pytest.mark.parametrize(("peak", "bandwidth"), [(150, 12), (90, 22), (60, 20)])
