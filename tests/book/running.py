@@ -41,9 +41,15 @@ def ran(page):
 def _signatures():
     # The shapes that an exercise promises, by the function that is to be written.
     found = [m for exercise in EXERCISES.values() for m in STUB.finditer(exercise.body)]
-    told = {m[1]: " ".join(m[2].split()) for m in found if any(shapes(m[2]))}
-    # Without an arrow, they are the shapes of what the function is given.
-    return {n: text if "->" in text else f"{text} ->" for n, text in told.items()}
+    told = {}
+    for stub in found:
+        given, text = len(list(shapes(stub[2]))), " ".join(stub[2].split())
+        if "->" in text:
+            told[stub[1]] = text
+        # Without an arrow, they are the shapes of what the function is given.
+        elif given in (1, stub[0].partition("):")[0].count(",") + 1):
+            told[stub[1]] = f"{text} ->"
+    return told
 
 
 def _with_signatures(source):
