@@ -158,6 +158,7 @@ class Given:
 def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, *(way.memory or "").split()}
+    taken |= {n for n, kind in way.others if _is(kind, "mask") or _is(kind, "open")}
     names = [name for name in _named(module) if name not in taken]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
