@@ -158,7 +158,7 @@ class Given:
 def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, *(way.memory or "").split()}
-    taken |= {n for n, kind in way.others if _is(kind, "mask") or _is(kind, "open")}
+    taken |= {name for name, kind in way.others if _is(kind, "mask")}
     names = [name for name in _named(module) if name not in taken]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
@@ -354,7 +354,7 @@ def ways(
             yield from _ways_with(three[:1], wanted, kinds, False, memory_widths, True)
         return
     firsts, second = names[:1], [] if optional else required[1:2]
-    if second and re.search(QUERIES, second[0].lower()):
+    if second and (re.search(QUERIES, second[0].lower()) or memory_first(names)):
         firsts = [*second, *firsts]
     elif second and kinds[second[0]] is None:
         firsts = [*firsts, *second]
@@ -452,8 +452,16 @@ def memory_way(module: nn.Module) -> Way | None:
     names = list(inspect.signature(module.forward).parameters)
     if _three(names) == names[:3]:
         return Way((names[0],), memory=" ".join(names[1:3]))
+    if memory_first(names):
+        return Way((names[1],), memory=names[0])
     known = [name for name in MEMORIES if name in names[1:]] or names[1:2]
     return Way((names[0],), memory=known[0]) if known else None
+
+
+def memory_first(names: Sequence[str]) -> bool:
+    """Whether the first argument is the memory by its name, and the second isn't."""
+    told = [bool(re.search("context|memory|encoder", n.lower())) for n in names[:2]]
+    return told == [True, False]
 
 
 def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
@@ -511,7 +519,7 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
         "flag": [False],
         "padding": [None],
         "lengths": [None, "lengths"],
-        "mask": [*MASKS, None] if causal else [None, *OPEN],
+        "mask": [*MASKS, None, *OPEN] if causal else [None, *OPEN],
         "cache": [None],
         "cos": ["cos"],
         "sin": ["sin"],
@@ -577,6 +585,8 @@ def with_memory(
     names = list(inspect.signature(module.forward).parameters)
     if _three(names) == names[:3]:
         return lambda module, x, memory: module(x, memory, memory)
+    if memory_first(names):
+        return lambda module, x, memory: module(memory, x)
     for name in MEMORIES:
         if name in names[1:]:
             return lambda module, x, memory: module(x, **{name: memory})

@@ -95,9 +95,9 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_more_settings, _another_way]
+    tries = [_more_settings, _another_way, _full_length]
     if not isinstance(failure, UnusableError):
-        tries += [
+        tries[2:] = [
             _smaller_grid,
             _full_length,
             _another_width,
@@ -207,6 +207,7 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
+    failure = _of_a_call(subject, failure)
     text, width = str(failure), subject.width
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
@@ -217,10 +218,31 @@ def _full_length(
     for length in dict.fromkeys(lengths):
         if 4 <= length <= 64:
             subject.fixed_length = length
-            if runs(subject) is not None:
+            with contextlib.suppress(UnusableError):
+                if runs(subject) is not None:
+                    return subject
+                continue
+            if _another_way(source, subject, failure) is not None:
                 return subject
     subject.fixed_length = None
     return None
+
+
+def _of_a_call(
+    subject: Subject, failure: Failure | UnusableError
+) -> Failure | UnusableError:
+    """Return how forward fails in the likeliest way, where it wasn't called at all."""
+    kept, way = subject.how, next(_ways(subject), None)
+    if way is None or not isinstance(failure, UnusableError):
+        return failure
+    try:
+        subject.how = replace(kept, way=way)
+        subject(subject.tokens())
+    except Failure as other:
+        return other
+    finally:
+        subject.how = kept
+    return failure
 
 
 def _smaller_grid(
@@ -316,7 +338,7 @@ def _another_way(
         for way in _ways(subject, optional):
             if _given(subject, way) is None:
                 continue
-            if subject.causal and way.masked and _leaks(subject):
+            if subject.causal and (way.masked or way.opened) and _leaks(subject):
                 leaking = leaking or (subject.how, True)
             elif (way.masked and not _takes_one(subject)) or (
                 way.opened and (not _precise(subject) or _blank(subject))

@@ -237,7 +237,10 @@ class Subject:
             named += getattr(config, "__dict__", {}).items()
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
         sizes = [v for n, v in named if WINDOW.fullmatch(n)]
-        return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
+        if not sizes or type(sizes[0]) is not int or sizes[0] < 1:
+            return None
+        # All tokens are one window of an image, then, and this is its side.
+        return None if sizes[0] ** 2 == self.fixed_length else sizes[0]
 
     @property
     def source(self) -> str:
