@@ -24,6 +24,8 @@ NO_PADDING = re.compile(
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 STARTS = re.compile(r"start|offset|past_len|pos")
+# Flags that have forward return its weights, too.
+ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
@@ -445,6 +447,28 @@ def plain_way(module: nn.Module) -> Way | None:
     except UnusableError:
         return None
     return Way((*list(_named(module))[:places], *names))
+
+
+def asking_way(module: nn.Module, way: Way | None) -> Way | None:
+    """Return the way that also asks for weights, or None where forward has no flag."""
+    way = way or plain_way(module)
+    names = [n for n in _named(module) if re.search(ASKS, n.lower())] if way else []
+    return way and way.with_values(dict.fromkeys(names, True)) if names else None
+
+
+def masking_ways(
+    module: nn.Module, way: Way | None, x: torch.Tensor
+) -> Iterator[tuple[str, Way]]:
+    """Yield (argument, way) that also hide token 1 from later ones of x, (b, t, d)."""
+    b, t = x.shape[:2]
+    hidden = torch.zeros(t, t, dtype=torch.bool, device=x.device)
+    hidden[2:, 1] = True
+    if (way := way or plain_way(module)) is None:
+        return
+    for name in mask_names(module, way):
+        for _, how, axes in MASKS if name not in dict(way.others) else ():
+            mask = hidden if axes == 2 else hidden.expand(b, *[1] * (axes - 3), t, t)
+            yield name, way.with_values({name: as_mask(how, mask, x)})
 
 
 def memory_way(module: nn.Module) -> Way | None:

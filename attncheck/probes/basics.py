@@ -1,8 +1,12 @@
 """Tests of the call itself: shapes, the input, state, too many tokens."""
 
+import contextlib
+from dataclasses import replace
+
 import torch
 from torch import nn
 
+from attncheck.calling import masking_ways
 from attncheck.collector import NEEDS_MORE, Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -37,6 +41,25 @@ def state(subject: Subject, found: Collector) -> None:
         found.add("keeps_state", done, seen)
     else:
         subject.keeps_state = False
+        _tell_kept_mask(subject, x, first, found)
+
+
+def _tell_kept_mask(
+    subject: Subject, x: torch.Tensor, expected: torch.Tensor, found: Collector
+) -> None:
+    """Give a mask to one of three calls: the last one must not know of it."""
+    how, module, names = subject.how, subject.copy(), set()
+    if how.call is not None or subject.layer.documents or subject.layer.memory:
+        return
+    for name, way in masking_ways(module, how.way, x):
+        subject.how = replace(how, way=way)
+        with contextlib.suppress(CallFailed):
+            subject(x, module)
+            names.add(name)
+    subject.how = how
+    if names and changed(expected, subject(x, module)):
+        done = f"Passed {' or '.join(sorted(names))} once, and the tokens alone again."
+        found.add("keeps_state", done, "The output still is another one.")
 
 
 def _depends_on_the_first(

@@ -1,13 +1,17 @@
 """Tests of what the output means: who sees whom, and by how much."""
 
+from dataclasses import replace
+
 import torch
 
+from attncheck.calling import asking_way
 from attncheck.collector import Collector, SkipTest
 from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
 from attncheck.numbers import changed
 from attncheck.stages import Captured
 from attncheck.subject import CallFailed, Subject
+from attncheck.trace import tensors
 
 
 def finite(subject: Subject, found: Collector) -> None:
@@ -37,10 +41,44 @@ def batch(subject: Subject, found: Collector) -> None:
     if changed(y[0], z[0]) or changed(y[2], z[2]):
         found.add("samples_mixed", done, "The output for another sequence changed.")
         return
+    pairs = zip(_beside(subject, x), _beside(subject, other), strict=False)
+    for one, two in pairs:
+        if one.shape != two.shape or one.dim() < 3 or len(one) != len(x):
+            continue
+        if changed(one[0], two[0]) or changed(one[2], two[2]):
+            text = "What is returned beside the output changed for another sequence."
+            found.add("samples_mixed", done, text, stage="outputs")
+            return
     alone = subject(x[:1])
     if changed(y[0], alone[0], 1e-4):
         done = "Passed sequence 0 alone, and in a batch of 3."
         found.add("samples_mixed", done, "Its outputs differ.")
+
+
+def _beside(subject: Subject, x: torch.Tensor) -> list[torch.Tensor]:
+    """Return what forward returns beside the output, such as weights, asked for or not.
+
+    Where there are as many heads as sequences, it can't be told which axis is which.
+    """
+    if subject.sizes.get("num_heads") == len(x):
+        return []
+    for way in (None, asking_way(subject.pristine, subject.how.way)):
+        how, module = subject.how, subject.copy()
+        made: list[object] = []
+        module.register_forward_hook(
+            lambda _, given, output, to=made: to.append(output)
+        )
+        try:
+            if way is not None and how.call is None:
+                subject.how = replace(how, way=way)
+            subject(x, module)
+        except CallFailed:
+            continue
+        finally:
+            subject.how = how
+        if made and isinstance(made[-1], tuple | list) and len(made[-1]) > 1:
+            return [one.detach() for one in tensors(list(made[-1][1:]))]
+    return []
 
 
 def dependence(subject: Subject, found: Collector) -> None:
