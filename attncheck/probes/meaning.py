@@ -41,27 +41,34 @@ def batch(subject: Subject, found: Collector) -> None:
     if changed(y[0], z[0]) or changed(y[2], z[2]):
         found.add("samples_mixed", done, "The output for another sequence changed.")
         return
-    pairs = zip(_beside(subject, x), _beside(subject, other), strict=False)
-    for one, two in pairs:
-        if one.shape != two.shape or one.dim() < 3 or len(one) != len(x):
-            continue
-        if changed(one[0], two[0]) or changed(one[2], two[2]):
-            text = "What is returned beside the output changed for another sequence."
-            found.add("samples_mixed", done, text, stage="outputs")
-            return
+    if _mixed_beside(subject):
+        done = "Replaced one of several sequences."
+        text = "What is returned beside the output changed for another sequence."
+        found.add("samples_mixed", done, text, stage="outputs")
+        return
     alone = subject(x[:1])
     if changed(y[0], alone[0], 1e-4):
         done = "Passed sequence 0 alone, and in a batch of 3."
         found.add("samples_mixed", done, "Its outputs differ.")
 
 
-def _beside(subject: Subject, x: torch.Tensor) -> list[torch.Tensor]:
-    """Return what forward returns beside the output, such as weights, asked for or not.
+def _mixed_beside(subject: Subject) -> bool:
+    """Whether what is returned for a sequence, beside the output, knows of others."""
+    others = subject.sizes.get("num_heads"), subject.fixed_length
+    b = next(n for n in (7, 11, 13) if n not in others)
+    x = subject.tokens(b=b)
+    other = x.clone()
+    other[1] = subject.tokens(b=b, seed=3)[1]
+    pairs = zip(_beside(subject, x), _beside(subject, other), strict=False)
+    return any(
+        one.dim() > 2 and len(one) == b and changed(one[2:], two[2:])
+        for one, two in pairs
+        if one.shape == two.shape
+    )
 
-    Where there are as many heads as sequences, it can't be told which axis is which.
-    """
-    if subject.sizes.get("num_heads") == len(x):
-        return []
+
+def _beside(subject: Subject, x: torch.Tensor) -> list[torch.Tensor]:
+    """Return what forward returns beside the output, such as weights, if asked for."""
     for way in (None, asking_way(subject.pristine, subject.how.way)):
         how, module = subject.how, subject.copy()
         made: list[object] = []

@@ -218,7 +218,7 @@ def _tell_last_distance(subject: Subject, found: Collector) -> None:
         if not rows or p.grad is None or not 2 < len(p) <= 2 * most + 1:
             continue
         last = int(p.grad.any(dim=1).nonzero().max()) if p.grad.any() else 0
-        if len(p) // 2 <= last < len(p) - 1:
+        if len(p) // 2 < last < len(p) - 1:
             done = f"Passed {most + 1} tokens, and looked at gradients of {name}."
             seen = f"The largest distance, {most}, reaches row {last} alone, and the "
             seen += f"last one is {len(p) - 1}."

@@ -174,6 +174,31 @@ def test_the_right_one_passes_and_the_wrong_one_is_named(
     assert [f.mistake for f in report.findings if f.severity == "error"] == [mistake]
 
 
+CLIPPED = changed(
+    PLAIN,
+    ("d_model, n_heads)", "d_model, n_heads, max_distance=3)"),
+    ('for _ in "qkvo")', 'for _ in "qkvo")\n'
+     "        self.far = max_distance\n"
+     "        self.rel_bias = nn.Embedding(2 * max_distance + 1, n_heads)"),
+    ("        hidden =", "        i = torch.arange(t, device=x.device)\n"
+     "        rows = (i - i[:, None]).clamp(-self.far, self.far) + self.far\n"
+     "        scores = scores + self.rel_bias(rows).permute(2, 0, 1)\n"
+     "        hidden ="),
+)  # fmt: skip
+STACKED = changed(
+    PLAIN,
+    ("return self.out((weights @ v).transpose(1, 2).reshape(b, t, c))",
+     "y = (weights @ v).transpose(1, 2).reshape(b, t, c)\n"
+     "        return self.out(y), torch.stack([q, k, v])"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [CLIPPED, STACKED])
+def test_what_only_looks_alike_passes(source):
+    report = attncheck.check(compiled(HEADER + source, "ways.py"))
+    assert report.ok, str(report)
+
+
 def test_a_table_that_is_added_is_proposed_as_a_bias():
     source = changed(
         PLAIN,
