@@ -456,21 +456,6 @@ def asking_way(module: nn.Module, way: Way | None) -> Way | None:
     return way and way.with_values(dict.fromkeys(names, True)) if names else None
 
 
-def masking_ways(
-    module: nn.Module, way: Way | None, x: torch.Tensor
-) -> Iterator[tuple[str, Way]]:
-    """Yield (argument, way) that also hide token 1 from later ones of x, (b, t, d)."""
-    b, t = x.shape[:2]
-    hidden = torch.zeros(t, t, dtype=torch.bool, device=x.device)
-    hidden[2:, 1] = True
-    if (way := way or plain_way(module)) is None:
-        return
-    for name in mask_names(module, way):
-        for _, how, axes in MASKS if name not in dict(way.others) else ():
-            mask = hidden if axes == 2 else hidden.expand(b, *[1] * (axes - 3), t, t)
-            yield name, way.with_values({name: as_mask(how, mask, x)})
-
-
 def memory_way(module: nn.Module) -> Way | None:
     """Return the way in which :func:`with_memory` calls a module, or None."""
     names = list(inspect.signature(module.forward).parameters)
@@ -606,18 +591,11 @@ def with_memory(
     """
     if isinstance(module, nn.MultiheadAttention):
         return lambda module, x, memory: module(x, memory, memory, need_weights=False)
-    names = list(inspect.signature(module.forward).parameters)
-    if _three(names) == names[:3]:
-        return lambda module, x, memory: module(x, memory, memory)
-    if memory_first(names):
-        return lambda module, x, memory: module(memory, x)
-    for name in MEMORIES:
-        if name in names[1:]:
-            return lambda module, x, memory: module(x, **{name: memory})
-    if len(names) >= 2:
-        return lambda module, x, memory: module(x, memory)
+    if (way := memory_way(module)) is not None:
+        return lambda module, x, memory: way.call(module, x, 0, 0, 0, memory)
+    names = ", ".join(inspect.signature(module.forward).parameters)
     raise UnusableError(
-        f"forward takes ({', '.join(names)}), but no memory. Say how to pass it, "
+        f"forward takes ({names}), but no memory. Say how to pass it, "
         f"as in check_cross(…, call=lambda module, x, memory: module(x, memory))."
     )
 

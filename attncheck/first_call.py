@@ -207,7 +207,14 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
-    failure = _of_a_call(subject, failure)
+    if isinstance(failure, UnusableError):  # it wasn't called, as nobody knew how
+        kept = subject.how
+        subject.how = replace(kept, way=next(_ways(subject), None))
+        try:
+            subject(subject.tokens())
+        except (Failure, UnusableError) as other:
+            failure = other
+        subject.how = kept
     text, width = str(failure), subject.width
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
@@ -226,23 +233,6 @@ def _full_length(
                 return subject
     subject.fixed_length = None
     return None
-
-
-def _of_a_call(
-    subject: Subject, failure: Failure | UnusableError
-) -> Failure | UnusableError:
-    """Return how forward fails in the likeliest way, where it wasn't called at all."""
-    kept, way = subject.how, next(_ways(subject), None)
-    if way is None or not isinstance(failure, UnusableError):
-        return failure
-    try:
-        subject.how = replace(kept, way=way)
-        subject(subject.tokens())
-    except Failure as other:
-        return other
-    finally:
-        subject.how = kept
-    return failure
 
 
 def _smaller_grid(

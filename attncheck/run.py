@@ -29,7 +29,8 @@ from attncheck.variants import (
     first_subject,
 )
 
-Probes = Sequence[tuple[str, Callable[[Subject, Collector], None]]]
+Probe = Callable[[Subject, Collector], None]
+Probes = Sequence[tuple[str, Probe]]
 COMPARISON = "same output as attention with these weights"
 RIGHT = (
     "no option covers what this layer does, so write a correct class or function with "

@@ -6,16 +6,14 @@ from typing import Any
 from attncheck.build import UnusableError
 from attncheck.collector import Collector, SkipTest
 from attncheck.report import Report
-from attncheck.run import checked
+from attncheck.run import Probe, checked
 from attncheck.subject import Subject
-
-Test = Callable[[Any, Collector], None]
 
 
 def run(
     given: object,
-    prepare: Callable[[Subject, Collector], Any],
-    tests: Sequence[tuple[str, Test]],
+    prepare: Callable[[Subject, Collector], list[Any]],
+    tests: Sequence[tuple[str, Callable[[Any, Collector], None]]],
     options: Mapping[str, Any],
     needed: str,
     otherwise: Callable[..., Any] | None = None,
@@ -24,8 +22,9 @@ def run(
 
     Args:
         given: class or instance.
-        prepare: function (subject, collector) that returns what the tests take, or None
-            where it has told what is wrong. The first test begins with it.
+        prepare: function (subject, collector) that returns what the tests take, one
+            after the other; nothing where it has told what is wrong. The first test
+            begins with it.
         tests: (name, function (what is prepared, collector)) pairs.
         options: those of :func:`attncheck.check`, and arguments for the constructor.
         needed: what to write by hand where they can't be run.
@@ -34,24 +33,24 @@ def run(
     Returns:
         :class:`attncheck.Report`.
     """
-    held: list[Any] = []
+    held: list[list[Any]] = []
 
-    def probe(test: Test) -> Callable[[Subject, Collector], None]:
+    def probe(test: Callable[[Any, Collector], None], first: bool) -> Probe:
         def run_it(subject: Subject, found: Collector) -> None:
-            if not held:
+            if first:
                 try:
                     held.append(prepare(subject, found))
                 except SkipTest as reason:
                     found.needed = needed
                     raise UnusableError(str(reason)) from None
-            if held[0] is not None:
-                test(held[0], found)
-            elif test is not tests[0][1]:
+            elif not held or not held[0]:
                 raise SkipTest("the first test failed")
+            for one in held[0]:
+                test(one, found)
 
         return run_it
 
-    contract = [(name, probe(test)) for name, test in tests]
+    contract = [(name, probe(test, not n)) for n, (name, test) in enumerate(tests)]
     report = checked(given, contract=contract, **options)
     if held or otherwise is None or "call" in options:
         return report

@@ -9,7 +9,7 @@ from torch import nn
 from attncheck.collector import Collector
 from attncheck.contracts.base import run
 from attncheck.probes.cached import several, sought
-from attncheck.probes.stepped import Stepped, batches, chunks, second, tokens_alone
+from attncheck.probes.stepped import Stepped, batches, second, tokens_alone
 from attncheck.report import Report
 from attncheck.subject import Subject
 
@@ -46,19 +46,17 @@ def check_cache(
         True
     """
 
-    def prepare(subject: Subject, found: Collector) -> Stepped | None:
+    def prepare(subject: Subject, found: Collector) -> list[Stepped]:
         if step is None:
-            return sought(subject, found, new_cache, declared=True)
-        stepped = Stepped(subject, step, new_cache)
-        tokens_alone(stepped, found)
-        return stepped
+            stepped = sought(subject, found, new_cache, declared=True)
+        else:
+            stepped = Stepped(subject, step, new_cache)
+            tokens_alone(stepped, found)
+        return [stepped] if stepped else []
 
     tests = [
         ("one token at a time", lambda stepped, found: None),
-        (
-            "several tokens at a time",
-            lambda stepped, found: chunks(stepped, found, several(stepped.subject)),
-        ),
+        ("several tokens at a time", several),
         ("a second sequence", second),
         ("another number of sequences", batches),
     ]

@@ -7,14 +7,12 @@ import torch
 from torch import nn
 
 from attncheck.collector import Collector, SkipTest
-from attncheck.contracts.base import Test, run
+from attncheck.contracts.base import run
 from attncheck.numbers import changed
 from attncheck.probes.padded import masks, tried
 from attncheck.report import Report
 from attncheck.subject import Subject
 
-MASKS = ("key_padding_mask", "padding_mask", "is_padding", "src_key_padding_mask",
-         "pad_mask", "attention_mask", "attn_mask", "mask")  # fmt: skip
 T = 6
 Call = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -51,66 +49,39 @@ def check_padding(
         True
     """
     sides = (False, True) if left is None else (left,)
-    written = Written(call, hidden is not False) if call else None
+    now: list[torch.Tensor] = []  # the padding that a test gives
 
-    def prepare(subject: Subject, found: Collector) -> list[Padded] | None:
+    def written(module: nn.Module, x: torch.Tensor) -> Any:
+        assert call is not None, "it is used where there is one"
+        b, t = x.shape[1::-1] if arguments.get("layout") == "tbd" else x.shape[:2]
+        padding = now[-1] if now else torch.zeros(b, t, dtype=torch.bool)
+        mask = ~padding if hidden is False else padding
+        return call(module, x, mask.to(x.device))
+
+    def prepare(subject: Subject, found: Collector) -> list[Padded]:
         if subject.tokens(t=T).shape[1] < T:
             raise SkipTest("the layer doesn't take enough tokens")
-        given = written.of(subject) if written else _sought(subject, found, hidden)
-        return given and [Padded(subject, given, side) for side in sides]
 
-    def each(function: Callable[[Padded, Collector], None]) -> Test:
-        def on_each_side(padded: list[Padded], found: Collector) -> None:
-            for one in padded:
-                function(one, found)
-
-        return on_each_side
-
-    tests = [
-        ("junk in padded places", each(junk)),
-        ("padded and alone", each(alone)),
-        ("finite numbers", each(finite)),
-        ("sequences keep their own lengths", each(own_lengths)),
-        ("the future stays hidden", each(future)),
-    ]
-    options = ({"call": written} if written else {}) | arguments
-    needed = "say how to pass the mask: call=lambda module, x, mask: …"
-    return run(module_or_class, prepare, tests, options, needed)
-
-
-class Written:
-    """The reader's call with a mask: of no padding, unless a test says another.
-
-    Args:
-        call: function (module, x, mask), mask (b, t).
-        hidden: whether True in the mask means padding.
-    """
-
-    def __init__(self, call: Callable[..., Any], hidden: bool) -> None:
-        self.function, self.hidden = call, hidden
-        self.padding: torch.Tensor | None = None
-        self.turned = False
-
-    def of(self, subject: Subject) -> Call:
-        """Return the function (x, padding) that calls the layer so."""
-        self.turned = subject.layout == "tbd"
-
-        def called(x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
-            self.padding = padding
+        def given(x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+            now.append(padding)
             try:
                 return subject(x)
             finally:
-                self.padding = None
+                now.pop()
 
-        return called
+        how = given if call else _sought(subject, found, hidden)
+        return [Padded(subject, how, side) for side in sides] if how else []
 
-    def __call__(self, module: nn.Module, x: torch.Tensor) -> Any:
-        """Return what the reader's function returns for x."""
-        b, t = x.shape[1::-1] if self.turned else x.shape[:2]
-        none = torch.zeros(b, t, dtype=torch.bool)
-        padding = none if self.padding is None else self.padding
-        mask = padding if self.hidden else ~padding
-        return self.function(module, x, mask.to(x.device))
+    tests = [
+        ("junk in padded places", junk),
+        ("padded and alone", alone),
+        ("finite numbers", finite),
+        ("sequences keep their own lengths", own_lengths),
+        ("the future stays hidden", future),
+    ]
+    options = ({"call": written} if call else {}) | arguments
+    needed = "say how to pass the mask: call=lambda module, x, mask: …"
+    return run(module_or_class, prepare, tests, options, needed)
 
 
 def _sought(subject: Subject, found: Collector, hidden: bool | None) -> Call | None:
@@ -119,8 +90,7 @@ def _sought(subject: Subject, found: Collector, hidden: bool | None) -> Call | N
     Raises:
         SkipTest: no argument takes one.
     """
-    known = [one for name in MASKS for one in masks(subject) if one.name == name]
-    masked = (known or masks(subject))[0]
+    masked = min(masks(subject), key=lambda one: "pad" not in one.name)
     masked.means = {True: "hides", False: "keeps", None: ""}[hidden]
     before = len(found.found)
     form = tried(masked, found, declared=True)
@@ -141,16 +111,13 @@ class Padded:
     def __init__(self, subject: Subject, call: Call, left: bool) -> None:
         self.subject, self.call, self.left = subject, call, left
         self.t = subject.tokens(t=T).shape[1]
+        self.usual = self.padding(self.t - 2, self.t, self.t - 4)
 
     def padding(self, *lengths: int) -> torch.Tensor:
         """Return (b, t), True where padding stands."""
         places = torch.arange(self.t)[None]
         counts = torch.tensor(lengths)[:, None]
         return places < self.t - counts if self.left else places >= counts
-
-    def usual(self) -> torch.Tensor:
-        """Return the padding of three sequences, of which one has none."""
-        return self.padding(self.t - 2, self.t, self.t - 4)
 
     def __call__(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
         """Return the output for tokens with padding."""
@@ -163,7 +130,7 @@ class Padded:
 
 def junk(padded: Padded, found: Collector) -> None:
     """Put other numbers into padded places."""
-    x, padding = padded.tokens(), padded.usual()
+    x, padding = padded.tokens(), padded.usual
     other = torch.where(padding[..., None].to(x.device), 3 * padded.tokens(5), x)
     y, z = padded(x, padding), padded(other, padding)
     real = ~padding
@@ -186,7 +153,7 @@ def alone(padded: Padded, found: Collector) -> None:
     """Compare a padded sequence with the same one alone and without padding."""
     if padded.subject.fixed_length:
         raise SkipTest(f"it takes only {padded.t} tokens")
-    x, padding = padded.tokens(), padded.usual()
+    x, padding = padded.tokens(), padded.usual
     y = padded(x, padding)
     real = ~padding[0]
     short = x[:1, real]

@@ -30,20 +30,18 @@ from attncheck.trace import tensors
 def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
     stepped = sought(subject, found)
-    if stepped is None:
-        return
-    if any(name.startswith("cache_") for name in found.found):
+    if stepped is None or any(name.startswith("cache_") for name in found.found):
         return
     if stepped.halves == ONE_BY_ONE:
         return  # one token at a time is all it takes
-    chunks(stepped, found, several(subject))
+    several(stepped, found)
     if any(hasattr(subject.pristine, name) for name in RESETS):
         second(stepped, found)
 
 
-def several(subject: Subject) -> str | None:
-    """Return the severity of what shows where it is given several tokens at a time."""
-    return "warning" if subject.says(SINGLE) else None
+def several(stepped: Stepped, found: Collector) -> None:
+    """Give several tokens at a time, if the class doesn't say that it takes one."""
+    chunks(stepped, found, "warning" if stepped.subject.says(SINGLE) else None)
 
 
 def sought(
@@ -95,18 +93,18 @@ def sought(
         if declared and (given or _gives_one(stepped, x)):
             idle = idle or stepped
     else:
-        if raised:
+        if raised and not (declared and severity):
             done = "Passed the same tokens one by one, with the cache it returned."
             found.add("cache_differs", done, f"It raised {raised}.", severity)
             return None
         if idle is None:
             raise SkipTest(why)
         stepped = idle
-    alone_and_told(stepped, found)
+    _tell_alone(stepped, found)
     return stepped
 
 
-def alone_and_told(stepped: Stepped, found: Collector) -> None:
+def _tell_alone(stepped: Stepped, found: Collector) -> None:
     """Give one token at a time, and look at whether the caller joins caches."""
     x, subject = stepped.tokens(), stepped.subject
     tokens_alone(stepped, found)

@@ -69,23 +69,17 @@ def _mixed_beside(subject: Subject) -> bool:
 
 def _beside(subject: Subject, x: torch.Tensor) -> list[torch.Tensor]:
     """Return what forward returns beside the output, such as weights, if asked for."""
-    for way in (None, asking_way(subject.pristine, subject.how.way)):
-        how, module = subject.how, subject.copy()
-        made: list[object] = []
-        module.register_forward_hook(
-            lambda _, given, output, to=made: to.append(output)
-        )
-        try:
-            if way is not None and how.call is None:
-                subject.how = replace(how, way=way)
-            subject(x, module)
-        except CallFailed:
-            continue
-        finally:
-            subject.how = how
-        if made and isinstance(made[-1], tuple | list) and len(made[-1]) > 1:
-            return [one.detach() for one in tensors(list(made[-1][1:]))]
-    return []
+    how, module, made = subject.how, subject.copy(), []
+    module.register_forward_hook(lambda _, given, output: made.append(output))
+    way = None if how.call else asking_way(module, how.way)
+    try:
+        subject.how = replace(how, way=way) if way else how
+        subject(x, module)
+    except CallFailed:
+        return []
+    finally:
+        subject.how = how
+    return [one.detach() for one in list(tensors(made))[1:]]
 
 
 def dependence(subject: Subject, found: Collector) -> None:

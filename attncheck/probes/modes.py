@@ -205,21 +205,17 @@ def _tell_last_distance(subject: Subject, found: Collector) -> None:
     """
     named = [*subject.given.items(), *vars(subject.pristine).items()]
     sizes = {v for n, v in named if type(v) is int and FURTHEST.search(n.lower())}
-    most = max(sizes, default=0)
-    if not 2 <= most <= 512 or subject.fixed_length or subject.layer.memory:
-        return
+    most = sizes.pop() if len(sizes) == 1 else 0
     module, x = subject.copy(), subject.tokens(1, most + 1, size=0.3)
-    if x.shape[1] <= most or len(sizes) > 1:
+    if not 2 <= most <= 512 or x.shape[1] != most + 1 or subject.layer.memory:
         return
     y = subject(x, module, grad=True)
     guarded(subject.worker, y.square().sum().backward, "backward_raises")
     for name, p in module.named_parameters():
-        rows = p.grad is not None and p.dim() == 2 and DISTANCES.search(name)
-        if not rows or p.grad is None or not 2 < len(p) <= 2 * most + 1:
+        if p.grad is None or p.dim() != 2 or not DISTANCES.search(name):
             continue
-        last = int(p.grad.any(dim=1).nonzero().max()) if p.grad.any() else 0
-        if len(p) // 2 < last < len(p) - 1:
+        last = max(p.grad.any(dim=1).nonzero().flatten().tolist(), default=0)
+        if len(p) <= 2 * most + 1 and len(p) // 2 < last < len(p) - 1:
             done = f"Passed {most + 1} tokens, and looked at gradients of {name}."
-            seen = f"The largest distance, {most}, reaches row {last} alone, and the "
-            seen += f"last one is {len(p) - 1}."
-            found.add("distances_lost", done, seen)
+            seen = f"The largest distance, {most}, reaches row {last}, and the last "
+            found.add("distances_lost", done, f"{seen}one is {len(p) - 1}.")

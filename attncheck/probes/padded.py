@@ -149,19 +149,16 @@ class Masked:
         self, how: str, shape: tuple[int, ...]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the outputs with padding, and with other numbers in its places."""
-        subject, kept = self.subject, self.subject.how
-        subject.how = self._how(how, shape)
+        subject, other, hidden = self.subject, self.x.clone(), self.hidden
+        y = self.call(self.x, hidden, how, shape)
         try:
-            y = subject(self.x)
-            other = self.x.clone()
             if subject.layer.memory:
-                subject.replaced_memory = self.hidden.shape[1] - 1
+                subject.replaced_memory = hidden.shape[1] - 1
             else:
-                junk = subject.tokens(b=2, seed=5)
-                other[:, self.hidden[0]] = 3 * junk[:, self.hidden[0]]
-            return y, subject(other)
+                other[:, hidden[0]] = 3 * subject.tokens(b=2, seed=5)[:, hidden[0]]
+            return y, self.call(other, hidden, how, shape)
         finally:
-            subject.how, subject.replaced_memory = kept, None
+            subject.replaced_memory = None
 
     def steps(self, how: str, shape: tuple[int, ...]) -> list[str]:
         """Return the names of steps that are wrong by themselves, with the mask."""
@@ -187,29 +184,25 @@ class Masked:
 
     def replaces(self) -> bool:
         """Whether a mask that hides nothing acts: as one by default stays out then."""
-        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
-        acts = []
+        none, acts = torch.zeros_like(self.hidden), []
         for shape, how in product(SHAPES, HOWS):
             with contextlib.suppress(CallFailed):
-                acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
-        self.hidden = hidden
+                y = self.call(self.x, none, how, shape)
+                acts.append(changed(y, self.plain, 1e-4))
         return bool(acts) and all(acts)
 
     def forgets_causal(self) -> bool:
         """Whether a mask with a number for each token puts the causal one out."""
-        subject, kept = self.subject, self.subject.how
+        subject, none = self.subject, torch.zeros_like(self.hidden)
         if not subject.causal or subject.layer.memory:
             return False
-        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
         other, leaks = self.x.clone(), []
         other[:, -1] = subject.tokens(b=2, seed=5)[:, -1]
         for how in HOWS:
             with contextlib.suppress(CallFailed):
-                subject.how = self._how(how, ())
-                y, z = subject(self.x)[:, :-1], subject(other)[:, :-1]
+                y, z = (self.call(x, none, how, ())[:, :-1] for x in (self.x, other))
                 if y.isfinite().all():
                     leaks.append(changed(y, z, 1e-4))
-        self.hidden, subject.how = hidden, kept
         return any(leaks)  # what means the opposite hides all
 
     def takes_pairs(self) -> bool:
