@@ -197,7 +197,8 @@ def _by_width(part: nn.Module, found: list[Projections]) -> list[Projections]:
         replace(one, num_heads=len(one.query[0]) // width)
         for one in found
         if width > 0
-        and len(one.query[0]) not in (one.d_in, one.num_heads * width)
+        and len(one.query[0]) != one.d_in
+        and len(one.query[0]) // width in range(2 * one.num_heads, 64, one.num_heads)
         and not any(len(pair[0]) % width for pair in (one.query, one.key))
     ]
 
