@@ -251,9 +251,8 @@ def tried(
             named = [step for step in masked.steps(how, shape) if step in BY_MASK]
             if acts and named:
                 done = f"Passed a mask as {masked.name}, and looked at each step."
-                found.add(named[0], done, BY_MASK[named[0]])
-                if declared:
-                    found.add("padding_leaks", done, "So real tokens still see them.")
+                mistake = "padding_leaks" if declared else named[0]
+                found.add(mistake, done, BY_MASK[named[0]])
                 return None
             seen.append((acts, mixed))
             given.append(y)
