@@ -320,10 +320,8 @@ def _judge(subject: Subject, collector: Collector, contract: Probes) -> None:
         return
     try:
         _probe(subject, collector, contract)
-        collector.compared = any(
-            result.outcome in ("passed", "failed") and result.test != RUNS
-            for result in collector.results
-        )
+        ended = {one.test: one.outcome for one in collector.results}
+        collector.compared = any(ended[n] != "not run" for n, _ in contract)
     except UnusableError as error:
         needed = collector.needed
         collector.not_run(_names(contract), str(error))

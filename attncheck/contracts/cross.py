@@ -75,13 +75,9 @@ class Crossed:
         finally:
             self.subject.own_memory = None
 
-    def tokens(self, t: int) -> torch.Tensor:
-        """Return random tokens for two sequences."""
-        return self.subject.tokens(2, t)
-
     def memory(self, t: int, seed: int = 1) -> torch.Tensor:
         """Return a random memory for two sequences, as wide as it wants to be."""
-        way, x = self.subject.how.way, self.tokens(1)
+        way, x = self.subject.how.way, self.subject.tokens(2, 1)
         width = way.memory_width if way and way.memory_width else x.shape[-1]
         generator = torch.Generator().manual_seed(seed)
         return torch.randn(2, t, width, generator=generator).to(x)
@@ -92,7 +88,7 @@ def sizes(crossed: Crossed, found: Collector) -> None:
     for t_q, t_k in ((4, 4), (3, 6), (6, 2), (1, 5), (5, 1)):
         done = f"Passed {t_q} queries and {t_k} tokens of memory."
         try:
-            y = crossed(crossed.tokens(t_q), crossed.memory(t_k))
+            y = crossed(crossed.subject.tokens(2, t_q), crossed.memory(t_k))
         except CallFailed as failure:
             found.add("cross_sizes", done, f"It raised {failure}.")
             return
@@ -106,7 +102,7 @@ def order(crossed: Crossed, found: Collector) -> None:
     """Shuffle the memory: a weighted sum stays what it is."""
     if "cross_masked" in found.found:
         raise SkipTest("part of the memory is hidden")
-    x, memory = crossed.tokens(T), crossed.memory(T)
+    x, memory = crossed.subject.tokens(2, T), crossed.memory(T)
     if changed(crossed(x, memory), crossed(x, memory[:, [3, 1, 4, 0, 2]]), 1e-4):
         done = "Put the tokens of the memory in another order."
         found.add("cross_order", done, "The outputs changed.")
@@ -114,7 +110,7 @@ def order(crossed: Crossed, found: Collector) -> None:
 
 def batch(crossed: Crossed, found: Collector) -> None:
     """Replace the memory of one sequence and look at the other."""
-    x, memory = crossed.tokens(T), crossed.memory(T)
+    x, memory = crossed.subject.tokens(2, T), crossed.memory(T)
     other = memory.clone()
     other[1] = crossed.memory(T, 3)[1]
     if changed(crossed(x, memory)[0], crossed(x, other)[0]):

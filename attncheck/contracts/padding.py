@@ -119,10 +119,6 @@ class Padded:
         counts = torch.tensor(lengths)[:, None]
         return places < self.t - counts if self.left else places >= counts
 
-    def __call__(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
-        """Return the output for tokens with padding."""
-        return self.call(x, padding)
-
     def tokens(self, seed: int = 0) -> torch.Tensor:
         """Return random tokens for three sequences."""
         return self.subject.tokens(3, T, seed)
@@ -132,18 +128,20 @@ def junk(padded: Padded, found: Collector) -> None:
     """Put other numbers into padded places."""
     x, padding = padded.tokens(), padded.usual
     other = torch.where(padding[..., None].to(x.device), 3 * padded.tokens(5), x)
-    y, z = padded(x, padding), padded(other, padding)
+    y, z = padded.call(x, padding), padded.call(other, padding)
     real = ~padding
     if not changed(y[real], z[real], 1e-4):
         return
     done = "Put other numbers in padded positions and compared real tokens' outputs."
-    turned = padded(x, ~padding), padded(other, ~padding)
+    turned = padded.call(x, ~padding), padded.call(other, ~padding)
     if not changed(turned[0][real], turned[1][real], 1e-4):
         found.add("padding_inverted", done, "They changed. With the mask inverted, "
                   "they don't.")  # fmt: skip
         return
     none = torch.zeros_like(padding)
-    if not padded.subject.causal and not changed(y[real], padded(x, none)[real], 1e-4):
+    if not padded.subject.causal and not changed(
+        y[real], padded.call(x, none)[real], 1e-4
+    ):
         found.add("padding_rows", done, "They changed, as they do with no mask.")
         return
     found.add("padding_leaks", done, "They changed.")
@@ -154,11 +152,11 @@ def alone(padded: Padded, found: Collector) -> None:
     if padded.subject.fixed_length:
         raise SkipTest(f"it takes only {padded.t} tokens")
     x, padding = padded.tokens(), padded.usual
-    y = padded(x, padding)
+    y = padded.call(x, padding)
     real = ~padding[0]
     short = x[:1, real]
     none = torch.zeros(1, int(real.sum()), dtype=torch.bool)
-    z = padded(short, none)
+    z = padded.call(short, none)
     if changed(y[:1, real], z, 1e-4) and not found.found:
         done = "Compared a padded sequence with the same one alone, unpadded."
         found.add("padding_leaks", done, "The real tokens' outputs differ.")
@@ -170,7 +168,7 @@ def finite(padded: Padded, found: Collector) -> None:
     t = padded.t
     for last, severity in ((t - 4, None), (0, "warning")):
         lengths = (t - 2, t, last)
-        y = padded(x, padded.padding(*lengths))
+        y = padded.call(x, padded.padding(*lengths))
         if not y.isfinite().all():
             done = f"Padded sequences of {', '.join(map(str, lengths))} tokens to {t}."
             bad = (~y.isfinite().all(-1)).nonzero()[0].tolist()
@@ -186,7 +184,7 @@ def own_lengths(padded: Padded, found: Collector) -> None:
         one, other = [padded.t - 1] * 3, [2, 2, 2]
         one[place] = other[place] = 4
         real = ~padded.padding(*one)[place]
-        y, z = (padded(x, padded.padding(*lengths)) for lengths in (one, other))
+        y, z = (padded.call(x, padded.padding(*lengths)) for lengths in (one, other))
         if changed(y[place, real], z[place, real], 1e-4):
             done = "Changed the lengths of all sequences but one."
             seen = f"The output for sequence {place} changed."
@@ -202,7 +200,7 @@ def future(padded: Padded, found: Collector) -> None:
     place = padded.t - (1 if padded.left else 2)
     other = x.clone()
     other[:, place] = padded.tokens(9)[:, place]
-    y, z = padded(x, padding), padded(other, padding)
+    y, z = padded.call(x, padding), padded.call(other, padding)
     start = 1 if padded.left else 0
     if changed(y[:, start:place], z[:, start:place], 1e-4):
         done = "Replaced the last real token."

@@ -899,14 +899,15 @@ class Comparison:
 
     def _added(self) -> dict[str, Any]:
         """Return the option by which a table for all pairs is added to the scores."""
-        t = self.x.shape[1]
-        for name, table in self.owner.pristine.named_buffers():
-            pairs = table.dim() > 1 and min(table.shape[-2:]) >= t and is_table(table)
-            if pairs and name.isidentifier():
-                code = f"lambda module, t: module.{name}[..., :t, :t]"
-                if option := agreeing(self.owner, {"bias": code}):
-                    return option
-        return {}
+        tables = [
+            name
+            for name, one in self.owner.pristine.named_buffers()
+            if one.dim() > 1 and one.shape[-1] >= self.x.shape[1] and is_table(one)
+            if all(part.isidentifier() for part in name.split("."))
+        ]
+        codes = [f"lambda module, t: module.{name}[..., :t, :t]" for name in tables]
+        options = (agreeing(self.owner, {"bias": code}) for code in codes)
+        return next(filter(None, options), {})
 
     def _proposal(self, told: list[str]) -> dict[str, Any]:
         """Return the options that most likely describe what was seen to act.
