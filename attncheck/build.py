@@ -76,7 +76,7 @@ class Plan:
     Attributes:
         arguments: what is passed, settings of a config among them.
         mapped: {the chapter's name: the constructor's or the config's}.
-        config: (argument that takes a config, its class, the names of its settings),
+        config: (arguments that take a config, its class, the names of its settings),
             or None.
         guessed: {argument: value} that only its name told.
         rates: names of all rates of dropout, those left to their defaults too.
@@ -103,7 +103,7 @@ class Plan:
         held = kind(**{n: v for n, v in inside.items() if n not in computed})
         for setting, value in computed.items():
             setattr(held, setting, value)
-        return cls(**{name: held}, **rest)
+        return cls(**dict.fromkeys(name.split(), held), **rest)
 
 
 def _taken(kind: type, names: Collection[str]) -> Collection[str]:
@@ -243,7 +243,6 @@ def _with_config(
 ) -> Plan:
     """Return the plan of a class that takes one object with all settings."""
     name, kind = taken
-    held = config.fields_of(kind) if kind else None
     settings = dict(settings or {})
     outside = {n: value for n, value in given.items() if n in parameters}
     inside = {n: value for n, value in given.items() if n not in parameters}
@@ -251,6 +250,9 @@ def _with_config(
         if other == name or other in outside or parameter.kind not in _NAMED:
             continue
         if parameter.default is parameter.empty:
+            if config.NAMES.fullmatch(other.strip("_").lower()):
+                name, kind = f"{name} {other}", None  # as one for each side
+                continue
             found, value = config.guess(other, DEFAULTS)
             if not found and config.may_be_width(other, parameter):
                 found, value = True, DEFAULTS["d_in"]
@@ -267,6 +269,13 @@ def _with_config(
         value = (sizes | {"causal": causal, "qkv_bias": False}).get(ours)
         return ours is not None and value is not None, value
 
+    held = config.fields_of(kind) if kind else None
+    if held is not None and not is_dataclass(kind):
+        # One that makes its settings of something else: only they are known.
+        lacking = [n for n, v in held.items() if v is inspect.Parameter.empty]
+        lacking = [n for n in lacking if n not in settings and not known(n)[0]]
+        if any(not config.guess(n, sizes)[0] for n in lacking):
+            held = None
     if kind and held is not None:
         made, unknown = {}, []
         mapped = _mapped(list(held))
@@ -289,7 +298,9 @@ def _with_config(
     else:
         kind = config.Config
         made, unknown = config.asked_for(
-            lambda tried: cls(**{name: config.Config(**tried)}, **outside),
+            lambda tried: cls(
+                **dict.fromkeys(name.split(), config.Config(**tried)), **outside
+            ),
             settings, known, sizes,
         )  # fmt: skip
     for setting, value in inside.items():

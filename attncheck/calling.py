@@ -24,6 +24,8 @@ NO_PADDING = re.compile(
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 STARTS = re.compile(r"start|offset|past_len|pos")
+# Flags that have forward return its weights, too.
+ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
@@ -158,6 +160,7 @@ class Given:
 def mask_names(module: nn.Module, way: Way) -> list[str]:
     """Return the arguments of forward that may take a mask of padding."""
     taken = {*way.tokens, *(way.memory or "").split()}
+    taken |= {name for name, kind in way.others if _is(kind, "mask")}
     names = [name for name in _named(module) if name not in taken]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
@@ -353,7 +356,7 @@ def ways(
             yield from _ways_with(three[:1], wanted, kinds, False, memory_widths, True)
         return
     firsts, second = names[:1], [] if optional else required[1:2]
-    if second and re.search(QUERIES, second[0].lower()):
+    if second and (re.search(QUERIES, second[0].lower()) or memory_first(names)):
         firsts = [*second, *firsts]
     elif second and kinds[second[0]] is None:
         firsts = [*firsts, *second]
@@ -446,13 +449,28 @@ def plain_way(module: nn.Module) -> Way | None:
     return Way((*list(_named(module))[:places], *names))
 
 
+def asking_way(module: nn.Module, way: Way | None) -> Way | None:
+    """Return the way that also asks for weights, or None where forward has no flag."""
+    way = way or plain_way(module)
+    names = [n for n in _named(module) if re.search(ASKS, n.lower())] if way else []
+    return way and way.with_values(dict.fromkeys(names, True)) if names else None
+
+
 def memory_way(module: nn.Module) -> Way | None:
     """Return the way in which :func:`with_memory` calls a module, or None."""
     names = list(inspect.signature(module.forward).parameters)
     if _three(names) == names[:3]:
         return Way((names[0],), memory=" ".join(names[1:3]))
+    if memory_first(names):
+        return Way((names[1],), memory=names[0])
     known = [name for name in MEMORIES if name in names[1:]] or names[1:2]
     return Way((names[0],), memory=known[0]) if known else None
+
+
+def memory_first(names: Sequence[str]) -> bool:
+    """Whether the first argument is the memory by its name, and the second isn't."""
+    told = [bool(re.search("context|memory|encoder", n.lower())) for n in names[:2]]
+    return told == [True, False]
 
 
 def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
@@ -510,7 +528,7 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
         "flag": [False],
         "padding": [None],
         "lengths": [None, "lengths"],
-        "mask": [*MASKS, None] if causal else [None, *OPEN],
+        "mask": [*MASKS, None, *OPEN] if causal else [None, *OPEN],
         "cache": [None],
         "cos": ["cos"],
         "sin": ["sin"],
@@ -573,16 +591,11 @@ def with_memory(
     """
     if isinstance(module, nn.MultiheadAttention):
         return lambda module, x, memory: module(x, memory, memory, need_weights=False)
-    names = list(inspect.signature(module.forward).parameters)
-    if _three(names) == names[:3]:
-        return lambda module, x, memory: module(x, memory, memory)
-    for name in MEMORIES:
-        if name in names[1:]:
-            return lambda module, x, memory: module(x, **{name: memory})
-    if len(names) >= 2:
-        return lambda module, x, memory: module(x, memory)
+    if (way := memory_way(module)) is not None:
+        return lambda module, x, memory: way.call(module, x, 0, 0, 0, memory)
+    names = ", ".join(inspect.signature(module.forward).parameters)
     raise UnusableError(
-        f"forward takes ({', '.join(names)}), but no memory. Say how to pass it, "
+        f"forward takes ({names}), but no memory. Say how to pass it, "
         f"as in check_cross(…, call=lambda module, x, memory: module(x, memory))."
     )
 

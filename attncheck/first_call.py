@@ -95,9 +95,9 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_more_settings, _another_way]
+    tries = [_more_settings, _another_way, _full_length]
     if not isinstance(failure, UnusableError):
-        tries += [
+        tries[2:] = [
             _smaller_grid,
             _full_length,
             _another_width,
@@ -207,6 +207,14 @@ def _full_length(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject where it runs with one number of tokens alone."""
+    if isinstance(failure, UnusableError):  # it wasn't called, as nobody knew how
+        kept = subject.how
+        subject.how = replace(kept, way=next(_ways(subject), None))
+        try:
+            subject(subject.tokens())
+        except (Failure, UnusableError) as other:
+            failure = other
+        subject.how = kept
     text, width = str(failure), subject.width
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
@@ -217,7 +225,11 @@ def _full_length(
     for length in dict.fromkeys(lengths):
         if 4 <= length <= 64:
             subject.fixed_length = length
-            if runs(subject) is not None:
+            with contextlib.suppress(UnusableError):
+                if runs(subject) is not None:
+                    return subject
+                continue
+            if _another_way(source, subject, failure) is not None:
                 return subject
     subject.fixed_length = None
     return None
@@ -316,7 +328,7 @@ def _another_way(
         for way in _ways(subject, optional):
             if _given(subject, way) is None:
                 continue
-            if subject.causal and way.masked and _leaks(subject):
+            if subject.causal and (way.masked or way.opened) and _leaks(subject):
                 leaking = leaking or (subject.how, True)
             elif (way.masked and not _takes_one(subject)) or (
                 way.opened and (not _precise(subject) or _blank(subject))

@@ -24,7 +24,7 @@ _WORDS = {
     "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform vw "
     "wvalue value values vproj valueproj wv v tov vlinear linearv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
-    "dense projection outlinear linearout fc wproj ow",
+    "weightout dense projection outlinear linearout fc wproj ow",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
     "kv": "kv kvproj tokv wkv",
     # Keys and values from one short vector, and the parts with rotary positions.
@@ -37,7 +37,9 @@ _WORDS = {
 }
 NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
 # As many more are made of: what may stand before a role's name, and behind it.
-_BEFORE = "to|w|fc|lin|linear|proj|layer|attn|att|self|all|get|compute|m|mat|embed"
+_BEFORE = (
+    "to|w|weights?|fc|lin|linear|proj|layer|attn|att|self|all|get|compute|m|mat|embed"
+)
 _BEHIND = (
     "w|proj|projection|projector|lin|linear|layer|fc|weights?|mat|matrix|transform|net|"
     "map|mapping|heads?|vecs?|vectors?|embed|embedding|dense|gen|generator|b"
@@ -48,6 +50,7 @@ MADE = {
         ("query", "q|qs|query|queries"),
         ("key", "k|ks|key|keys"),
         ("value", "v|vs|val|vals|value|values"),
+        ("out", "o|out|output"),
     )
 }
 HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
@@ -167,7 +170,7 @@ def find(
         members = _members(part)
         heads = members.get("heads") or _listed_heads(part, num_heads)
         if isinstance(heads, nn.ModuleList | list | tuple) and len(heads):
-            found = _from_heads(heads, members.get("out") or _left(part), d_in)
+            found = _from_heads(heads, members.get("out", _left(part)), d_in)
         else:
             h = num_heads or _head_count(part) or _head_count(module) or 1
             found = _from_layer(members, h, d_in)
@@ -175,7 +178,7 @@ def find(
             if found and rest is not None:
                 more = _from_layer(members | {"out": rest}, h, d_in)
                 found = [*(replace(one, sure=False) for one in more), *found]
-            found = [*_around(part, found), *found]
+            found = [*_around(part, found), *_by_width(part, found), *found]
         if found:
             return found
     for part in module.modules():
@@ -184,6 +187,20 @@ def find(
         if found:
             return [replace(one, sure=False) for one in found]
     return []
+
+
+def _by_width(part: nn.Module, found: list[Projections]) -> list[Projections]:
+    """Read wide queries as more heads where the layer holds the width of one."""
+    names = ("head_dim", "d_head", "head_size", "dim_head")
+    width = next((v for n in names if type(v := getattr(part, n, None)) is int), 0)
+    return [
+        replace(one, num_heads=len(one.query[0]) // width)
+        for one in found
+        if width > 0
+        and len(one.query[0]) != one.d_in
+        and len(one.query[0]) // width in range(2 * one.num_heads, 64, one.num_heads)
+        and not any(len(pair[0]) % width for pair in (one.query, one.key))
+    ]
 
 
 def _listed_heads(part: nn.Module, num_heads: int | None) -> nn.ModuleList | None:
@@ -236,19 +253,21 @@ def _guessed(part: nn.Module, h: int, d_in: int | None) -> list[Projections]:
     members: dict[str, Any] = {}
     everything: dict[str, Any] = dict(part.named_children())
     everything |= dict(part.named_parameters(recurse=False))
+    known = _members(part)
     for role, pattern in MADE.items():
         fits = [one for name, one in everything.items()
                 if pattern.fullmatch(name.replace("_", "").lower())]  # fmt: skip
         members |= {role: fits[0]} if len(fits) == 1 else {}
-    known = _members(part)
-    if len(members) < 3:
-        sole = _left(part, [known["out"]] if "out" in known else [])
+    members |= {"out": known["out"]} if "out" in known else {}
+    if not {"query", "key", "value"} <= set(members):
+        out = {role: one for role, one in members.items() if role == "out"}
+        sole = _left(part, out.values())
         width = sole.weight.shape[0] if sole is not None else 0
         if sole is None or width % 3 or sole.weight.shape[1] != d_in:
             return []
-        members = {"qkv": sole}
-    rest = known.get("out") or _left(part, members.values())
-    return _from_layer(members | ({"out": rest} if rest is not None else {}), h, d_in)
+        members = {"qkv": sole, **out}
+    rest = members.get("out", _left(part, members.values()))
+    return _from_layer(members | ({} if rest is None else {"out": rest}), h, d_in)
 
 
 def _members(part: nn.Module) -> dict[str, Any]:
@@ -326,6 +345,11 @@ def _from_layer(
         }
         if None in roles.values():
             return []
+        slices = getattr(members["query"], "weight", members["query"])
+        slices = _slices(slices) if isinstance(slices, torch.Tensor) else slices
+        if isinstance(slices, torch.Tensor) and slices.dim() == 3:  # one for each head
+            stands = slices.shape[0] == d_in != slices.shape[1]
+            num_heads = slices.shape[1 if stands else 0]
         if num_heads > 1 and all(
             w.shape[1] * num_heads == d_in == w.shape[0] * num_heads
             for w, _ in roles.values()
@@ -582,6 +606,7 @@ def _acting(layer: nn.Module, d_in: int | None) -> Pair | None:
 
 
 def _plain(weight: torch.Tensor, d_in: int | None) -> Pair | None:
+    weight = _slices(weight)
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
             return weight.flatten(1).T, None  # (d_in, h, d_head) -> (d_out, d_in)
@@ -592,6 +617,12 @@ def _plain(weight: torch.Tensor, d_in: int | None) -> Pair | None:
     # x @ W wants d_in rows; a weight with d_out rows is used as x @ W.T.
     stands = d_in is None or weight.shape[0] == d_in
     return (weight.T if stands else weight), None
+
+
+def _slices(weight: torch.Tensor) -> torch.Tensor:
+    """Return a weight without an axis for the batch, as in (h, 1, d_in, d_head)."""
+    apart = weight.dim() == 4 and 1 in weight.shape[:2]
+    return weight.flatten(0, 1) if apart else weight
 
 
 def _detached(bias: torch.Tensor | None) -> torch.Tensor | None:

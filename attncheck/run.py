@@ -29,7 +29,8 @@ from attncheck.variants import (
     first_subject,
 )
 
-TESTS = [RUNS, *(test for test, _ in PROBES)]
+Probe = Callable[[Subject, Collector], None]
+Probes = Sequence[tuple[str, Probe]]
 COMPARISON = "same output as attention with these weights"
 RIGHT = (
     "no option covers what this layer does, so write a correct class or function with "
@@ -148,6 +149,7 @@ def checked(
     *,
     own: Mapping[str, Any] | None = None,
     own_config: Mapping[str, Any] | None = None,
+    contract: Probes = (),
     weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
     call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
     layout: str = "btd",
@@ -160,7 +162,9 @@ def checked(
     """Do what :func:`check` does, with arguments of the constructor apart.
 
     ``own`` holds these, whatever names they have; ``own_config`` the settings for a
-    constructor that takes one object with all of them.
+    constructor that takes one object with all of them. ``contract`` holds the tests of
+    a preset, which raise ``UnusableError`` where they can't be run: then all others
+    are, and the class isn't judged unless they find a mistake.
 
     Raises:
         ValueError: the time limit is no positive number.
@@ -188,10 +192,10 @@ def checked(
             report.subject = source.label
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer)
-            _run(source, reference, causal, how, collector, report)
+            _run(source, reference, causal, how, collector, report, contract)
         except Failure as failure:  # its config could not be found out
             collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
-            collector.not_run(TESTS[1:], "there is no instance")
+            collector.not_run(_names(contract), "there is no instance")
         except UnusableError as error:
             report.usable = False
             report.problem = str(error)
@@ -271,6 +275,7 @@ def _run(
     how: How,
     collector: Collector,
     report: Report,
+    contract: Probes,
 ) -> None:
     try:
         subject = first_subject(source, causal, how, _built(source))
@@ -279,7 +284,7 @@ def _run(
         if failure.mistake == "environment":
             raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
         collector.cannot_run(RUNS, failure, done)
-        collector.not_run(TESTS[1:], "there is no instance")
+        collector.not_run(_names(contract), "there is no instance")
         return
     if _adds_zero(subject) and not how.layer.sink:
         subject.layer = replace(how.layer, sink="zero")
@@ -289,10 +294,10 @@ def _run(
     collector.undeclared = plain and reference is None
     if reference is not None and reference is not False:
         subject.reference = reference_from(reference, source)
-    running = first_call(source, subject, collector, TESTS[1:])
+    running = first_call(source, subject, collector, _names(contract))
     asks = source.plan.asks if source.is_class else ""
     if running is not None:
-        _probe(running, collector)
+        _judge(running, collector, contract)
         failed = any(one.severity == "error" for one in collector.findings())
         if not (asks and source.plan.config) or (collector.compared and not failed):
             return
@@ -304,12 +309,36 @@ def _run(
 _NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
 
 
-def _probe(subject: Subject, collector: Collector) -> None:
-    for place, (test, probe) in enumerate(PROBES):
+def _names(contract: Probes) -> list[str]:
+    return [test for test, _ in contract or PROBES]
+
+
+def _judge(subject: Subject, collector: Collector, contract: Probes) -> None:
+    """Run the tests of a preset, or all others where there is none or it can't be."""
+    if not contract:
+        _probe(subject, collector, PROBES)
+        return
+    try:
+        _probe(subject, collector, contract)
+        ended = {one.test: one.outcome for one in collector.results}
+        collector.compared = any(ended[n] != "not run" for n, _ in contract)
+    except UnusableError as error:
+        needed = collector.needed
+        collector.not_run(_names(contract), str(error))
+        _probe(subject, collector, PROBES)
+        collector.not_compared = (
+            f"{error}, so the tests of the preset couldn't run, and those of check "
+            f"ran instead"
+        )
+        collector.proposal, collector.needed = {}, needed
+
+
+def _probe(subject: Subject, collector: Collector, probes: Probes) -> None:
+    for place, (test, probe) in enumerate(probes):
         if subject.fixed_length and test in _NEED_LENGTHS:
             collector.not_run([test], "it runs only with context_length tokens")
             continue
-        left = TESTS[place + 1 :]
+        left = [name for name, _ in probes[place + 1 :]]
         if "hangs" in collector.found:
             collector.not_run(left, "a call didn't return")
             return

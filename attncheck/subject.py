@@ -178,6 +178,7 @@ class Subject:
         self.given: dict[str, Any] = {}  # what its constructor was given
         self.takes_length = False  # whether that names the largest number of tokens
         self.replaced_memory: int | None = None  # the token that is another one
+        self.own_memory: torch.Tensor | None = None  # one that a test has made
         self.last_memory: torch.Tensor | None = None  # one that a gradient may reach
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
@@ -236,7 +237,10 @@ class Subject:
             named += getattr(config, "__dict__", {}).items()
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
         sizes = [v for n, v in named if WINDOW.fullmatch(n)]
-        return sizes[0] if sizes and type(sizes[0]) is int and sizes[0] > 0 else None
+        if not sizes or type(sizes[0]) is not int or sizes[0] < 1:
+            return None
+        # All tokens are one window of an image, then, and this is its side.
+        return None if sizes[0] ** 2 == self.fixed_length else sizes[0]
 
     @property
     def source(self) -> str:
@@ -399,6 +403,8 @@ class Subject:
 
     def _memory(self, x: torch.Tensor) -> torch.Tensor:
         assert self.layer.memory is not None, "only where there is a memory"
+        if self.own_memory is not None:
+            return self.own_memory
         width = self.how.way.memory_width if self.how.way else None
         memory = memory_tokens(self.layer.memory, x, width)
         if torch.is_grad_enabled() and memory.is_floating_point():

@@ -6,31 +6,31 @@ from typing import Any
 import torch
 from torch import nn
 
-from attncheck.calling import with_memory
 from attncheck.collector import Collector, SkipTest
-from attncheck.contracts.base import Called, run
+from attncheck.contracts.base import run
 from attncheck.numbers import changed
+from attncheck.probes.meaning import dependence
+from attncheck.probes.padded import padded
 from attncheck.report import Report
-from attncheck.subject import CallFailed
+from attncheck.subject import CallFailed, Subject
+
+T = 5  # queries, and tokens of memory
 
 
 def check_cross(
     module_or_class: object,
     *,
     call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
-    time_limit: float = 10.0,
-    strict: bool = False,
     **arguments: Any,
 ) -> Report:
     """Test that queries look at all of a memory and at nothing else.
 
     Args:
-        module_or_class: a class derived from ``nn.Module``, or an instance.
-        call: function (module, x, memory). Without it: ``module(x, memory)``, or
-            (x, memory, memory) where forward wants query, key and value.
-        time_limit: seconds that one call may take.
-        strict: whether warnings fail too.
-        **arguments: for the constructor.
+        module_or_class: what :func:`check` takes.
+        call: function (module, x, memory). Without it, the memory is passed by the
+            names of forward's arguments, as (x, memory, memory) where it wants
+            query, key and value.
+        **arguments: for the constructor, and what :func:`check` takes.
 
     Returns:
         :class:`attncheck.Report`.
@@ -42,43 +42,45 @@ def check_cross(
         True
     """
     tests = [
-        (name, lambda layer, found, f=function: f(Crossed(layer, call), found))
-        for name, function in (
-            ("lengths of queries and memory", sizes),
-            ("what an output depends on", dependence),
-            ("order of the memory", order),
-            ("sequences of a batch are independent", batch),
-        )
+        ("lengths of queries and memory", sizes),
+        (
+            "what an output depends on",
+            lambda one, found: dependence(one.subject, found),
+        ),
+        ("order of the memory", order),
+        ("sequences of a batch are independent", batch),
+        ("padding", lambda one, found: padded(one.subject, found)),
     ]
-    return run(module_or_class, tests, arguments, False, time_limit, strict)
+    # In the first call, as many as queries: lengths are a test of their own.
+    options = {"memory": 6, "causal": False, "call": call} | arguments
+    needed = "say how to pass the memory: call=lambda module, x, memory: …"
+    return run(module_or_class, lambda one, _: [Crossed(one)], tests, options, needed)
 
 
 class Crossed:
     """A layer that is called with queries and a memory.
 
     Args:
-        layer: :class:`attncheck.contracts.base.Called`.
-        call: as of :func:`check_cross`.
-
-    Raises:
-        UnusableError: it is not known how to pass the memory.
+        subject: the layer.
     """
 
-    def __init__(
-        self,
-        layer: Called,
-        call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] | None,
-    ) -> None:
-        self.layer = layer
-        self.call = call or with_memory(layer.module())
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
 
     def __call__(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Return the output for queries and a memory."""
-        return self.layer.call(self.call, self.layer.module(), x, memory)
+        self.subject.own_memory = memory
+        try:
+            return self.subject(x)
+        finally:
+            self.subject.own_memory = None
 
-    def tokens(self, t: int, seed: int = 0) -> torch.Tensor:
-        """Return random tokens for two sequences."""
-        return self.layer.tokens(2, t, seed)
+    def memory(self, t: int, seed: int = 1) -> torch.Tensor:
+        """Return a random memory for two sequences, as wide as it wants to be."""
+        way, x = self.subject.how.way, self.subject.tokens(2, 1)
+        width = way.memory_width if way and way.memory_width else x.shape[-1]
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randn(2, t, width, generator=generator).to(x)
 
 
 def sizes(crossed: Crossed, found: Collector) -> None:
@@ -86,7 +88,7 @@ def sizes(crossed: Crossed, found: Collector) -> None:
     for t_q, t_k in ((4, 4), (3, 6), (6, 2), (1, 5), (5, 1)):
         done = f"Passed {t_q} queries and {t_k} tokens of memory."
         try:
-            y = crossed(crossed.tokens(t_q), crossed.tokens(t_k, 1))
+            y = crossed(crossed.subject.tokens(2, t_q), crossed.memory(t_k))
         except CallFailed as failure:
             found.add("cross_sizes", done, f"It raised {failure}.")
             return
@@ -96,42 +98,11 @@ def sizes(crossed: Crossed, found: Collector) -> None:
             return
 
 
-def dependence(crossed: Crossed, found: Collector) -> None:
-    """Replace one query, then one token of the memory after the other."""
-    t = 5  # of both, so that a layer which wants equal lengths runs
-    x, memory = crossed.tokens(t), crossed.tokens(t, 1)
-    y = crossed(x, memory)
-    other = x.clone()
-    other[:, 2] = crossed.tokens(t, 7)[:, 2]
-    z = crossed(other, memory)
-    rest = [0, 1, 3, 4]
-    done = "Replaced query 2."
-    if changed(y[:, rest], z[:, rest]):
-        found.add("cross_mixes_queries", done, "Other outputs changed.")
-    if not changed(y[:, 2], z[:, 2]):
-        found.add("cross_ignores_queries", done, "Its output didn't change.")
-    matrix = []
-    for place in range(t):
-        new = memory.clone()
-        new[:, place] = crossed.tokens(t, 8)[:, place]
-        w = crossed(x, new)
-        matrix.append([changed(y[:, i], w[:, i]) for i in range(t)])
-    seen = torch.tensor(matrix).T  # (queries, memory)
-    done = "Replaced one token of the memory at a time."
-    if not seen.any():
-        found.add("cross_ignores_memory", done, "No output changed.")
-    elif not seen.all():
-        i, j = torch.nonzero(~seen)[0].tolist()
-        text = f"Output {i} didn't change with token {j} of the memory "
-        text += f"({int((~seen).sum())} of {t * t} pairs)."
-        found.add("cross_masked", done, text)
-
-
 def order(crossed: Crossed, found: Collector) -> None:
     """Shuffle the memory: a weighted sum stays what it is."""
     if "cross_masked" in found.found:
         raise SkipTest("part of the memory is hidden")
-    x, memory = crossed.tokens(5), crossed.tokens(5, 1)
+    x, memory = crossed.subject.tokens(2, T), crossed.memory(T)
     if changed(crossed(x, memory), crossed(x, memory[:, [3, 1, 4, 0, 2]]), 1e-4):
         done = "Put the tokens of the memory in another order."
         found.add("cross_order", done, "The outputs changed.")
@@ -139,9 +110,9 @@ def order(crossed: Crossed, found: Collector) -> None:
 
 def batch(crossed: Crossed, found: Collector) -> None:
     """Replace the memory of one sequence and look at the other."""
-    x, memory = crossed.tokens(5), crossed.tokens(5, 1)
+    x, memory = crossed.subject.tokens(2, T), crossed.memory(T)
     other = memory.clone()
-    other[1] = crossed.tokens(5, 3)[1]
+    other[1] = crossed.memory(T, 3)[1]
     if changed(crossed(x, memory)[0], crossed(x, other)[0]):
         done = "Replaced the memory of sequence 1."
         found.add("samples_mixed", done, "The output for sequence 0 changed.")

@@ -1,8 +1,13 @@
 """Tests of the call itself: shapes, the input, state, too many tokens."""
 
+import contextlib
+from dataclasses import replace
+from itertools import product
+
 import torch
 from torch import nn
 
+from attncheck.calling import MASKS, as_mask, mask_names, plain_way
 from attncheck.collector import NEEDS_MORE, Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -37,6 +42,29 @@ def state(subject: Subject, found: Collector) -> None:
         found.add("keeps_state", done, seen)
     else:
         subject.keeps_state = False
+        _tell_kept_mask(subject, x, first, found)
+
+
+def _tell_kept_mask(
+    subject: Subject, x: torch.Tensor, expected: torch.Tensor, found: Collector
+) -> None:
+    """Give masks that hide token 1, and see whether the next call knows of them."""
+    how, module, names = subject.how, subject.copy(), set()
+    way = None if how.call or subject.layer.memory else how.way or plain_way(module)
+    b, t, _ = x.shape
+    hidden = torch.zeros(t, t, dtype=torch.bool, device=x.device)
+    hidden[2:, 1] = True
+    for name, (_, form, axes) in product(mask_names(module, way) if way else (), MASKS):
+        mask = hidden if axes == 2 else hidden.expand(b, *[1] * (axes - 3), t, t)
+        given = way and way.with_values({name: as_mask(form, mask, x)})
+        subject.how = replace(how, way=given)
+        with contextlib.suppress(CallFailed):
+            subject(x, module)
+            names.add(name)
+    subject.how = how
+    if names and changed(expected, subject(x, module)):
+        done = f"Passed {' or '.join(sorted(names))} once, and the tokens alone again."
+        found.add("keeps_state", done, "The output still is another one.")
 
 
 def _depends_on_the_first(

@@ -3,7 +3,6 @@
 import contextlib
 import inspect
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,30 +12,64 @@ from torch import nn
 from attncheck.build import UnusableError
 from attncheck.calling import Way, cached_way, plain_way
 from attncheck.collector import Collector, SkipTest
-from attncheck.contracts.base import Called
-from attncheck.contracts.cache import (
+from attncheck.numbers import changed
+from attncheck.probes.stepped import (
     ONE_BY_ONE,
     RESETS,
+    NewCache,
     Stepped,
     T,
     chunks,
     second,
     tokens_alone,
 )
-from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
 from attncheck.trace import tensors
 
 
 def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
+    stepped = sought(subject, found)
+    if stepped is None or any(name.startswith("cache_") for name in found.found):
+        return
+    if stepped.halves == ONE_BY_ONE:
+        return  # one token at a time is all it takes
+    several(stepped, found)
+    if any(hasattr(subject.pristine, name) for name in RESETS):
+        second(stepped, found)
+
+
+def several(stepped: Stepped, found: Collector) -> None:
+    """Give several tokens at a time, if the class doesn't say that it takes one."""
+    chunks(stepped, found, "warning" if stepped.subject.says(SINGLE) else None)
+
+
+def sought(
+    subject: Subject,
+    found: Collector,
+    given: NewCache | None = None,
+    declared: bool = False,
+) -> Stepped | None:
+    """Give the tokens one by one, with a cache that is made in the first way that acts.
+
+    Args:
+        subject: the layer.
+        found: gets what is wrong.
+        given: function (module) that returns an empty cache, the reader's own.
+        declared: whether the reader said that there is a cache.
+
+    Returns:
+        The layer with this cache, or None where it refuses the one that it returned.
+
+    Raises:
+        SkipTest: there is no cache, or none that changes anything.
+    """
     why, raised, severity = "no cache was found", None, None
-    usual: tuple[Callable[[nn.Module], Any], ...] = (
-        lambda module: KeysAndValues(),
-        lambda module: {},
-    )
+    idle: Stepped | None = None
+    usual: tuple[NewCache, ...] = (lambda module: KeysAndValues(), lambda module: {})
     caches = [None, *_of_its_own(subject), *_of_its_file(subject), *usual]
-    for new_cache, b in [(one, 2) for one in caches] + [(None, 1)]:  # room for one
+    caches = [given] if given else caches
+    for new_cache, b in [(one, 2) for one in caches] + [(caches[0], 1)]:  # room for one
         stepped = _stepped(subject, new_cache, b)
         if stepped is None:
             raise SkipTest(why)
@@ -44,8 +77,8 @@ def cached(subject: Subject, found: Collector) -> None:
         if x.shape[1] < T:
             raise SkipTest("the layer doesn't take enough tokens")
         try:
-            seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
-            alone = stepped.outputs(stepped.layer.module(), x[:, 1:2], [1])
+            seen = stepped.outputs(stepped.module(), x, ONE_BY_ONE)
+            alone = stepped.outputs(stepped.module(), x[:, 1:2], [1])
         except CallFailed as failure:
             why = f"its cache couldn't be used: {failure}"
             # It gave a cache, and refuses it: arguments may be missing.
@@ -57,38 +90,43 @@ def cached(subject: Subject, found: Collector) -> None:
         if changed(seen[:, 1:2], alone, 1e-4):
             break
         why = "what looks like a cache changes nothing"
+        if declared and (given or _gives_one(stepped, x)):
+            idle = idle or stepped
     else:
-        if raised:
+        if raised and not (declared and severity):
             done = "Passed the same tokens one by one, with the cache it returned."
             found.add("cache_differs", done, f"It raised {raised}.", severity)
-            return
-        raise SkipTest(why)
+            return None
+        if idle is None:
+            raise SkipTest(why)
+        stepped = idle
+    _tell_alone(stepped, found)
+    return stepped
+
+
+def _tell_alone(stepped: Stepped, found: Collector) -> None:
+    """Give one token at a time, and look at whether the caller joins caches."""
+    x, subject = stepped.tokens(), stepped.subject
     tokens_alone(stepped, found)
-    if "cache_differs" in found.found and _agrees_joined(subject, x):
+    if "cache_differs" in found.found and _agrees_joined(stepped, x):
         _, done, _ = found.found.pop("cache_differs")
         text = (
             "It returns only the new keys and values. With the old ones joined here, "
         )
         text += "the outputs agree."
         # GPT-2's first code returns them in one tensor, and its caller joins these.
-        _, new = stepped.layer.raw(stepped.step, stepped.layer.module(), x, None)
-        joins = subject.says(JOINS) or isinstance(new, torch.Tensor)
+        joins = subject.says(JOINS) or isinstance(stepped.first(x), torch.Tensor)
         found.add("cache_differs", done, text, "warning" if joins else None)
         return
-    if any(name.startswith("cache_") for name in found.found):
-        return
     try:
-        stepped.outputs(stepped.layer.module(), x, [3, 3])
+        stepped.outputs(stepped.module(), x, stepped.halves)
     except CallFailed:
-        return  # one token at a time is all it takes
-    chunks(stepped, found, "warning" if subject.says(SINGLE) else None)
-    if any(hasattr(subject.pristine, name) for name in RESETS):
-        second(stepped, found)
+        stepped.halves = ONE_BY_ONE
 
 
-def _of_its_own(subject: Subject) -> list[Callable[[nn.Module], Any]]:
+def _of_its_own(subject: Subject) -> list[NewCache]:
     """Return the methods of the layer that make a cache, and want nothing for it."""
-    made: list[Callable[[nn.Module], Any]] = []
+    made: list[NewCache] = []
     for name in dir(type(subject.pristine)):
         method = getattr(type(subject.pristine), name)
         if MAKES.fullmatch(name) and inspect.isfunction(method):
@@ -98,10 +136,10 @@ def _of_its_own(subject: Subject) -> list[Callable[[nn.Module], Any]]:
     return made
 
 
-def _of_its_file(subject: Subject) -> list[Callable[[nn.Module], Any]]:
+def _of_its_file(subject: Subject) -> list[NewCache]:
     """Return functions that make a cache of each class beside it that is one."""
     beside = getattr(type(subject.pristine).forward, "__globals__", {})
-    made: list[Callable[[nn.Module], Any]] = []
+    made: list[NewCache] = []
     for name, kind in list(beside.items()):
         if not inspect.isclass(kind) or not CACHE.search(name.lower()):
             continue
@@ -115,10 +153,10 @@ def _of_its_file(subject: Subject) -> list[Callable[[nn.Module], Any]]:
     return made
 
 
-def _agrees_joined(subject: Subject, x: torch.Tensor) -> bool:
+def _agrees_joined(stepped: Stepped, x: torch.Tensor) -> bool:
     """Whether outputs agree where the caller joins what each call returns."""
-    stepped = _stepped(subject, None)
-    assert stepped is not None, "it was called chunk by chunk"
+    if stepped.new_cache:
+        return False
     once = stepped.step
 
     def step(
@@ -127,12 +165,12 @@ def _agrees_joined(subject: Subject, x: torch.Tensor) -> bool:
         y, new = once(module, chunk, cache)
         return y, new if cache is None or cache is INSIDE else _joined(cache, new)
 
-    stepped.step = step
+    joined = Stepped(stepped.subject, step, None, stepped.b)
     try:
-        seen = stepped.outputs(stepped.layer.module(), x, ONE_BY_ONE)
+        seen = joined.outputs(joined.module(), x, ONE_BY_ONE)
     except (CallFailed, UnusableError):
         return False
-    return not changed(stepped.plain(x), seen, 1e-4)
+    return not changed(stepped.subject(x), seen, 1e-4)
 
 
 def _joined(old: Any, new: Any) -> Any:
@@ -148,7 +186,7 @@ def _is_filled(stepped: Stepped, x: torch.Tensor) -> bool:
     """Whether the first call puts tensors into an empty dictionary."""
     cache: dict[Any, Any] = {}
     try:
-        stepped.layer.raw(stepped.step, stepped.layer.module(), x[:, :1], cache)
+        stepped.first(x[:, :1], cache)
     except CallFailed:
         return False
     return any(True for _ in tensors(cache))
@@ -159,20 +197,18 @@ def _gives_one(stepped: Stepped, x: torch.Tensor) -> bool:
     if stepped.new_cache:
         return False
     try:
-        step = stepped.layer.raw(stepped.step, stepped.layer.module(), x[:, :1], None)
+        return stepped.first(x[:, :1]) is not INSIDE
     except CallFailed:
         return False
-    return step[1] is not INSIDE
 
 
 def _stepped(
-    subject: Subject, new_cache: Callable[[nn.Module], Any] | None, b: int = 2
+    subject: Subject, new_cache: NewCache | None, b: int = 2
 ) -> Stepped | None:
     """Return the layer called chunk by chunk, or None where there is no cache."""
     way = subject.how.way or plain_way(subject.pristine)
-    usual = subject.layout == "btd" and subject.causal
     if (
-        not usual
+        not subject.causal
         or not _called_so(subject, way)
         or way is None
         or way.memory
@@ -180,39 +216,34 @@ def _stepped(
         or way.sides
     ):
         return None
-    way, name = cached_way(subject.pristine, way)
-    if way is None:
+    asking, name = cached_way(subject.pristine, way)
+    if asking is None:
         return None
-    started: dict[int | str, Any] = {}
-    filled: dict[int, Any] = {}
+    place: list[int | None] = [None]  # of the cache in what is returned
 
     def step(
         module: nn.Module, chunk: torch.Tensor, cache: Any
     ) -> tuple[torch.Tensor, Any]:
-        old = cache is not None
-        if isinstance(cache, KeysAndValues | dict) and new_cache:
-            old = bool(cache)
-        elif new_cache:  # a class of its own: filled since the first call
-            old = id(cache) in filled
-            filled[id(cache)] = cache
-        start = started.get(id(module), 0) if old else 0
+        start = stepped.start
         if start == 0:
             Stepped.reset(module)
-        b, t = chunk.shape[:2]
+        b, t = chunk.shape[:2] if subject.layout == "btd" else chunk.shape[1::-1]
         more = (
             {name: cache} if name and cache is not None and cache is not INSIDE else {}
         )
-        given = way.with_values(more)
-        y = given.call(module, chunk, b, t, subject._d_head(), start=start)
-        started[id(module)] = start + t
-        if new_cache:  # it is filled in place
-            return y, cache
+        y = asking.with_values(more).call(
+            module, chunk, b, t, subject._d_head(), start=start
+        )
         if name and start == 0:
-            started["place"] = _place_of_cache(y, t)
-        place = started.get("place") if name else None
-        return y, INSIDE if place is None else y[place]
+            place[0] = _place_of_cache(y, t)
+        if not name or place[0] is None:
+            return y, cache if new_cache else INSIDE
+        if new_cache and type(y[place[0]]) is not type(cache):
+            return y, cache  # it is filled in place
+        return y, y[place[0]]
 
-    return Stepped(Called(subject), step, new_cache, subject, b)
+    stepped = Stepped(subject, step, new_cache, b)
+    return stepped
 
 
 def _called_so(subject: Subject, way: Way | None) -> bool:

@@ -25,7 +25,7 @@ from attncheck.projections import Projections
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
-from attncheck.trace import Line, Seen, Watch, norms_of
+from attncheck.trace import Line, Seen, Watch, is_table, norms_of
 from attncheck.turning import turning
 from attncheck.walk import T5, Step, followed, hidden, sums_first, walked
 
@@ -210,6 +210,8 @@ def agreeing(
     if not proposal or (weights and subject.how.weights):
         return {}  # or what names the weights would be named again, and again
     given = {n: v for n, v in proposal.items() if n != "weights"}
+    if isinstance(given.get("bias"), str):
+        given["bias"] = eval(given["bias"])
     both = [copy.copy(one) for one in (subject, subject.uneven) if one is not None]
     for one in both:
         if given:
@@ -868,7 +870,7 @@ class Comparison:
                 f"attention proves nothing. Declare it (rope=, window=, alibi=, "
                 f"qk_norm=, softcap=, prenorm=, sink=, scale=, bias=, documents=), or "
                 f"pass reference=",
-                **agreeing(self.owner, self._proposal(told)),
+                **agreeing(self.owner, self._proposal(told)) or self._added(),
             )
 
     def _tell_window(self, found: Collector) -> None:
@@ -894,6 +896,18 @@ class Comparison:
                 f"{meant}; if those count the token itself, declare it",
                 **({} if found.needed else {"window": meant}),
             )
+
+    def _added(self) -> dict[str, Any]:
+        """Return the option by which a table for all pairs is added to the scores."""
+        tables = [
+            name
+            for name, one in self.owner.pristine.named_buffers()
+            if one.dim() > 1 and one.shape[-1] >= self.x.shape[1] and is_table(one)
+            if all(part.isidentifier() for part in name.split("."))
+        ]
+        codes = [f"lambda module, t: module.{name}[..., :t, :t]" for name in tables]
+        options = (agreeing(self.owner, {"bias": code}) for code in codes)
+        return next(filter(None, options), {})
 
     def _proposal(self, told: list[str]) -> dict[str, Any]:
         """Return the options that most likely describe what was seen to act.

@@ -1,13 +1,17 @@
 """Tests of what the output means: who sees whom, and by how much."""
 
+from dataclasses import replace
+
 import torch
 
+from attncheck.calling import asking_way
 from attncheck.collector import Collector, SkipTest
 from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
 from attncheck.numbers import changed
 from attncheck.stages import Captured
 from attncheck.subject import CallFailed, Subject
+from attncheck.trace import tensors
 
 
 def finite(subject: Subject, found: Collector) -> None:
@@ -37,10 +41,45 @@ def batch(subject: Subject, found: Collector) -> None:
     if changed(y[0], z[0]) or changed(y[2], z[2]):
         found.add("samples_mixed", done, "The output for another sequence changed.")
         return
+    if _mixed_beside(subject):
+        done = "Replaced one of several sequences."
+        text = "What is returned beside the output changed for another sequence."
+        found.add("samples_mixed", done, text, stage="outputs")
+        return
     alone = subject(x[:1])
     if changed(y[0], alone[0], 1e-4):
         done = "Passed sequence 0 alone, and in a batch of 3."
         found.add("samples_mixed", done, "Its outputs differ.")
+
+
+def _mixed_beside(subject: Subject) -> bool:
+    """Whether what is returned for a sequence, beside the output, knows of others."""
+    others = subject.sizes.get("num_heads"), subject.fixed_length
+    b = next(n for n in (7, 11, 13) if n not in others)
+    x = subject.tokens(b=b)
+    other = x.clone()
+    other[1] = subject.tokens(b=b, seed=3)[1]
+    pairs = zip(_beside(subject, x), _beside(subject, other), strict=False)
+    return any(
+        one.dim() > 2 and len(one) == b and changed(one[2:], two[2:])
+        for one, two in pairs
+        if one.shape == two.shape
+    )
+
+
+def _beside(subject: Subject, x: torch.Tensor) -> list[torch.Tensor]:
+    """Return what forward returns beside the output, such as weights, if asked for."""
+    how, module, made = subject.how, subject.copy(), []
+    module.register_forward_hook(lambda _, given, output: made.append(output))
+    way = None if how.call else asking_way(module, how.way)
+    try:
+        subject.how = replace(how, way=way) if way else how
+        subject(x, module)
+    except CallFailed:
+        return []
+    finally:
+        subject.how = how
+    return [one.detach() for one in list(tensors(made))[1:]]
 
 
 def dependence(subject: Subject, found: Collector) -> None:

@@ -1,15 +1,18 @@
 """Tests of training mode and dropout, and a note on the order of tokens."""
 
+import re
+
 import torch
 from torch import nn
 
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.probes.training import dropped_at, mean_holds
-from attncheck.subject import Subject
+from attncheck.probes.training import DISTANCES, dropped_at, mean_holds
+from attncheck.subject import Subject, guarded
 from attncheck.trace import Watch
 
 RATES = 0.2, 0.5
+FURTHEST = re.compile(r"max_?(rel\w*_)?dist")
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d
 
 
@@ -175,6 +178,7 @@ def _without_others(subjects: list[Subject]) -> None:
 
 def order(subject: Subject, found: Collector) -> None:
     """Exchange two earlier tokens and look at the last one."""
+    _tell_last_distance(subject, found)
     x = subject.tokens()
     if x.shape[1] < 4:
         raise SkipTest("the layer doesn't take enough tokens")
@@ -192,3 +196,26 @@ def order(subject: Subject, found: Collector) -> None:
         subject.note(
             "It doesn't see the order of earlier tokens, so add positions before it."
         )
+
+
+def _tell_last_distance(subject: Subject, found: Collector) -> None:
+    """See whether the largest distance reaches the last row of a table for distances.
+
+    Half of the rows may be for the other side, which a causal layer never looks at.
+    """
+    named = [*subject.given.items(), *vars(subject.pristine).items()]
+    sizes = {v for n, v in named if type(v) is int and FURTHEST.search(n.lower())}
+    most = sizes.pop() if len(sizes) == 1 else 0
+    module, x = subject.copy(), subject.tokens(1, most + 1, size=0.3)
+    if not 2 <= most <= 512 or x.shape[1] != most + 1 or subject.layer.memory:
+        return
+    y = subject(x, module, grad=True)
+    guarded(subject.worker, y.square().sum().backward, "backward_raises")
+    for name, p in module.named_parameters():
+        if p.grad is None or p.dim() != 2 or not DISTANCES.search(name):
+            continue
+        last = max(p.grad.any(dim=1).nonzero().flatten().tolist(), default=0)
+        if len(p) <= 2 * most + 1 and len(p) // 2 < last < len(p) - 1:
+            done = f"Passed {most + 1} tokens, and looked at gradients of {name}."
+            seen = f"The largest distance, {most}, reaches row {last}, and the last "
+            found.add("distances_lost", done, f"{seen}one is {len(p) - 1}.")

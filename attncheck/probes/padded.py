@@ -47,22 +47,33 @@ INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)
 
 def padded(subject: Subject, found: Collector) -> None:
     """Hide two tokens of one sequence, and put other numbers there."""
-    plain = memory_way if subject.layer.memory else plain_way
     if isinstance(subject.pristine, nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
+    for masked in masks(subject):
+        tried(masked, found)
+
+
+def masks(subject: Subject) -> list["Masked"]:
+    """Return the layer with each of the arguments that may take a mask of padding.
+
+    Raises:
+        SkipTest: there is none.
+    """
+    plain = memory_way if subject.layer.memory else plain_way
     if subject.how.call is not None:
         way = _written(subject)
     else:
         way = subject.how.way or plain(subject.pristine)
+    if isinstance(subject.pristine, nn.MultiheadAttention) and way and subject.causal:
+        way = replace(way, others=(("attn_mask", ("mask", "hides", 2)),))
     names = mask_names(subject.pristine, way) if way else []
     # A mask for queries sets their own rows to 0; keys have another.
     names = [name for name in names if "query" not in name] or names
-    if way is None or not names or way.masked:
+    if way is None or not names:
         raise SkipTest("no argument takes a padding mask")
     if way.image != "btd" or way.sides:
         raise SkipTest("padding masks aren't tried for images")
-    for name in names:
-        _try(Masked(subject, way, name), found)
+    return [Masked(subject, way, name) for name in names]
 
 
 def _written(subject: Subject) -> Way | None:
@@ -106,11 +117,14 @@ class Masked:
         subject: the layer.
         way: how forward is called without it.
         name: the argument that takes it.
+
+    Attributes:
+        means: what True in it does, where the reader said so.
     """
 
     def __init__(self, subject: Subject, way: Way, name: str) -> None:
         self.subject, self.way, self.name = subject, way, name
-        self.x = subject.tokens(b=2)
+        self.x, self.means = subject.tokens(b=2), ""
         t = subject.layer.memory or self.x.shape[1]
         self.hidden = torch.zeros(2, t, dtype=torch.bool)
         # A causal mask hides what comes last anyway.
@@ -119,23 +133,32 @@ class Masked:
         self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
         self.plain = subject(self.x)
 
+    def call(
+        self, x: torch.Tensor, hidden: torch.Tensor, how: str, shape: tuple[int, ...]
+    ) -> torch.Tensor:
+        """Return the output for tokens of which some are hidden, (b, t)."""
+        kept = self.x, self.hidden, self.subject.how
+        self.x, self.hidden = x, hidden
+        try:
+            self.subject.how = self._how(how, shape)
+            return self.subject(x)
+        finally:
+            self.x, self.hidden, self.subject.how = kept
+
     def outputs(
         self, how: str, shape: tuple[int, ...]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the outputs with padding, and with other numbers in its places."""
-        subject, kept = self.subject, self.subject.how
-        subject.how = self._how(how, shape)
+        subject, other, hidden = self.subject, self.x.clone(), self.hidden
+        y = self.call(self.x, hidden, how, shape)
         try:
-            y = subject(self.x)
-            other = self.x.clone()
             if subject.layer.memory:
-                subject.replaced_memory = self.hidden.shape[1] - 1
+                subject.replaced_memory = hidden.shape[1] - 1
             else:
-                junk = subject.tokens(b=2, seed=5)
-                other[:, self.hidden[0]] = 3 * junk[:, self.hidden[0]]
-            return y, subject(other)
+                other[:, hidden[0]] = 3 * subject.tokens(b=2, seed=5)[:, hidden[0]]
+            return y, self.call(other, hidden, how, shape)
         finally:
-            subject.how, subject.replaced_memory = kept, None
+            subject.replaced_memory = None
 
     def steps(self, how: str, shape: tuple[int, ...]) -> list[str]:
         """Return the names of steps that are wrong by themselves, with the mask."""
@@ -152,7 +175,7 @@ class Masked:
         if shape == PAIRS:
             hidden = self.hidden[:, None].expand(-1, self.x.shape[1], -1)
         else:
-            hidden = self.hidden.view(2, *shape, -1)
+            hidden = self.hidden.view(len(self.hidden), *shape, -1)
         hidden = hidden.to(self.x.device)
         mask, given = as_mask(how, hidden, self.x), self.subject.how
         if given.call is not None:
@@ -161,29 +184,25 @@ class Masked:
 
     def replaces(self) -> bool:
         """Whether a mask that hides nothing acts: as one by default stays out then."""
-        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
-        acts = []
+        none, acts = torch.zeros_like(self.hidden), []
         for shape, how in product(SHAPES, HOWS):
             with contextlib.suppress(CallFailed):
-                acts.append(changed(self.outputs(how, shape)[0], self.plain, 1e-4))
-        self.hidden = hidden
+                y = self.call(self.x, none, how, shape)
+                acts.append(changed(y, self.plain, 1e-4))
         return bool(acts) and all(acts)
 
     def forgets_causal(self) -> bool:
         """Whether a mask with a number for each token puts the causal one out."""
-        subject, kept = self.subject, self.subject.how
+        subject, none = self.subject, torch.zeros_like(self.hidden)
         if not subject.causal or subject.layer.memory:
             return False
-        hidden, self.hidden = self.hidden, torch.zeros_like(self.hidden)
         other, leaks = self.x.clone(), []
         other[:, -1] = subject.tokens(b=2, seed=5)[:, -1]
         for how in HOWS:
             with contextlib.suppress(CallFailed):
-                subject.how = self._how(how, ())
-                y, z = subject(self.x)[:, :-1], subject(other)[:, :-1]
+                y, z = (self.call(x, none, how, ())[:, :-1] for x in (self.x, other))
                 if y.isfinite().all():
                     leaks.append(changed(y, z, 1e-4))
-        self.hidden, subject.how = hidden, kept
         return any(leaks)  # what means the opposite hides all
 
     def takes_pairs(self) -> bool:
@@ -211,7 +230,13 @@ class Masked:
         return bool(known) and acts and not other, acts or other, other
 
 
-def _try(masked: Masked, found: Collector) -> None:
+def tried(
+    masked: Masked, found: Collector, declared: bool = False
+) -> tuple[str, tuple[int, ...]] | None:
+    """Return (what is in the mask, its axes) where it hides padding; else tell why not.
+
+    With ``declared``, the reader said that it is one of padding.
+    """
     seen, given = [], []
     for shape in SHAPES:
         for how in HOWS:
@@ -222,32 +247,32 @@ def _try(masked: Masked, found: Collector) -> None:
             right, acts, mixed = masked.judged(y, z)
             if right:
                 _tell_inverted(masked, how, found)
-                return
+                return how, shape
             named = [step for step in masked.steps(how, shape) if step in BY_MASK]
             if acts and named:
                 done = f"Passed a mask as {masked.name}, and looked at each step."
-                found.add(named[0], done, BY_MASK[named[0]])
-                return
+                mistake = "padding_leaks" if declared else named[0]
+                found.add(mistake, done, BY_MASK[named[0]])
+                return None
             seen.append((acts, mixed))
             given.append(y)
         if seen:
             break
     if re.search(LINKS, masked.name.lower()):
-        return  # it may say what is added to the scores
+        return None  # it may say what is added to the scores
     if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
-        return  # a switch: what it holds is of no matter
+        return None  # a switch: what it holds is of no matter
     # Who speaks of padding promises it; other masks may serve something else.
     told = re.compile(rf"\b{masked.name}\b.*\b(pad\w*|real|valid)\b", re.IGNORECASE)
-    promised = "pad" in masked.name.lower() or (
-        _said(masked) and masked.subject.says(told)
-    )
+    promised = declared or "pad" in masked.name.lower()
+    promised = promised or bool(_said(masked) and masked.subject.says(told))
     severity = "error" if promised else "warning"
     if masked.replaces():
         if masked.forgets_causal():
             done = f"Passed {masked.name}, with a number for each token, that hides "
             done += "none, and replaced the last token."
             found.add("padding_future", done, "Earlier outputs changed.", severity)
-        return
+        return None
     acting = [mixed for acts, mixed in seen if acts]
     # Where a mask means the opposite, all of the other sequence is hidden.
     done = f"Passed a padding mask as {masked.name} for one of two sequences, then put "
@@ -255,7 +280,7 @@ def _try(masked: Masked, found: Collector) -> None:
     if acting and all(acting):
         found.add("padding_batch", done, "The output of the other sequence changed.")
     elif masked.takes_pairs():
-        return  # a row for each query, which was broadcast from one for each sequence
+        return None  # a row for each query, broadcast from one for each sequence
     elif any(masked.hides_rows(y) for y in given):
         text = "It changed the outputs of padded tokens only: others still see them."
         found.add("padding_rows", done, text)
@@ -266,18 +291,20 @@ def _try(masked: Masked, found: Collector) -> None:
     elif seen:
         text = f"{masked.name} changes nothing, whatever is in it."
         found.add("padding_leaks", done, text, severity)
+    return None
 
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:
     """Tell where the mask means the opposite of what its name usually does."""
-    name, said = masked.name.lower(), _said(masked)
+    name, said = masked.name.lower(), masked.means or _said(masked)
+    words = "what you said" if masked.means else "its words"
     if said and how == "added":
         done = f"Passed a padding mask as {masked.name}."
-        text = f"It's added to the scores, and by its words, True {said}: that adds 1."
+        text = f"It's added to the scores, and by {words}, True {said}: that adds 1."
         found.add("padding_leaks", done, text)
     elif said and how in WAYS and said != WAYS[how]:
         done = f"Passed a padding mask as {masked.name}."
-        text = f"It {WAYS[how]} where it's True, and by its words, True {said}."
+        text = f"It {WAYS[how]} where it's True, and by {words}, True {said}."
         found.add("padding_inverted", done, text)
     elif not said and any(part in name for part in INVERTED.get(how, ())):
         done = f"Passed a padding mask as {masked.name}."

@@ -1,6 +1,7 @@
 """Tests of what is stored: the state dict, devices, dtypes."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,10 @@ from torch.overrides import TorchFunctionMode
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
-from attncheck.trace import Arguments
+from attncheck.trace import Arguments, Watch
+
+# A softmax that is computed in float32, for lower precisions, and not cast back.
+FINE = re.compile(r"softmax(?!.*(\.to\(|type_as)).*(torch\.float(32)?\b|\.float\(\))")
 
 
 def saved(subject: Subject, found: Collector) -> None:
@@ -207,8 +211,9 @@ def dtypes(subject: Subject, found: Collector) -> None:
             missing.append(name)
             continue
         done = f"Converted module and tokens to {name}."
+        watch = Watch(module)
         try:
-            y = subject(x.to(dtype), module)
+            y = subject(x.to(dtype), module, mode=watch)
             large = subject(subject.tokens(size=6.0).to(dtype), module)
         except CallFailed as failure:
             if "not implemented" in str(failure):
@@ -216,7 +221,11 @@ def dtypes(subject: Subject, found: Collector) -> None:
             elif "without overflow" in str(failure):
                 found.add("fill_overflows", done, f"It raised {failure}.")
             else:
-                found.add("dtype_stays_behind", done, f"It raised {failure}.")
+                last = [line for _, made, line in watch.seen.softmaxes
+                        if made.dtype == torch.float32 != dtype and line]  # fmt: skip
+                own = bool(last and FINE.search(last[-1][2]))
+                more = {"severity": "error", "stage": "weights"} if own else {}
+                found.add("dtype_stays_behind", done, f"It raised {failure}.", **more)
             continue
         if y.dtype != dtype:
             found.add("dtype_changes", done, f"The output is {y.dtype}.")

@@ -150,7 +150,8 @@ def preset(code: str, target: str) -> dict:
             "torch": torch,
             "SimpleNamespace": SimpleNamespace,
         }
-        names |= {n: getattr(attncheck, n) for n in ("check_cache", "check_padding")}
+        presets = ("check_cache", "check_padding", "check_cross")
+        names |= {n: getattr(attncheck, n) for n in presets}
         report = eval(code, names)
         findings = [
             {"mistake": f.mistake, "severity": f.severity, "seen": f.seen}

@@ -96,12 +96,7 @@ def test_two_inputs_without_a_memory_are_given_one_and_the_note_says_so():
     assert mistaken.verdict == "failed", str(mistaken)
 
 
-def test_a_cache_that_cannot_be_made_is_asked_for():
-    report = check_cache(attention.FusedMultiHeadAttention)
-    assert not report.usable
-    assert "new_cache=" in report.problem
-    given = check_cache(
-        attention.FusedMultiHeadAttention,
-        new_cache=lambda module: attention.KeyValueCache(),
-    )
-    assert given.ok, str(given)
+def test_a_cache_is_found_in_the_file_of_the_class_or_given():
+    for given in ({}, {"new_cache": lambda module: attention.KeyValueCache()}):
+        report = check_cache(attention.FusedMultiHeadAttention, **given)
+        assert report.ok, str(report)

@@ -7,10 +7,9 @@ import torch
 from torch import nn
 
 import attncheck
-from attncheck.build import UnusableError
 from attncheck.commandline import main
-from attncheck.contracts.base import first_tensor
 from attncheck.mistakes import BASES, HEADER, compiled
+from attncheck.probes.stepped import first_tensor
 
 LAYER = """
 class Attention(nn.Module):
@@ -486,7 +485,7 @@ def test_the_tensor_in_a_dataclass_or_a_dictionary_is_tested(kind):
 def test_a_call_of_a_contract_may_return_fields_too():
     x = torch.ones(1)
     assert first_tensor(({"weights": None, "output": x},)) is x
-    with pytest.raises(UnusableError, match="returned dict, not a tensor"):
+    with pytest.raises(TypeError, match="returned dict, not a tensor"):
         first_tensor({"weights": None})
 
 

@@ -1,0 +1,129 @@
+"""Presets build and call a class as check does, and fall back to what check finds."""
+
+import pytest
+
+import attncheck
+from attncheck.mistakes import BASES, HEADER, compiled
+
+MULTI, CACHED, PADDED, CROSS = (
+    BASES[name][0] for name in ("multi_head", "cached", "padded", "cross")
+)
+
+
+def turned(source):
+    """Return the class with the tokens in front, as PyTorch's own layer has them."""
+    source = source.replace("b, t, _ = x.shape", "x = x.transpose(0, 1)\n        "
+                            "b, t, _ = x.shape")  # fmt: skip
+    return source.replace("return self.out(y)", "y = y.transpose(0, 1)\n        "
+                          "return self.out(y)").replace(
+        "return self.out((weights @ v).transpose(1, 2).reshape(b, t, -1))",
+        "y = (weights @ v).transpose(1, 2).reshape(b, t, -1)\n"
+        "        return self.out(y.transpose(0, 1))",
+    )  # fmt: skip
+
+
+def found(preset, source, **options):
+    report = preset(compiled(HEADER + source, "preset.py"), **options)
+    assert not any(result.outcome == "broken" for result in report.results)
+    assert report.ok != bool(report.findings)
+    return [finding.mistake for finding in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("base", "preset", "right", "wrong", "mistake"),
+    [
+        (CACHED, attncheck.check_cache, "j > i", "j > i - old", "cache_mask_offset"),
+        (PADDED, attncheck.check_padding, "hidden | padding_mask[:, None, None, :]",
+         "hidden | padding_mask[:1, None, None, :]", "padding_batch"),
+    ],
+)  # fmt: skip
+def test_presets_take_the_layouts_of_check(base, preset, right, wrong, mistake):
+    source = turned(base)
+    assert found(preset, source, layout="tbd") == []
+    assert source.count(right) == 1
+    assert found(preset, source.replace(right, wrong), layout="tbd") == [mistake]
+
+
+def test_presets_guess_what_else_forward_takes():
+    source = CACHED.replace("past=None", "cos, sin, past=None").replace(
+        "        if past is not None",
+        "        turn = lambda z: z * cos + torch.cat("
+        "(-z[..., z.shape[-1] // 2 :], z[..., : z.shape[-1] // 2]), -1) * sin\n"
+        "        q, k = turn(q), turn(k)\n"
+        "        if past is not None",
+    )
+    assert found(attncheck.check_cache, source) == []
+    wrong = source.replace("turn(q), turn(k)", "turn(q), k").replace(
+        "        old = k.shape", "        k = turn(k) if past is None else k\n"
+        "        old = k.shape"
+    )  # fmt: skip
+    assert found(attncheck.check_cache, wrong)[0].startswith("cache")
+
+
+@pytest.mark.parametrize(
+    "preset", [attncheck.check_cache, attncheck.check_padding, attncheck.check_cross]
+)
+def test_what_a_preset_cannot_test_is_judged_as_by_check_and_never_passes(preset):
+    report = preset(compiled(HEADER + MULTI, "preset.py"))
+    assert report.verdict == "not judged"
+    assert report.findings == [] or preset is attncheck.check_cross
+    assert "To get a verdict: say how to" in str(report)
+    if preset is not attncheck.check_cross:  # which can't call a layer without memory
+        wrong = MULTI.replace("dim=-1)", "dim=-2)")
+        assert wrong != MULTI
+        report = preset(compiled(HEADER + wrong, "preset.py"))
+        assert report.exit_status == 1
+        assert report.findings[0].mistake == "softmax_over_queries"
+        assert "those of check ran instead" in report.not_compared
+
+
+def test_padding_means_what_the_reader_says():
+    keeps = PADDED.replace("| padding_mask[", "| ~padding_mask[")
+    check = attncheck.check_padding
+    assert found(check, PADDED, hidden=True) == []
+    assert found(check, keeps, hidden=False) == []
+    assert found(check, keeps, hidden=True) == ["padding_inverted"]
+    assert found(check, PADDED, hidden=False) == ["padding_inverted"]
+
+    def call(module, x, mask):
+        return module(x, padding_mask=mask)
+
+    assert found(check, PADDED, call=call) == []
+    assert found(check, keeps, call=call) == ["padding_inverted"]
+
+
+def test_a_mask_of_padding_is_tried_beside_a_causal_one():
+    source = PADDED.replace("x, padding_mask=None", "x, attn_mask, padding_mask=None")
+    source = source.replace("hidden = future.expand(b, 1, t, t)", "hidden = attn_mask")
+    for check in (attncheck.check, attncheck.check_padding):
+        assert found(check, source) == []
+        wrong = source.replace("hidden = hidden | padding_mask[:, None, None, :]",
+                               "pass")  # fmt: skip
+        assert found(check, wrong) == ["padding_leaks"]
+
+
+def test_cross_attention_keeps_its_mask_of_padding():
+    source = CROSS.replace("x, memory)", "x, memory, memory_padding_mask=None)")
+    source = source.replace(
+        "        context = F.scaled_dot_product_attention(q, k, v)",
+        "        seen = None\n"
+        "        if memory_padding_mask is not None:\n"
+        "            seen = ~memory_padding_mask[:, None, None, :]\n"
+        "        context = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)",
+    )
+    assert found(attncheck.check_cross, source) == []
+    wrong = source.replace("~memory_padding_mask[:, None, None, :]",
+                           "~memory_padding_mask[:1, None, None, :]")  # fmt: skip
+    assert found(attncheck.check_cross, wrong) == ["padding_batch"]
+
+
+def test_a_cache_that_only_its_step_can_pass_is_judged():
+    source = CACHED.replace("past=None", "past")
+    source = source.replace("if past is not None", "if past[0] is not None")
+
+    def step(module, chunk, past):
+        return module(chunk, past or (None, None))
+
+    assert found(attncheck.check_cache, source, step=step) == []
+    wrong = source.replace("j > i", "j > i - old")
+    assert found(attncheck.check_cache, wrong, step=step) == ["cache_mask_offset"]
