@@ -49,7 +49,6 @@ def lanes(x, layer):
     ax = canvas(3.6, 4.7)
     high, lane = 0.6, 3.6 / h
     side = min(high / t, (lane - 0.3) / (3 * d_head + 2))
-    names = ("queries, keys, values", f"each ({t}, {d_head})")
     ink = {"color": INK, "fontsize": TEXT, "ha": "center"}
     center = 1.8
 
@@ -79,7 +78,7 @@ def lanes(x, layer):
             text = {"color": INK, "fontsize": SMALL, "va": "center", "ha": "left"}
             ax.text(beside, 1.66 + high / 2, f"α\n({t}, {t})", **text)
             ax.text(beside, 2.8 + high / 2, f"z\n({t}, {d_head})", **text)
-        ax.text(middle, 1.17, names[1], va="top", **ink)
+        ax.text(middle, 1.17, f"each ({t}, {d_head})", va="top", **ink)
         part = (head - (h - 1) / 2) * d_head * side
         arrow(ax, (middle, 3.48), (center - 0.75 + part, 3.85), gap=2)
         heat(center - 0.75 + part, 3.92, z[head], None)
