@@ -337,9 +337,11 @@ UNUSED = (
     (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
-    (r"norm_?(x|in|kv|latents?|media|context|memory)", "gradient_missing",
-     "projection"),
+    (r"(post|out|o)_?(norm|ln)|(norm|ln)_?(post|out|o)", "gradient_missing", "output"),
+    (r"norm|(^|_)ln(_|$)", "gradient_missing", "projection"),
 )  # fmt: skip
+
+BIAS_OF = re.compile(r"b(ias)?(q|k|v|query|key|value)|(q|k|v|query|key|value|in)bias")
 
 
 def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:
@@ -356,7 +358,11 @@ def _by_name(name: str) -> tuple[str, str]:
     """Return (mistake, stage) of a parameter that is never used."""
     parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
     plain = parts[-1].replace("_", "") if parts else ""
-    if any(plain in NAMES[role] for role in ("query", "key", "value")):
+    made = any(plain in NAMES[role] for role in ("qkv", "query", "key", "value"))
+    if BIAS_OF.fullmatch(plain) or (made and name.endswith(".bias")):
+        return "bias_unused", ""
+    maps = ("up_key", "up_value")
+    if (made and plain not in NAMES["qkv"]) or any(plain in NAMES[m] for m in maps):
         return "projection_mixed_up", ""
     for pattern, mistake, stage in UNUSED:
         if parts and re.search(pattern, parts[-1]):
