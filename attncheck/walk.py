@@ -903,7 +903,7 @@ def _turns(name: str, one: torch.Tensor, made: torch.Tensor) -> Iterator[Step]:
         if not _close(turn @ turn.mT, itself):
             return
         turns.append(turn)
-    if len(turns) > 1 and not _close(turns[0], turns[1]):
+    if any(not _close(turns[0], each) for each in turns):
         told = f"All tokens of a head of the {name} are turned by the same angle, and "
         yield Step("rope_over_heads", "positions", f"{told}each head by another.")
 

@@ -204,7 +204,8 @@ def gradients(subject: Subject, found: Collector) -> None:
     if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
         done = "A part of the joined weights given other numbers."
         seen = f"The {unused} changes nothing: it is never used."
-        found.add("projection_mixed_up", done, seen)
+        bias = "bias_unused" if unused.endswith("bias") else "projection_mixed_up"
+        found.add(bias, done, seen)
         return
     cut += rows
     if not cut and (gap := _not_derived(subject)) > 0.02:
@@ -314,16 +315,21 @@ def _never_acts(
 def _third_unused(subject: Subject, x: torch.Tensor, y: torch.Tensor) -> str:
     """Return which third of a joined weight may hold any numbers, or ""."""
     for name, p in subject.pristine.named_parameters():
-        part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
-        if part not in NAMES["qkv"] or p.dim() != 2 or p.shape[0] % 3:
+        part = name.split(".")[-2:] if name.endswith((".weight", ".bias")) else [name]
+        plain = part[0].split(".")[-1].replace("_", "").lower()
+        made = {plain, plain.removesuffix("bias")} & {*NAMES["qkv"]}
+        if not made or p.dim() > 2 or p.shape[0] % 3:
             continue
+        idle = []
         for place, word in enumerate(("first", "second", "third")):
             module = subject.copy()
             with torch.no_grad():
                 rows = dict(module.named_parameters())[name].chunk(3)[place]
                 rows.mul_(-1.7).add_(0.3)
             if not changed(y, subject(x, module, train=True)):
-                return f"{word} third of {name}"
+                idle.append(f"{word} third of {name}")
+        if (idle and p.dim() == 2) or len(idle) == 2:  # the keys' bias never acts
+            return idle[-1]
     return ""
 
 

