@@ -155,6 +155,7 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
         return None
     if _rotates(turns):
         return None
+    otherwise = None
     for width in _widths(turns.shape[-1]):
         for pairing, other in (("halves", "neighbors"), ("neighbors", "halves")):
             if (held := _held(turns, width, pairing)) is None:
@@ -169,7 +170,10 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
             if _same(cos, cos[:, strange]) and _same(sin.abs(), sin[:, strange].abs()):
                 told = f"no rotation: {pairing} are turned by the angles of {other}"
                 return "rope_pairing", told
-            return "differs", f"no rotation: {pairing} are mixed otherwise"
+            told = f"no rotation: {pairing} are mixed otherwise"
+            otherwise = otherwise or ("differs", told)
+    if otherwise:
+        return otherwise
     for pairing in ("halves", "neighbors"):
         if (held := _held(turns, turns.shape[-1], pairing)) is None:
             continue

@@ -221,6 +221,30 @@ class Attention(nn.Module):
         s = s + torch.full((t, t), -torch.inf).triu(1).to(x)
         return self.wo((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
 """,
+    "rotated in part": """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, dim // num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def turned(self, x):
+        t, d = x.shape[2], x.shape[-1] // 2
+        steps = torch.arange(0, d, 2, device=x.device) / d
+        angles = torch.arange(t, device=x.device)[:, None] * 1e4**-steps
+        angles = angles.repeat_interleave(2, -1)
+        first, rest = x[..., :d], x[..., d:]
+        other = torch.stack((-first[..., 1::2], first[..., ::2]), -1).flatten(-2)
+        first = first * angles.cos() + other * angles.sin()
+        return torch.cat((first, rest), -1)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, self.d).permute(2, 0, 3, 1, 4)
+        s = self.turned(q) @ self.turned(k).mT * self.d**-0.5
+        w = (s + torch.full((t, t), -torch.inf).triu(1).to(x)).softmax(-1)
+        return self.proj((w @ v).transpose(1, 2).reshape(b, t, c))
+""",
     "from a latent": """\
 class Attention(nn.Module):
     def __init__(self, dim, num_heads, rank=8):
@@ -242,6 +266,7 @@ class Attention(nn.Module):
 GIVEN = {
     "rotated": {"d_in": 32, "d_out": 32},
     "in squares": {"causal": False},
+    "rotated in part": {"d_in": 32, "d_out": 32, "num_heads": 2},
     "grouped": {"d_in": 32, "d_out": 32, "n_kv_heads": 2},
 }
 OVER_HEADS = "x = x.reshape(b * h, t, 1, d)\n        first, last = x.chunk(2, -1)"
@@ -284,6 +309,8 @@ WRONG = [
      "bias_unused", "projection"),
     ("grouped", "self.turned(k).transpose(1, 2)", "self.turned(k.transpose(1, 2))",
      "rope_over_heads", "positions"),
+    ("rotated in part", "angles.repeat_interleave(2, -1)",
+     "torch.cat((angles, angles), -1)", "rope_pairing", "positions"),
     ("from a latent", "self.norm(self.w_dkv(x))", "self.w_dkv(x)",
      "gradient_missing", "projection"),
     ("from a latent", "self.w_uv(latent)", "self.w_uk(latent)",
