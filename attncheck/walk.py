@@ -209,7 +209,7 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
-        *_alone(watch.calls),
+        *(step for step in _alone(watch.calls) if step.stage == "output"),
     ]
     found = [step for step in found if step is not None]
     if not found:
@@ -311,8 +311,9 @@ def _alone(calls: list[Call]) -> Iterator[Step]:
         for labels, one, other in zip(both, given, both[::-1], strict=True):
             lost = [label for label in labels if label not in other + out]
             if any(one.shape[labels.index(label)] > 1 for label in lost):
-                behind = [c[0] for c in calls[soft[0] : place] if c[0] in CONTRACTIONS]
-                stage = "output" if behind else "mix" if place > soft[0] else "scores"
+                weights = calls[soft[0]][3].numel()
+                stage = "mix" if weights in (p.numel() for p in given) else "output"
+                stage = stage if place > soft[0] else "scores"
                 yield Step("differs", stage, f"In {equation[0]}, {lost[0]} is summed "
                            "over in one factor alone.")  # fmt: skip
                 return
