@@ -96,7 +96,7 @@ class KeyValueCache:
         self.length = 0
         self._layer: weakref.ref[nn.Module] | None = None
         # Along the axis of tokens there may be room for more. The token at position p
-        # stands at p - _first, and of those before length, all from _oldest on are kept.
+        # stands at p - _first; of those before length, all from _oldest on are kept.
         self._first = self._oldest = 0
         self._keys = self._values = torch.empty(0, 0, 0, 0)
 

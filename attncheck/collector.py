@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from attncheck.build import UnusableError, first_line
-from attncheck.mistakes import EARLY, EXPLAINS, MISTAKES, ORDER, SYMPTOMS
+from attncheck.mistakes import EARLY, EXPLAINS, LATE, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Report, Result, chosen
 from attncheck.subject import Failure, Subject
 from attncheck.trace import Line
@@ -184,7 +184,11 @@ class Collector:
                     found.pop(name, None)
         if "tokens_not_mixed" in found and "projection_mixed_up" not in self.causes:
             found.pop("projection_mixed_up", None)  # unused, since nothing is weighted
-        ordered = sorted(found, key=lambda name: (name not in EARLY, ORDER[name]))
+        # A stage that differs comes before what it entails in gradients and caches.
+        late = LATE if "differs" in found and self.stage else ()
+        ordered = sorted(
+            found, key=lambda name: (name not in EARLY, name in late, ORDER[name])
+        )
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
         if not EARLY & {*ordered} - {"some_sizes_raise"}:

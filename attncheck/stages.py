@@ -177,7 +177,15 @@ def _any_close(wanted: torch.Tensor, held: list[torch.Tensor]) -> bool:
 
 
 def _among(wanted: torch.Tensor, tensors: list[torch.Tensor]) -> bool:
-    """Whether one of the tensors holds these numbers (b, h, t, d), times a number."""
+    """Whether the tensors hold these numbers (b, h, t, d), times a number.
+
+    All in one, or those of each head in another.
+    """
+    if wanted.shape[1] > 1 and all(
+        _among(wanted[:, h : h + 1], [one for one in tensors if one.dim() == 3])
+        for h in range(wanted.shape[1])
+    ):
+        return True
     for tensor in tensors:
         for one in (tensor, tensor.mT if tensor.dim() > 1 else tensor):
             got = _like(one, wanted)

@@ -237,10 +237,9 @@ class Subject:
             named += getattr(config, "__dict__", {}).items()
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
         sizes = [v for n, v in named if WINDOW.fullmatch(n)]
-        if not sizes or type(sizes[0]) is not int or sizes[0] < 1:
-            return None
-        # All tokens are one window of an image, then, and this is its side.
-        return None if sizes[0] ** 2 == self.fixed_length else sizes[0]
+        size = sizes[0] if sizes and type(sizes[0]) is int else 0
+        # A square of tokens as wide is no band among them.
+        return size if size > 0 and size**2 != self.fixed_length else None
 
     @property
     def source(self) -> str:

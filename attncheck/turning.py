@@ -6,6 +6,7 @@ angles and in which direction, with no need to know norms, scales, masks or bias
 """
 
 from collections.abc import Iterator
+from itertools import product
 
 import torch
 
@@ -31,6 +32,11 @@ def turning(walk: Walk, bases: list[float]) -> Iterator[Step]:
             told = f"What becomes of the {name} of each token is {wrong[1]}."
             yield Step(wrong[0], "positions", told)
             return
+    for name, made in (("queries", walk.query), ("keys", walk.key)):
+        if sides[name] is None and _starts_apart(walk, made):
+            told = f"The first token's {name} are turned by another angle in each head."
+            yield Step("rope_over_heads", "positions", told)
+            return
     q, k = sides.values()
     if q is None or k is None or not (_moves(q) or _moves(k)):
         return
@@ -42,7 +48,7 @@ def turning(walk: Walk, bases: list[float]) -> Iterator[Step]:
             name, mistake = f"{name} and values", "rope_on_values"
         yield Step(mistake, "positions", f"Only {name} are rotated by the position.")
     elif _same(q, k):
-        yield from _angles_of(q, bases)
+        yield from _angles_of(q, bases, walk.h)
     elif _same(q, k.mT):
         told = "Queries and keys are rotated in opposite directions."
         yield Step("rope_directions", "positions", told)
@@ -78,6 +84,17 @@ def _turns(walk: Walk, made: torch.Tensor) -> torch.Tensor | None:
             if _close(heads, by * wide):
                 return torch.eye(d, dtype=torch.float64).repeat(t, 1, 1)
     return None
+
+
+def _starts_apart(walk: Walk, made: torch.Tensor) -> bool:
+    """Whether each head is rotated, and not from the same position on."""
+    for one in _cuts(walk, made):
+        heads = [_matrices(one[:, [h]], made.view(one.shape)[:, [h]])
+                 for h in range(walk.h)]  # fmt: skip
+        turns = [each for each in heads if each is not None and _rotates(each)]
+        if len(turns) == walk.h and any(_moves(each) for each in turns):
+            return any(not _same(turns[0][0], each[0]) for each in turns)
+    return False
 
 
 def _matrices(one: torch.Tensor, made: torch.Tensor) -> torch.Tensor | None:
@@ -138,6 +155,7 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
         return None
     if _rotates(turns):
         return None
+    otherwise = None
     for width in _widths(turns.shape[-1]):
         for pairing, other in (("halves", "neighbors"), ("neighbors", "halves")):
             if (held := _held(turns, width, pairing)) is None:
@@ -152,7 +170,10 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
             if _same(cos, cos[:, strange]) and _same(sin.abs(), sin[:, strange].abs()):
                 told = f"no rotation: {pairing} are turned by the angles of {other}"
                 return "rope_pairing", told
-            return "differs", f"no rotation: {pairing} are mixed otherwise"
+            told = f"no rotation: {pairing} are mixed otherwise"
+            otherwise = otherwise or ("differs", told)
+    if otherwise:
+        return otherwise
     for pairing in ("halves", "neighbors"):
         if (held := _held(turns, turns.shape[-1], pairing)) is None:
             continue
@@ -177,7 +198,7 @@ def _waves(turns: torch.Tensor) -> bool:
     return _same(both, steps * middle) and bool((steps.abs() < 2 - TOLERANCE).any())
 
 
-def _angles_of(turns: torch.Tensor, bases: list[float]) -> Iterator[Step]:
+def _angles_of(turns: torch.Tensor, bases: list[float], h: int) -> Iterator[Step]:
     """Compare the angles with those of the base that was given."""
     for width in _widths(turns.shape[-1]):
         for pairing in ("halves", "neighbors"):
@@ -188,12 +209,12 @@ def _angles_of(turns: torch.Tensor, bases: list[float]) -> Iterator[Step]:
             angles = torch.atan2(-sin[first], cos[first]).abs()
             start = torch.atan2(-held[1][0][first], held[0][0][first]).abs()
             if start.max() < TOLERANCE:
-                yield from _named(angles, width, turns.shape[-1], bases)
+                yield from _named(angles, width, turns.shape[-1], bases, h)
             return
 
 
 def _named(
-    angles: torch.Tensor, width: int, d: int, bases: list[float]
+    angles: torch.Tensor, width: int, d: int, bases: list[float], h: int
 ) -> Iterator[Step]:
     """Name angles, from one token to the next, that are others than meant."""
     steps = torch.arange(0, width, 2, dtype=angles.dtype)
@@ -207,9 +228,27 @@ def _named(
         yield Step("rope_twice", "positions", told)
         return
     for base in bases:
-        for power in (0.5, 2.0, width / d):
+        for power in (0.5, 2.0, width / d, width / d / h):
             if power != 1 and _same(angles, base ** (-power * steps / width)):
                 told = f"From token to token, numbers are rotated by {seen}: the powers"
                 told += f" of {base:g} are {power:g} times those that are meant."
                 yield Step("rope_frequencies", "positions", told)
                 return
+    told = f"From token to token, numbers are rotated by {seen}, which are no powers."
+    for base, half in product(usual, (steps, steps / 2)):
+        slips = (
+            base ** (steps / width),
+            half / base,
+            width * base**-half,
+            half / width / base,
+            base * half / width,
+            -half / width * base,
+        )
+        if any(_same(angles, _seen(one)) for one in slips):
+            yield Step("rope_frequencies", "positions", told)
+            return
+
+
+def _seen(angles: torch.Tensor) -> torch.Tensor:
+    """Return the angles, as they are seen after whole turns."""
+    return torch.atan2(angles.sin(), angles.cos()).abs()

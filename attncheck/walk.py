@@ -199,6 +199,7 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_tied(walk),
         *_borrowed(walk),
         *_through_relu(walk),
+        *_normed_wrongly(walk, watch.calls),
         *_cut(walk),
         *_shares(walk),
         *_turned(walk),
@@ -208,6 +209,7 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
+        *(step for step in _alone(watch.calls) if step.stage == "output"),
     ]
     found = [step for step in found if step is not None]
     if not found:
@@ -309,7 +311,9 @@ def _alone(calls: list[Call]) -> Iterator[Step]:
         for labels, one, other in zip(both, given, both[::-1], strict=True):
             lost = [label for label in labels if label not in other + out]
             if any(one.shape[labels.index(label)] > 1 for label in lost):
-                stage = "scores" if place < soft[0] else "mix"
+                weights = calls[soft[0]][3].numel()
+                stage = "mix" if weights in (p.numel() for p in given) else "output"
+                stage = stage if place > soft[0] else "scores"
                 yield Step("differs", stage, f"In {equation[0]}, {lost[0]} is summed "
                            "over in one factor alone.")  # fmt: skip
                 return
@@ -459,7 +463,12 @@ def _of_softmax(
             mixing: torch.Tensor | None
             values: torch.Tensor | None
             mixing, values = factors[-2:][:: -1 if values_first else 1]
+            shared = (
+                mixing[:, 0] if mixing.dim() == 4 and mixing.shape[1] == 1 else None
+            )
             mixing = _square(mixing, n, t)
+            if mixing is None and shared is not None:  # one head's, for all of them
+                mixing = _shared(_square(shared, b, t), n)
             values = _shared(_rows(values, scores.shape[-1]), n)
             if mixing is None or values is None:
                 continue
@@ -759,6 +768,30 @@ def _through_relu(walk: Walk) -> Iterator[Step]:
                 return
 
 
+def _normed_wrongly(walk: Walk, calls: list[Call]) -> Iterator[Step]:
+    """Look for a norm before the scores that divides by something else than a size."""
+    widths = {walk.d, walk.h * walk.d, walk.x.shape[-1]}
+    for name, given, _, made in calls:
+        one, by = given if len(given) == 2 else (made, made)
+        if not ("mul" in name or "div" in name) or by.shape[-1:] != (1,):
+            one, by = by, one
+        if by.shape != (*one.shape[:-1], 1) or made.shape != one.shape:
+            continue
+        if ("mul" not in name and "div" not in name) or one.shape[-1] not in widths:
+            continue
+        # What softmax divides is positive.
+        if one.shape[-1] < 4 or not (one < 0).any() or not made.isfinite().all():
+            continue
+        size = one.norm(dim=-1) / made.norm(dim=-1).clamp_min(1e-12)
+        square, mean = one.square().mean(dim=-1), one.mean(dim=-1).abs()
+        for told, wrong in (("mean", mean), ("mean square, without its root", square)):
+            even = (size.square() - wrong.square()).std() < 1e-3 * size.square().mean()
+            if even and size.std() > 0.05 * size.mean():
+                yield Step("differs", "projection", "A norm divides numbers by their "
+                           f"{told}.")  # fmt: skip
+                return
+
+
 def _shares(walk: Walk) -> Iterator[Step]:
     """Compare which query heads share a key with which share a value."""
     b, h, d = len(walk.x), walk.h, walk.d
@@ -871,7 +904,7 @@ def _turns(name: str, one: torch.Tensor, made: torch.Tensor) -> Iterator[Step]:
         if not _close(turn @ turn.mT, itself):
             return
         turns.append(turn)
-    if len(turns) > 1 and not _close(turns[0], turns[1]):
+    if any(not _close(turns[0], each) for each in turns):
         told = f"All tokens of a head of the {name} are turned by the same angle, and "
         yield Step("rope_over_heads", "positions", f"{told}each head by another.")
 
@@ -1147,12 +1180,16 @@ def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
         if (mask | ~(j > i)).all():
             widths = [w for w, one in far.items() if torch.equal(mask, one | (j > i))]
             meant = layer.window
-            past = [w for w, one in far.items() if w > 1 and torch.equal(mask, ~one &
-                    (i != j) | (j > i))]  # fmt: skip
-            if past and past[0] < walk.t:
-                yield Step("mask_inverted", "mask", f"Each token sees only those that "
-                           f"are {past[0]} or more away, and itself.")  # fmt: skip
-                return
+            for own, told in ((i != j, ", and itself"), (i >= 0, "")):
+                past = [
+                    w
+                    for w, one in far.items()
+                    if 1 < w < walk.t and torch.equal(mask, ~one & own | (j > i))
+                ]
+                if past:
+                    yield Step("mask_inverted", "mask", "Each token sees only those "
+                               f"that are {past[0]} or more away{told}.")  # fmt: skip
+                    return
             if not widths and not layer.first:
                 first = next(iter((mask & (j <= i)).nonzero().tolist()))
                 yield Step("", "mask", f"Token {first[0]} doesn't see token "
@@ -1214,11 +1251,14 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
     keys = walk.mixing.shape[-1]
     weights, sums = walk.weights, walk.weights.sum(dim=-1)
     heads = weights.view(len(walk.x), walk.h, *weights.shape[1:])
-    whole = heads.sum(dim=1)  # NaN where a position is hidden in all heads
-    if walk.h > 1 and whole.nansum() and (whole.nan_to_num(1.0) - 1).abs().max() < 1e-3:
-        yield Step("softmax_over_heads", "weights", "The weights of one pair of "
-                   "positions sum to 1 over the heads.")  # fmt: skip
-        return
+    for name, each, axis in (
+        ("heads", heads, 1), ("batch", heads, 0), ("batch", weights, 0)
+    ):  # fmt: skip
+        whole = each.sum(dim=axis)  # NaN where a position is hidden in all of them
+        if each.shape[axis] > 1 and whole.nansum() and _close(whole, 1.0 + 0.0 * whole):
+            yield Step(f"softmax_over_{name}", "weights", "The weights of one pair of "
+                       f"positions sum to 1 over the {name}.")  # fmt: skip
+            return
     if (sums - 1).abs().max() > 1e-3 and weights.isfinite().all():
         columns = (weights.sum(dim=-2) - 1).abs().max() < 1e-3
         name = "softmax_over_queries" if columns else ""
@@ -1267,6 +1307,13 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
         yield Step("rows_do_not_sum_to_one", "weights", "The same numbers are added to "
                    "the weights of each sequence, after softmax.")  # fmt: skip
         return
+    first, mixed = heads[..., :keys], walk.mixing.view_as(heads[..., :keys])
+    if walk.h > 1 and _close(mixed, mixed[:, :1].expand_as(mixed)):
+        shared = [first.mean(dim=1), *first.unbind(dim=1)]
+        if any(_close(mixed[:, 0], one) for one in shared):
+            yield Step("differs", "mix", "The values of all heads are mixed with the "
+                       "same weights.")  # fmt: skip
+            return
     ratio = (walk.mixing / held[0])[held[0] > 1e-6]
     if ratio.std() < 1e-4 * ratio.mean().abs():
         yield Step("scale_after_softmax", "weights", "The weights are multiplied by "

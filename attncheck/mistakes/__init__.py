@@ -13,6 +13,7 @@ __all__ = [
     "EARLY",
     "EXPLAINS",
     "HEADER",
+    "LATE",
     "MISTAKES",
     "ORDER",
     "PLANTED",
@@ -35,6 +36,10 @@ def _names(*names: str) -> set[str]:
 EARLY = _names("running")
 # What follows from a mistake that the output has been matched to exactly.
 SYMPTOMS = _names("symptoms")
+# What may be no more than a consequence of a stage whose numbers differ.
+LATE = _names("training", "storage") | {
+    name for name in MISTAKES if name.startswith(("cache_", "padding_"))
+}
 # What makes the output another one for ordinary tokens: each explains a difference.
 EXPLAINS = (
     SYMPTOMS

@@ -395,5 +395,8 @@ def _finite_fill(subject: Subject, found: Collector) -> None:
             f"-{size**2:,.0f}, then replaced the last token."
         )
         seen = "Earlier positions changed, which they don't for ordinary tokens."
+        if subject.layer.softcap:  # behind which a fill would be far below all scores
+            found.add("softcap_after_mask", done, seen)
+            return
         # Ordinary scores are far above such a fill.
         found.add("mask_fill_finite", done, seen, "warning")

@@ -16,6 +16,10 @@ from attncheck.trace import Arguments, Watch
 # A softmax that is computed in float32, for lower precisions, and not cast back.
 FINE = re.compile(r"softmax(?!.*(\.to\(|type_as)).*(torch\.float(32)?\b|\.float\(\))")
 
+# Names of what is learned, and of what is drawn once on purpose.
+LEARNED = re.compile(r"rel|pos|bias|table|weight|query|key|value|^w_?[qkvo]$")
+FIXED = re.compile(r"rand|feature|fourier|proj|hash|codebook|freq")
+
 
 def saved(subject: Subject, found: Collector) -> None:
     """Build a second instance, load the first one's state dict, compare outputs."""
@@ -24,6 +28,7 @@ def saved(subject: Subject, found: Collector) -> None:
         raise SkipTest("this needs the class, not an instance")
     first = subject.variant(seed=0)
     assert first is not None, "it was built with another seed"
+    _random_buffers(first, second, found)
     done = "Loaded the state dict into a second instance, and compared outputs."
     try:
         second.pristine.load_state_dict(first.pristine.state_dict())
@@ -33,6 +38,28 @@ def saved(subject: Subject, found: Collector) -> None:
     x = first.tokens()
     if changed(first(x), second(x)):
         found.add("weights_not_saved", done, "The two instances' outputs differ.")
+
+
+def _random_buffers(first: Subject, second: Subject, found: Collector) -> None:
+    """Look for tables and weights that start at random, act, and are no parameters."""
+    others = dict(second.pristine.named_buffers())
+    for name, held in first.pristine.named_buffers():
+        plain = name.rpartition(".")[2].lower()
+        other = others.get(name, held)
+        if not LEARNED.search(plain) or FIXED.search(plain) or held.dim() < 2:
+            continue
+        if not held.is_floating_point() or other.shape != held.shape:
+            continue
+        if not changed(held, other):
+            continue  # it is computed
+        module = first.copy()
+        with torch.no_grad():
+            dict(module.named_buffers())[name].copy_(other)
+        x = first.tokens()
+        if changed(first(x), first(x, module)):
+            done = "Built two instances, and compared their buffers."
+            seen = f"The buffer {name} holds random numbers that change the output."
+            found.add("gradient_missing", done, seen, stage="storage")
 
 
 def load() -> None:

@@ -204,7 +204,8 @@ def gradients(subject: Subject, found: Collector) -> None:
     if not cut and (unused := _third_unused(subject, x.detach(), y.detach())):
         done = "A part of the joined weights given other numbers."
         seen = f"The {unused} changes nothing: it is never used."
-        found.add("projection_mixed_up", done, seen)
+        bias = "bias_unused" if unused.endswith("bias") else "projection_mixed_up"
+        found.add(bias, done, seen)
         return
     cut += rows
     if not cut and (gap := _not_derived(subject)) > 0.02:
@@ -314,16 +315,21 @@ def _never_acts(
 def _third_unused(subject: Subject, x: torch.Tensor, y: torch.Tensor) -> str:
     """Return which third of a joined weight may hold any numbers, or ""."""
     for name, p in subject.pristine.named_parameters():
-        part = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
-        if part not in NAMES["qkv"] or p.dim() != 2 or p.shape[0] % 3:
+        part = name.split(".")[-2:] if name.endswith((".weight", ".bias")) else [name]
+        plain = part[0].split(".")[-1].replace("_", "").lower()
+        made = {plain, plain.removesuffix("bias")} & {*NAMES["qkv"]}
+        if not made or p.dim() > 2 or p.shape[0] % 3:
             continue
+        idle = []
         for place, word in enumerate(("first", "second", "third")):
             module = subject.copy()
             with torch.no_grad():
                 rows = dict(module.named_parameters())[name].chunk(3)[place]
                 rows.mul_(-1.7).add_(0.3)
             if not changed(y, subject(x, module, train=True)):
-                return f"{word} third of {name}"
+                idle.append(f"{word} third of {name}")
+        if (idle and p.dim() == 2) or len(idle) == 2:  # the keys' bias never acts
+            return idle[-1]
     return ""
 
 
@@ -337,9 +343,11 @@ UNUSED = (
     (r"(_|^)v(alues?)?$|_v_", "gradient_missing", "mix"),
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
-    (r"norm_?(x|in|kv|latents?|media|context|memory)", "gradient_missing",
-     "projection"),
+    (r"(post|out|o)_?(norm|ln)|(norm|ln)_?(post|out|o)", "gradient_missing", "output"),
+    (r"norm|(^|_)ln(_|$)", "gradient_missing", "projection"),
 )  # fmt: skip
+
+BIAS_OF = re.compile(r"b(ias)?(q|k|v|query|key|value)|(q|k|v|query|key|value|in)bias")
 
 
 def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:
@@ -356,7 +364,11 @@ def _by_name(name: str) -> tuple[str, str]:
     """Return (mistake, stage) of a parameter that is never used."""
     parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
     plain = parts[-1].replace("_", "") if parts else ""
-    if any(plain in NAMES[role] for role in ("query", "key", "value")):
+    made = any(plain in NAMES[role] for role in ("qkv", "query", "key", "value"))
+    if BIAS_OF.fullmatch(plain) or (made and name.endswith(".bias")):
+        return "bias_unused", ""
+    maps = ("up_key", "up_value")
+    if (made and plain not in NAMES["qkv"]) or any(plain in NAMES[m] for m in maps):
         return "projection_mixed_up", ""
     for pattern, mistake, stage in UNUSED:
         if parts and re.search(pattern, parts[-1]):
