@@ -84,11 +84,13 @@ def _words(x, projections, queries):
         float((x @ W - part).abs().max())
         for W, part in zip(projections, queries.split(d_head, dim=1), strict=True)
     )
+    # The last digits are each processor's own.
+    close = "up to rounding" if worst < 1e-6 else f"to within {worst:.1g}"
     caption = (
         f"The W_query of {h} heads, ({d_in}, {d_head}) each, side by side are "
         f"one matrix ({d_in}, {h * d_head}). One product gives the queries of all "
-        f"heads; cut by columns, they are those that each head computes alone, to "
-        f"within {worst:.1g}."
+        f"heads; cut by columns, they are those that each head computes alone, "
+        f"{close}."
     )
     alt = (
         f"{h} small matrices in the colors of their heads become one matrix in the "

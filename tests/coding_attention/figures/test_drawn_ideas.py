@@ -76,6 +76,7 @@ def test_stacked_projection_cuts_the_queries_that_it_multiplies():
     assert written(ax).count("(6, 2)") == 2
     assert "(6, 4)" in written(ax)
     assert "2 heads, (3, 2) each" in words(ax)[0]
+    assert words(ax)[0].endswith("computes alone, up to rounding.")
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 6])
