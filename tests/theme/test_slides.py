@@ -320,6 +320,8 @@ def test_a_deck_can_be_read_asks_no_network_and_prints_a_slide_a_page(
     unreadable = {}
     for slide in range(number):
         page.evaluate(f"Reveal.slide({slide}, 0, 99)")
+        # A face is loaded when a slide first shows it; until then, lines are longer.
+        page.evaluate("document.fonts.ready.then(() => true)")
         if found := page.evaluate(UNREADABLE):
             unreadable[slide + 1] = found
     assert unreadable == {}
