@@ -100,11 +100,11 @@ def sought(
         if idle is None:
             raise SkipTest(why)
         stepped = idle
-    _tell_alone(stepped, found)
+    _tell_alone(stepped, found, declared)
     return stepped
 
 
-def _tell_alone(stepped: Stepped, found: Collector) -> None:
+def _tell_alone(stepped: Stepped, found: Collector, declared: bool) -> None:
     """Give one token at a time, and look at whether the caller joins caches."""
     x, subject = stepped.tokens(), stepped.subject
     tokens_alone(stepped, found)
@@ -114,8 +114,10 @@ def _tell_alone(stepped: Stepped, found: Collector) -> None:
             "It returns only the new keys and values. With the old ones joined here, "
         )
         text += "the outputs agree."
-        # GPT-2's first code returns them in one tensor, and its caller joins these.
-        joins = subject.says(JOINS) or isinstance(stepped.first(x), torch.Tensor)
+        # GPT-2's first code returns them in one tensor, and its caller joins these:
+        # who says that there is a cache says that in `step`.
+        one = isinstance(stepped.first(x), torch.Tensor)
+        joins = subject.says(JOINS) or (one and not declared)
         found.add("cache_differs", done, text, "warning" if joins else None)
         return
     try:

@@ -578,7 +578,9 @@ class Comparison:
         return mask is not None and not mask.tril().any()
 
     def by_design(self) -> str:
-        """Return what the mask hides that a class may want to hide, or ""."""
+        """Return what a class may want to hide, or to average, or ""."""
+        if self.owner.says(AVERAGED):
+            return "the weights are averaged over the heads"
         if not replace(self.subject.layer, memory=None).plain:
             return ""
         mask, stage = None, self.stage()
@@ -1148,6 +1150,8 @@ MEANT: dict[str, tuple[dict[str, Any], str]] = {
     "mask_hides_itself": ({"exclusive": True}, "strict|exclusive|shift|start_mask"),
 }
 ALONE = "no token sees itself"
+# As in the temporal fusion transformer, so that one picture of weights tells all.
+AVERAGED = re.compile(r"(?i)averag\w* (over|across) (the |all )?heads")
 SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mult\w*)$")
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"

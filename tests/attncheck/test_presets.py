@@ -9,6 +9,57 @@ MULTI, CACHED, PADDED, CROSS = (
     BASES[name][0] for name in ("multi_head", "cached", "padded", "cross")
 )
 
+LATENT = (
+    HEADER
+    + """\
+class Attention(nn.Module):
+    def __init__(self, dim, heads, rank=16):
+        super().__init__()
+        self.heads = heads
+        self.q_proj = nn.Linear(dim, dim, bias=False)
+        self.kv_down = nn.Linear(dim, rank, bias=False)
+        self.k_up = nn.Linear(rank, dim, bias=False)
+        self.v_up = nn.Linear(rank, dim, bias=False)
+        self.o_proj = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x, cache=None):
+        latent = new = self.kv_down(x)
+        if cache is not None:
+            latent = torch.cat((cache, latent), dim=1)
+        q, k, v = (
+            one.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for one in (self.q_proj(x), self.k_up(latent), self.v_up(latent))
+        )
+        t, s = x.shape[1], latent.shape[1]
+        mask = torch.ones(t, s, dtype=torch.bool, device=x.device).tril(s - t)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        y = self.o_proj(y.transpose(1, 2).flatten(2))
+        return y, latent
+"""
+)
+AVERAGED = (
+    HEADER
+    + """\
+class Attention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.w_q = nn.Linear(dim, dim)
+        self.w_k = nn.Linear(dim, dim)
+        self.w_v = nn.Linear(dim, dim)
+        self.out_proj = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        q, k = (
+            one.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for one in (self.w_q(x), self.w_k(x))
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+        weights = weights.mean(dim=1)  # average over the heads
+        return self.out_proj(weights @ self.w_v(x))
+"""
+)
+
 
 def turned(source):
     """Return the class with the tokens in front, as PyTorch's own layer has them."""
@@ -127,3 +178,18 @@ def test_a_cache_that_only_its_step_can_pass_is_judged():
     assert found(attncheck.check_cache, source, step=step) == []
     wrong = source.replace("j > i", "j > i - old")
     assert found(attncheck.check_cache, wrong, step=step) == ["cache_mask_offset"]
+
+
+def test_a_cache_of_the_new_tokens_alone_fails_where_nothing_joins_it():
+    assert found(attncheck.check_cache, LATENT) == []
+    forgets = LATENT.replace("return y, latent", "return y, new")
+    assert found(attncheck.check_cache, forgets)[:1] == ["cache_differs"]
+
+
+def test_weights_averaged_over_heads_are_no_mistake_where_the_class_says_so():
+    for source, status in (
+        (AVERAGED, 3),
+        (AVERAGED.replace("  # average over the heads", ""), 1),
+    ):
+        made = compiled(HEADER + source, "averaged.py")
+        assert attncheck.check(made, causal=False).exit_status == status
