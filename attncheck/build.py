@@ -166,10 +166,11 @@ def constructor_arguments(
         for ours, value in DEFAULTS.items():
             if ours not in mapped and len(names) == 0:
                 arguments.setdefault(ours, value)
+    left = {n: parameters[n].default for n in names if n not in arguments}
     needed = [
         name
-        for name in names
-        if parameters[name].default is inspect.Parameter.empty and name not in arguments
+        for name, default in left.items()
+        if default is inspect.Parameter.empty or _shares(name, default)
     ]
     sizes = (
         DEFAULTS | wide | {o: arguments[t] for o, t in mapped.items() if t in arguments}
@@ -198,6 +199,15 @@ def constructor_arguments(
         rates=_rates(defaults | arguments),
         asks=asks if unsure else "",
     )
+
+
+def _shares(name: str, default: Any) -> bool:
+    """Whether it is how many heads share keys and values, and groups may be given.
+
+    One alone may be all that the class knows.
+    """
+    many = default is None or (type(default) is int and default > 1)
+    return many and config.is_kv_heads(name)
 
 
 def _widened(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,10 +293,7 @@ def _with_config(
             found, value = known(setting)
             found = found and setting == mapped.get(ours_of[setting])
             needed = default in (MISSING, inspect.Parameter.empty)
-            # More than one, so that groups show; one alone may be all that it knows.
-            needed |= (
-                config.is_kv_heads(setting) and type(default) is int and default > 1
-            )
+            needed |= _shares(setting, default)
             if not found and needed:
                 found, value = config.guess(setting, sizes)
             if not found and needed and setting not in settings:

@@ -6,7 +6,7 @@ Each pair is a right class, and a change that makes it wrong.
 import pytest
 
 import attncheck
-from attncheck.mistakes import HEADER, compiled
+from attncheck.mistakes import BASES, HEADER, compiled
 
 MADE = """
 class Attention(nn.Module):
@@ -214,3 +214,18 @@ def test_a_table_that_is_added_is_proposed_as_a_bias():
     assert attncheck.check(cls, bias=bias).ok
     bad = compiled(HEADER + changed(source, ("scores.masked", "(-scores).masked")), "b")
     assert attncheck.check(bad, bias=bias).verdict == "failed"
+
+
+def test_heads_that_may_share_keys_are_tried_sharing_them():
+    optional = BASES["grouped"][0].replace("n_kv_heads=2", "n_kv_heads=None")
+    optional = optional.replace(
+        "= n_heads, n_kv_heads\n",
+        "= n_heads, n_kv_heads or n_heads\n        n_kv_heads = self.n_kv_heads\n",
+    )
+    right = attncheck.check(compiled(HEADER + optional, "optional.py"))
+    assert right.exit_status == 0
+    tiled = optional.replace(
+        ".repeat_interleave(repeats, dim=1)", ".repeat(1, repeats, 1, 1)"
+    )
+    report = attncheck.check(compiled(HEADER + tiled, "optional.py"))
+    assert [finding.mistake for finding in report.findings] == ["groups_tiled"]
