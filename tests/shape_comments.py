@@ -64,8 +64,8 @@ class Reader:
         self.told, self.read, self.bound = {}, {}, {}
         self._seen, self._letters, self._wrong, self._twins = {}, {}, {}, {}
 
-    def wrong(self):
-        """What is wrong, and what never ran.
+    def wrong(self, share=1 / 2):
+        """What is wrong in this share of its runs or more, and what never ran.
 
         A test that gives a layer what it must refuse makes a few lines wrong.
         """
@@ -73,12 +73,8 @@ class Reader:
             found = self._wrong.get(key, [])
             if key not in self.read:
                 yield f"{self.name}, {key[0]}, line {key[1]}: {text} was never read"
-            elif 2 * len(found) >= self.read[key]:
+            elif len(found) >= share * self.read[key]:
                 yield found[0]
-
-    def found(self, key):
-        """What was wrong in single calls of a line."""
-        return self._wrong.get(key, [])
 
     def twins(self):
         """Where two letters of a comment had one size whenever its line ran.
