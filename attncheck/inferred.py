@@ -1352,7 +1352,7 @@ class Reading:
             if told := self._other_sink(own):
                 self.front = 1 if place == 0 else 0
                 self.options |= {"sink": "learned"}
-                self.steps.append(Step("differs", "weights", told))
+                self.steps.append(Step("sink_altered", "weights", told))
                 return
         raise UnexplainedError
 
@@ -1461,7 +1461,7 @@ class Reading:
             if ((whole * width**0.5 - 1).abs() < 1e-3).all():
                 told = f"The scores are divided by the root of {name} = {width}"
                 told += f", not of d_head = {self.walk.d}."
-                self.steps.append(Step("differs", "scores", told))
+                self.steps.append(Step("scale_other", "scores", told))
                 return
         raise UnexplainedError
 
@@ -1525,7 +1525,7 @@ class Reading:
             told = "What is added to the scores holds the numbers of a table by "
             told += "distance, (tokens, tokens, heads), viewed as (heads, tokens, "
             told += "tokens) instead of turned."
-            self.steps.append(Step("differs", "positions", told))
+            self.steps.append(Step("bias_misplaced", "positions", told))
             return
         raise UnexplainedError
 
@@ -1733,7 +1733,7 @@ class Reading:
             if _close(self.y, heads * one + own * added) and (added.any() or not own):
                 told = f"The output holds the projected heads {heads} times"
                 told += f", and the input {own} times." if own else "."
-                self.steps.append(Step("differs", "output", told))
+                self.steps.append(Step("output_repeated", "output", told))
                 return True
         return False
 

@@ -44,14 +44,16 @@ class Recipe:
             "tiles", "first" for all the same one, or "numbers" that are repeated
             one by one.
         relu: which of queries, keys and values go through ReLU, such as "qkv".
-        use_bias, use_out, add_input: what the layer adds around attention.
-        merge: "concatenate" heads, or "sum" or "mean" them.
+        use_bias, use_out, add_input: what the layer adds around attention; the output's
+            projection may act "twice".
+        merge: "concatenate" heads, or "sum" or "mean" them, or the "first" or "last"
+            in place of all, or "alone", with zeros for the others.
         residual: what is added: "input", "normed", "q", "none", or the input "behind
             the norm".
         out_biases: "once" if the output's bias is added once, or for each of "heads".
         one_head: not to split at all.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
-        norm: which of "q", "k" are normalized, or "width" for all heads at once.
+        norm: which of "q", "k", "v" are normalized, or "width" for all heads at once.
         prenormed: which of the three come from the normalized input.
         cap: "scores", "masked scores" or "none".
         bias: the sign of the bias by distance, or "steep" or "none".
@@ -76,7 +78,7 @@ class Recipe:
     groups: tuple[str, ...] = ("blocks", "blocks")
     relu: str = ""
     use_bias: bool = True
-    use_out: bool = True
+    use_out: bool | str = True
     add_input: bool = False
     merge: str = "concatenate"
     residual: str = "input"
@@ -151,6 +153,8 @@ class Computation:
         context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
         if p.out is not None and r.use_out:
             context = _project(context, p.out, use_bias=True)
+            if r.use_out == "twice":
+                context = _project(context, p.out, use_bias=True)
             if r.out_biases == "heads":
                 if p.out[1] is None:
                     raise RuntimeError("there is no bias")
@@ -222,17 +226,18 @@ class Computation:
         made = x if name == "x" else _project(x, pair, r.use_bias)
         if "qkv"[slot] in r.relu:
             made = torch.relu(made)
-        normed = layer.qk_norm and slot < 2 and "qk"[slot] in r.norm
+        normed = layer.qk_norm and "qkv"[slot] in r.norm
+        numbers = layer.norm_of("qkk"[slot])
         over_all = r.norm == "width" or layer.norm_over == "all"
-        if over_all and (normed or r.norm == "width") and slot < 2 and layer.qk_norm:
-            made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
+        if over_all and (normed or (r.norm == "width" and slot < 2)) and layer.qk_norm:
+            made = normalize(made, layer.qk_norm, numbers)
         across = r.rotated == "across heads" and slot < 2
         if layer.rope and across:
             made = _rotated(made[:, None], layer.rope, "both", slot)[:, 0]
         heads = 1 if r.one_head else max(made.shape[-1] // p.d_head, 1)
         made = _split(made, heads, how)
         if normed and not over_all:
-            made = normalize(made, layer.qk_norm, layer.norm_of("qk"[slot]))
+            made = normalize(made, layer.qk_norm, numbers)
         if layer.rope and not across:
             made = _rotated(made, layer.rope, r.rotated, slot)
         if slot > 0:
@@ -392,6 +397,8 @@ def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
     b, t, width = x.shape
     if how == "view":  # straight to the target shape: mixes tokens
         return x.reshape(b, h, t, width // h)
+    if how == "overlap":  # each head begins one number after the other
+        return x.unfold(-1, width // h, 1)[:, :, :h].transpose(1, 2)
     if how == "interleaved":  # heads and d_head exchanged
         return x.reshape(b, t, width // h, h).permute(0, 3, 1, 2)
     return x.reshape(b, t, h, width // h).transpose(1, 2)
@@ -400,6 +407,8 @@ def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
 def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
     """Repeat the keys or values of grouped heads until there are h."""
     repeats = h // x.shape[1]
+    if groups == "first" and h > 1:
+        return x[:, :1].expand(-1, h, -1, -1)
     if repeats <= 1:
         return x
     if groups == "tiles":
@@ -407,8 +416,6 @@ def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
     if groups == "numbers":  # each number of a head, not each head
         wide = x.transpose(1, 2).flatten(2).repeat_interleave(repeats, dim=-1)
         return wide.unflatten(-1, (h, -1)).transpose(1, 2)
-    if groups == "first":
-        return x[:, :1].expand(-1, h, -1, -1)
     return x.repeat_interleave(repeats, dim=1)
 
 
@@ -470,11 +477,25 @@ def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
 def _join(context: torch.Tensor, recipe: Recipe) -> torch.Tensor:
     """Put heads (b, h, t, d_head) together to (b, t, width)."""
     b, h, t, d_head = context.shape
+    if recipe.merge.startswith(("first", "last")):
+        place, held = 0 if recipe.merge.startswith("first") else h - 1, context
+        if h == 1:
+            raise RuntimeError("there are no other heads")
+        context = held[:, [place]].expand_as(held)
+        if recipe.merge.endswith("alone"):
+            others = torch.arange(h) != place
+            context = held.masked_fill(others[:, None, None], 0.0)
+        return context.transpose(1, 2).reshape(b, t, h * d_head)
     if recipe.merge != "concatenate":
         total = context.sum(dim=1)
         return total / h if recipe.merge == "mean" else total
     if recipe.join == "view":  # without moving the heads back: mixes tokens
         return context.reshape(b, t, h * d_head)
+    if recipe.join == "overlap":  # each head ends up one number after the other
+        joined = context.new_zeros(b, t, h * d_head)
+        for head in range(h):
+            joined[..., head : head + d_head] += context[:, head]
+        return joined
     if recipe.join == "interleaved":
         return context.permute(0, 2, 3, 1).reshape(b, t, h * d_head)
     return context.transpose(1, 2).reshape(b, t, h * d_head)

@@ -171,7 +171,7 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
                 told = f"no rotation: {pairing} are turned by the angles of {other}"
                 return "rope_pairing", told
             told = f"no rotation: {pairing} are mixed otherwise"
-            otherwise = otherwise or ("differs", told)
+            otherwise = otherwise or ("rope_no_rotation", told)
     if otherwise:
         return otherwise
     for pairing in ("halves", "neighbors"):
@@ -181,9 +181,11 @@ def _laid_out_wrongly(turns: torch.Tensor) -> tuple[str, str] | None:
         partner = _partners(turns.shape[-1], pairing)
         across = cos * sin[:, partner] + sin * cos[:, partner]
         if across.abs().max() > 10 * TOLERANCE:  # some scale pairs, as a whole
-            return "differs", f"no rotation: numbers of {pairing} don't stay at angles"
+            told = f"no rotation: numbers of {pairing} don't stay at angles"
+            return "rope_no_rotation", told
     if _waves(turns):
-        return "differs", "no rotation: each number is multiplied by a wave of its own"
+        told = "no rotation: each number is multiplied by a wave of its own"
+        return "rope_no_rotation", told
     return None
 
 

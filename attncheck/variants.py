@@ -111,6 +111,8 @@ def distinct(subject: Subject) -> Subject | None:
     tried = () if subject.how.weights else (*alike, *DISTINCT)
     for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
+        if subject.takes_length and subject.limit:  # no width of a head, nor its alias
+            sizes["context_length"] = subject.limit + 3
         if d_out is None:
             found = runs(subject.variant(d_in=wide_out, **sizes))
         else:

@@ -52,12 +52,14 @@ class Step:
         stage: the stage of attention.
         seen: what was seen there.
         severity: another severity than usual, or None.
+        late: the name that counts where nothing else explains the output.
     """
 
     mistake: str
     stage: str
     seen: str
     severity: str | None = None
+    late: str = ""
 
 
 class Recorded(Watch):
@@ -209,7 +211,7 @@ def walked(subject: Subject, x: torch.Tensor) -> list[Step]:
         *_normalized(walk, subject),
         *_mixed(walk),
         *_joined(walk),
-        *(step for step in _alone(watch.calls) if step.stage == "output"),
+        *(step for step in _alone(watch.calls) if step.stage != "scores"),
     ]
     found = [step for step in found if step is not None]
     if not found:
@@ -314,8 +316,11 @@ def _alone(calls: list[Call]) -> Iterator[Step]:
                 weights = calls[soft[0]][3].numel()
                 stage = "mix" if weights in (p.numel() for p in given) else "output"
                 stage = stage if place > soft[0] else "scores"
-                yield Step("differs", stage, f"In {equation[0]}, {lost[0]} is summed "
-                           "over in one factor alone.")  # fmt: skip
+                told = f"In {equation[0]}, {lost[0]} is summed in one factor alone."
+                keys = stage == "mix" and one.numel() == weights
+                keys &= lost == [labels[-1]] and labels[-2] in other
+                name = "tokens_not_mixed" if keys else "axis_summed_alone"
+                yield Step(name, stage, told)
                 return
 
 
@@ -342,8 +347,7 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     outputs += [out.flatten(2).mT for name, given, _, out in calls
                 if name in ("conv1d", "conv2d") and given[1].dim() == out.dim()
                 and given[1][0, 0].numel() == 1]  # fmt: skip
-    outputs += [out for name, given, _, out in calls if name == "einsum"
-                and [one.dim() for one in (*given, out)] == [3, 2, 3]]  # fmt: skip
+    outputs += [one for one in map(_by_letters, calls) if one is not None]
     projected = [_as_tokens(one, b, t) for one in outputs]
     memory = [_as_tokens(one, b, keys) for one in outputs]
     return Walk(
@@ -355,6 +359,20 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
         capped=any(name == "tanh" and out.numel() == made["scores"].numel()
                    for name, _, _, out in calls),
     )  # fmt: skip
+
+
+def _by_letters(call: Call) -> torch.Tensor | None:
+    """Return what einsum makes of tokens (b, t, d) and a weight, as (b, t, width)."""
+    name, given, (equation, *_), out = call
+    if name != "einsum" or len(given) != 2 or not isinstance(equation[0], str):
+        return None
+    terms, arrow, made = equation[0].replace(" ", "").partition("->")
+    one = terms.split(",")[0 if given[0].dim() == 3 else 1]
+    known = arrow and "." not in terms and out.dim() == len(made) and len(one) == 3
+    if not known or not {*one[:2]} <= {*made} or one[2] in made:
+        return None
+    front = [made.index(letter) for letter in one[:2]]
+    return out.movedim(front, (0, 1)).flatten(2)
 
 
 def _by_hand(calls: list[Call]) -> list[int]:
@@ -787,8 +805,8 @@ def _normed_wrongly(walk: Walk, calls: list[Call]) -> Iterator[Step]:
         for told, wrong in (("mean", mean), ("mean square, without its root", square)):
             even = (size.square() - wrong.square()).std() < 1e-3 * size.square().mean()
             if even and size.std() > 0.05 * size.mean():
-                yield Step("differs", "projection", "A norm divides numbers by their "
-                           f"{told}.")  # fmt: skip
+                yield Step("qk_norm_formula", "projection", "A norm divides numbers by "
+                           f"their {told}.")  # fmt: skip
                 return
 
 
@@ -937,19 +955,35 @@ def _factor(walk: Walk, factor: torch.Tensor) -> float | None:
     return None
 
 
-def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
-    """Compare what the scores are multiplied with and added to."""
-    layer = subject.layer
+@dataclass(frozen=True)
+class Sum:
+    """What softmax takes, as products and what is added to them.
+
+    Attributes:
+        factors: what each product is multiplied with.
+        added: what is left, (h, t, keys): the same for all sequences.
+        seen: where it counts, since nothing is hidden there.
+        exact: whether the products and a part that no sequence changes are all.
+    """
+
+    factors: list[float]
+    added: torch.Tensor
+    seen: torch.Tensor
+    exact: bool
+
+
+def summed_up(walk: Walk) -> Sum | None:
+    """Tell what the scores are made of, or None where too few of them are seen."""
     b, n, keys = len(walk.x), len(walk.scores), walk.scores.shape[-1]
     taken = _own(walk)
     if taken.shape[-1] != keys or walk.capped:
-        return
+        return None
     seen = (taken.isfinite() & (taken > -1e3)).view(b, n // b, walk.t, keys)
     seen = seen[0] & seen[1]
     parts = [one.expand(n, walk.t, keys) for one in (walk.scores, *walk.others)
              if n % len(one) == 0 and one.shape[-1] == keys]  # fmt: skip
     if seen.sum() < 4 * len(parts):
-        return
+        return None
     # What is added may depend on the position, not on the sequence.
     each = [
         (one.view(b, -1, walk.t, keys)[0] - one.view(b, -1, walk.t, keys)[1])[seen]
@@ -957,32 +991,42 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     ]
     left, right = torch.stack(each[:-1], dim=-1).double(), each[-1].double()
     factors = torch.linalg.lstsq(left, right[:, None]).solution[:, 0]
-    if (left @ factors - right).abs().max() > 1e-3 * right.abs().max():
+    exact = bool((left @ factors - right).abs().max() <= 1e-3 * right.abs().max())
+    both = zip(factors.tolist(), parts, strict=True)
+    added = taken - sum(factor * one for factor, one in both)
+    return Sum(factors.tolist(), added.view(b, -1, walk.t, keys)[0], seen, exact)
+
+
+def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
+    """Compare what the scores are multiplied with and added to."""
+    layer, keys = subject.layer, walk.scores.shape[-1]
+    made = summed_up(walk)
+    if made is None:
+        return
+    if not made.exact:
         yield from _scaled_sum(walk, layer, calls)
         return
-    first, *others = factors.tolist()
+    (first, *others), added, seen = made.factors, made.added, made.seen
     if any(abs(one / first - 1) > 1e-3 for one in others):
         told = ", ".join(f"{one:.3g}" for one in (first, *others))
         yield Step("scores_scaled_apart", "scores", "The products in the scores are "
                    f"multiplied by {told}.")  # fmt: skip
         return
-    both = zip(factors.tolist(), parts, strict=True)
-    added = taken - sum(factor * one for factor, one in both)
-    added = added.view(b, -1, walk.t, keys)[0]
     if keys == walk.t and walk.h > 1:
-        yield from _biased(walk, layer, added, subject.speaks_of("alibi|slope"))
-    whole = [_factor(walk, walk.query), _factor(walk, walk.key)]
+        alibi = layer.alibi or subject.speaks_of("alibi|slope")
+        yield from _biased(walk, layer, added, alibi)
+    q, k = _factor(walk, walk.query), _factor(walk, walk.key)
     if layer.scale is not None:
         return
-    if None in whole:
+    if q is None or k is None:
         yield from _scaled_again(walk, first)
         return
-    product = first * whole[0] * whole[1]
+    product = first * q * k
     added = added[seen].abs().max()
     if abs(product * walk.d**0.5 - 1) < 1e-3:
         return
     # One factor is no two, where the sizes make both the same.
-    single = sum(abs(one - 1) > 1e-3 for one in (first, *whole)) == 1
+    single = sum(abs(one - 1) > 1e-3 for one in (first, q, k)) == 1
     for name, factor in SCALES[1 if single and walk.h == walk.d else 0 :]:
         if name == "scale_by_heads" and walk.h == 1:
             continue  # that is none
@@ -992,9 +1036,9 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
             yield Step(name, "scores", f"The scores are multiplied by {product:.4g} "
                        f"instead of {walk.d**-0.5:.4g}.")  # fmt: skip
             return
-    if added < 1e-4 and 1 / walk.d < product < 1 and product * walk.d**0.5 > 1:
+    if added < 1e-4:
         yield Step("", "scores", f"The scores are multiplied by {product:.4g} instead "
-                   f"of {walk.d**-0.5:.4g}.")  # fmt: skip
+                   f"of {walk.d**-0.5:.4g}.", late="scale_other")  # fmt: skip
 
 
 def _scaled_sum(walk: Walk, layer: Layer, calls: list[Call]) -> Iterator[Step]:
@@ -1083,18 +1127,21 @@ def _capped(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         usual = walk.d**-0.5
         first, last = usual / into[seen].mean(), out[seen].mean()
         caps = [v for n, v in subject.given.items() if "cap" in n and type(v) is float]
+        caps += [subject.layer.softcap] if subject.layer.softcap else []
         if usual != 1 and any(
             abs(into[seen].mean() * cap - 1) < 1e-3 > abs(last / cap / usual - 1)
             for cap in caps
         ):
-            yield Step("differs", "scores", "The scores are capped first, and divided "
-                       "by the root of d_head behind that.")  # fmt: skip
+            yield Step("softcap_before_scale", "scores", "The scores are capped first, "
+                       "and divided by the root of d_head behind that.")  # fmt: skip
         if any(abs(last / cap - 1) < 1e-3 > abs(first - 1) for cap in caps):
-            yield Step("differs", "scores", "The capped scores are multiplied by "
-                       f"{last:.3g}, and nothing divides them before.")  # fmt: skip
+            yield Step("softcap_incomplete", "scores", "The capped scores are "
+                       f"multiplied by {last:.3g}, and nothing divides them "
+                       "before.")  # fmt: skip
         if last * 1.001 < 1.01 < first:
-            yield Step("differs", "scores", f"The cap divides scores by {first:.3g}, "
-                       "and nothing multiplies them again.")  # fmt: skip
+            yield Step("softcap_incomplete", "scores", "The cap divides scores by "
+                       f"{first:.3g}, and nothing multiplies them "
+                       "again.")  # fmt: skip
         return
 
 
@@ -1131,10 +1178,58 @@ def _biased(
                    "the root of d_head, too.")  # fmt: skip
     elif alibi and walk.h & (walk.h - 1) == 0 and walk.h > 2:
         steps = slopes[1:] / slopes[:-1]  # of heads one after another
-        if steps.std() < 1e-3 and not _close(slopes, usual.to(slopes)):
+        known = layer.alibi or bool(steps.std() < 1e-3)
+        if known and not _close(slopes, usual.to(slopes)):
             yield Step("alibi_slopes", "positions", f"The slopes are {slopes[0]:.3g} "
                        f"to {slopes[-1]:.3g} instead of {usual[0]:.3g} to "
                        f"{usual[-1]:.3g}.")  # fmt: skip
+
+
+def bias_told(
+    walk: Walk, meant: torch.Tensor, tables: list[torch.Tensor]
+) -> list[Step]:
+    """Compare what is added to the scores with what was declared.
+
+    Args:
+        walk: the steps of the module.
+        meant: what is to be added, (h, t, t) or less.
+        tables: parameters whose numbers it may hold.
+    """
+    made = summed_up(walk)
+    if made is None or not made.exact or made.added.shape[-1] != walk.t:
+        return []
+    seen, added = made.seen, made.added.double()
+    meant = meant.to(added).reshape(-1, *meant.shape[-2:]).expand_as(added)
+    own, told = added[seen], meant[seen]
+    if _close(own, told) or seen.sum() < 8:
+        return []
+    if own.abs().max() < 1e-5 * told.abs().max():
+        words = "Nothing is added to the scores, although a bias was declared."
+        return [Step("score_bias_unused", "positions", words)]
+    if (by := _times(told, own)) is not None:
+        words = f"The declared bias is multiplied by {by:.4g}."
+        return [Step("bias_scaled", "positions", words)]
+    pool = torch.cat([one.flatten().to(own) for one in (meant, *tables)]).sort().values
+    place = torch.searchsorted(pool, own).clamp(1, len(pool) - 1)
+    near = torch.minimum((pool[place] - own).abs(), (pool[place - 1] - own).abs())
+    if near.max() > 1e-5 * pool.abs().max():
+        return []
+    wrong = int(((added - meant).abs()[seen] > 1e-5 * pool.abs().max()).sum())
+    words = f"{wrong} of {len(own)} scores get another number of the same table."
+    return [Step("bias_misplaced", "positions", words)]
+
+
+def sinks_told(walk: Walk, sinks: torch.Tensor) -> list[Step]:
+    """Compare the extra score of each head with the sinks that a parameter holds."""
+    ends = _sinks(walk)
+    if walk.taken.shape[-1] != walk.scores.shape[-1] + 1 or ends[0] == ends[1]:
+        return []
+    own = walk.taken[: walk.h, 0, 0 if ends[0] else -1]
+    if len(sinks) != walk.h or _close(own, sinks.to(own)):
+        return []
+    told = ", ".join(f"{float(one):.3g}" for one in own[:3])
+    words = f"The first heads' extra scores are {told}, and none is its head's sink."
+    return [Step("sink_altered", "weights", words)]
 
 
 def _masked(walk: Walk, causal: bool, layer: Layer) -> Iterator[Step]:
@@ -1238,8 +1333,8 @@ def _local(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     one, same = (_own(each)[:, rest][..., rest] for each in (walk, again))
     seen = (one > -1e3) & (same > -1e3)
     if seen.any() and not _close(one[seen], same[seen]):
-        yield Step("differs", "positions", "Scores of two tokens change with a third, "
-                   "although their queries and keys don't.")  # fmt: skip
+        yield Step("third_token_counts", "positions", "Scores of two tokens change "
+                   "with a third, although their queries and keys don't.")  # fmt: skip
 
 
 def _ahead(t: int) -> torch.Tensor:
@@ -1311,8 +1406,8 @@ def _normalized(walk: Walk, subject: Subject) -> Iterator[Step]:
     if walk.h > 1 and _close(mixed, mixed[:, :1].expand_as(mixed)):
         shared = [first.mean(dim=1), *first.unbind(dim=1)]
         if any(_close(mixed[:, 0], one) for one in shared):
-            yield Step("differs", "mix", "The values of all heads are mixed with the "
-                       "same weights.")  # fmt: skip
+            yield Step("weights_shared", "mix", "The values of all heads are mixed "
+                       "with the same weights.")  # fmt: skip
             return
     ratio = (walk.mixing / held[0])[held[0] > 1e-6]
     if ratio.std() < 1e-4 * ratio.mean().abs():

@@ -52,6 +52,16 @@ def run(
 
     contract = [(name, probe(test, not n)) for n, (name, test) in enumerate(tests)]
     report = checked(given, contract=contract, **options)
-    if held or otherwise is None or "call" in options:
-        return report
-    return checked(given, contract=contract, call=otherwise, **options)
+    if not held and otherwise is not None and "call" not in options:
+        report = checked(given, contract=contract, call=otherwise, **options)
+    if report.exit_status == 0:
+        _beside(report, checked(given, **options))
+    return report
+
+
+def _beside(report: Report, whole: Report) -> None:
+    """Add what is wrong by the other tests: a contract says nothing of the weights."""
+    if whole.exit_status == 1 and not whole.not_compared:
+        wrong = [one for one in whole.findings if one.severity == "error"]
+        report.findings = [*wrong, *report.findings]
+        report.results += [one for one in whole.results if one.outcome == "failed"]

@@ -111,8 +111,12 @@ def order(crossed: Crossed, found: Collector) -> None:
 def batch(crossed: Crossed, found: Collector) -> None:
     """Replace the memory of one sequence and look at the other."""
     x, memory = crossed.subject.tokens(2, T), crossed.memory(T)
-    other = memory.clone()
-    other[1] = crossed.memory(T, 3)[1]
-    if changed(crossed(x, memory)[0], crossed(x, other)[0]):
-        done = "Replaced the memory of sequence 1."
-        found.add("samples_mixed", done, "The output for sequence 0 changed.")
+    y = crossed(x, memory)
+    for place in (0, 1):
+        other = memory.clone()
+        other[place] = crossed.memory(T, 3)[place]
+        if changed(y[1 - place], crossed(x, other)[1 - place]):
+            done = f"Replaced the memory of sequence {place}."
+            seen = f"The output for sequence {1 - place} changed."
+            found.add("samples_mixed", done, seen)
+            return

@@ -216,6 +216,17 @@ ALIBI = SCORED.replace(
 """
     + _HIDDEN,
 )
+BIASED = SCORED.replace(
+    "        self.wo =",
+    "        self.table = nn.Parameter(torch.randn(31, n_heads))\n        self.wo =",
+).replace(
+    _HIDDEN,
+    """\
+        rows = i - i[:, None] + 15
+        scores = scores + self.table[rows].permute(2, 0, 1)
+"""
+    + _HIDDEN,
+)
 NORMED = SCORED.replace(
     "        self.wo =",
     """\
@@ -349,6 +360,13 @@ CROSS = (
 """
 )
 
+
+def _declared(module: Any, t: int) -> Any:
+    """Return what is added to the scores, (h, t, t): the reader's own words for it."""
+    rows = [[j - i + 15 for j in range(t)] for i in range(t)]
+    return module.table[module.table.new_tensor(rows).long()].permute(2, 0, 1)
+
+
 # name: (source, the preset that checks it, arguments of the check)
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "multi_head": (MULTI_HEAD, "check", {}),
@@ -359,6 +377,7 @@ BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "rope": (ROPE, "check", {"rope": "halves"}),
     "window": (WINDOW, "check", {"window": 3}),
     "alibi": (ALIBI, "check", {"alibi": True}),
+    "biased": (BIASED, "check", {"bias": _declared}),
     "capped": (CAPPED, "check", {"softcap": 5.0}),
     "normed": (NORMED, "check", {"qk_norm": "layer"}),
     "sink": (SINK, "check", {"sink": True}),

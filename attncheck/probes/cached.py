@@ -108,8 +108,9 @@ def _tell_alone(stepped: Stepped, found: Collector, declared: bool) -> None:
     """Give one token at a time, and look at whether the caller joins caches."""
     x, subject = stepped.tokens(), stepped.subject
     tokens_alone(stepped, found)
-    if "cache_differs" in found.found and _agrees_joined(stepped, x):
-        _, done, _ = found.found.pop("cache_differs")
+    lost = {"cache_differs", "cache_forgets"} & {*found.found}
+    if lost and _agrees_joined(stepped, x):
+        _, done, _ = found.found.pop(lost.pop())
         text = (
             "It returns only the new keys and values. With the old ones joined here, "
         )
@@ -118,7 +119,7 @@ def _tell_alone(stepped: Stepped, found: Collector, declared: bool) -> None:
         # who says that there is a cache says that in `step`.
         one = isinstance(stepped.first(x), torch.Tensor)
         joins = subject.says(JOINS) or (one and not declared)
-        found.add("cache_differs", done, text, "warning" if joins else None)
+        found.add("cache_forgets", done, text, "warning" if joins else None)
         return
     try:
         stepped.outputs(stepped.module(), x, stepped.halves)

@@ -27,7 +27,16 @@ from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, is_table, norms_of
 from attncheck.turning import turning
-from attncheck.walk import T5, Step, followed, hidden, sums_first, walked
+from attncheck.walk import (
+    T5,
+    Step,
+    bias_told,
+    followed,
+    hidden,
+    sinks_told,
+    sums_first,
+    walked,
+)
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "
@@ -128,6 +137,8 @@ def _compare(subject: Subject, found: Collector) -> None:
     if not comparison.readings:
         if comparison.tell_steps(found) or comparison.inferred(found):
             return
+        if comparison.tell_late(found):
+            return
         raise NotCompared(UNKNOWN, **agreeing(owner, _adapter(owner)))
     comparison.tell_undeclared(found, opened=True)
     if passed_on(owner).any():
@@ -168,7 +179,8 @@ def _compare(subject: Subject, found: Collector) -> None:
             seen += f" It was compared with attention with {subject.layer.words()}."
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
-        found.add("differs", done, seen)
+        late = comparison.late.late if comparison.late else ""
+        found.add(late or "differs", done, seen)
         return
     if match.names in OTHERS and comparison.tell_steps(found):
         return
@@ -289,6 +301,7 @@ class Comparison:
         self.gap = float("inf")
         self._stage: str | None = None
         self.first_step = ""
+        self.late: Step | None = None
         self.explained = False
 
     def _without_weights(self) -> list[Projections]:
@@ -550,16 +563,29 @@ class Comparison:
         with contextlib.suppress(Exception):  # what is captured may have any form
             steps = walked(self.subject, self.x.to(self.subject.device))
             if not any(step.mistake for step in steps):
-                steps += self._turning()
+                steps += self._turning() + self._declared_numbers()
         named = [step for step in steps if step.mistake][:1]  # the rest follows
         if steps and not named:
-            self.first_step = steps[0].stage
+            self.first_step, self.late = steps[0].stage, steps[0]
         if not named:
             return False
         done = "Checked each step of attention by what went into it."
         for step in named:
             _tell(found, step, done)
         found.compared, found.causes = True, tuple(step.mistake for step in named)
+        return True
+
+    def tell_late(self, found: Collector) -> bool:
+        """Tell of a step that differs, where nothing was given that could mean it."""
+        if self.late is None or not self.late.late or _scales(self.owner):
+            return False
+        if self.subject is not self.owner:  # a number may be right for one size
+            own = walked(self.owner, self.owner.tokens())
+            if not any(step.late for step in own):
+                return False
+        named = replace(self.late, mistake=self.late.late)
+        _tell(found, named, "Checked each step of attention by what went into it.")
+        found.compared, found.causes = True, (named.mistake,)
         return True
 
     def _turning(self) -> list[Step]:
@@ -569,6 +595,17 @@ class Comparison:
         walk = followed(subject, many)
         bases = [v for n, v in given.items() if ROPE_BASE.search(n) and _number(v)]
         return list(turning(walk, [float(b) for b in bases])) if walk else []
+
+    def _declared_numbers(self) -> list[Step]:
+        """Return what is wrong with sinks or a bias that were declared."""
+        walk = followed(self.subject, self.x.to(self.subject.device))
+        if walk and self.layer.sink == "learned":
+            return sinks_told(walk, self.layer.norm_of("sink")[0])
+        if walk is None or self.layer.bias is None:
+            return []
+        held = self.subject.pristine.named_parameters()
+        tables = [p.detach() for name, p in held if re.search(BIASES, name.lower())]
+        return bias_told(walk, self.layer.bias(walk.t), tables)
 
     def sees_all(self) -> bool:
         """Whether the scores of the past are hidden nowhere, whatever follows."""
@@ -1053,7 +1090,7 @@ def _output(subject: Subject, t: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _tell(found: Collector, step: Step, done: str) -> None:
     """Add a step that is wrong; where it has no name, its stage says where."""
-    stage = step.stage if step.mistake == "differs" else ""
+    stage = step.stage if step.mistake in ("differs", "axis_summed_alone") else ""
     seen = f"{step.seen} Stage: {step.stage}."
     found.add(step.mistake, done, seen, step.severity, stage=stage)
 
@@ -1137,6 +1174,7 @@ ROLES = {
 }
 # What other tests look at in a layer that was read off.
 ACTS = ("rope", "qk_norm", "alibi", "bias", "sink", "softcap", "window", "residual")
+BIASES = "bias_?tab|rel|pos|dist|table|emb"
 BIAS = r"rel\w*_(bias|pos|emb)|bias_table|attention_bias|pos\w*_bias|bias_index"
 NEEDS_BIAS = (
     "say what is added to the scores, as a function of the module and the number of "

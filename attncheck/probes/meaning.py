@@ -46,10 +46,11 @@ def batch(subject: Subject, found: Collector) -> None:
         text = "What is returned beside the output changed for another sequence."
         found.add("samples_mixed", done, text, stage="outputs")
         return
-    alone = subject(x[:1])
-    if changed(y[0], alone[0], 1e-4):
-        done = "Passed sequence 0 alone, and in a batch of 3."
-        found.add("samples_mixed", done, "Its outputs differ.")
+    for place in (0, len(x) - 1):
+        if changed(y[place], subject(x[place : place + 1])[0], 1e-4):
+            done = f"Passed sequence {place} alone, and in a batch of {len(x)}."
+            found.add("samples_mixed", done, "Its outputs differ.")
+            return
 
 
 def _mixed_beside(subject: Subject) -> bool:

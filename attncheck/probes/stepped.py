@@ -11,7 +11,7 @@ from attncheck.calling import STARTERS
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject, fields_of, guarded, seed_everything
-from attncheck.walk import Recorded, Walk, _close, _followed
+from attncheck.walk import Recorded, Walk, _close, _followed, _rows
 
 RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
@@ -178,8 +178,11 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
     if last is None or whole is None or len(last.key) != len(whole.key):
         return nothing
     keys, t = whole.key.shape[1], sizes[-1]
-    if last.key.shape[1] != keys:
-        return "cache_differs", f"It has {last.key.shape[1]} keys then, not {keys}."
+    if mixed := _mixed_up(last, whole, t):
+        return mixed
+    if (held := last.key.shape[1]) != keys:
+        name = "cache_forgets" if _forgets(last, whole) else "cache_differs"
+        return name, f"It has {held} keys then, not {keys}."
     for name, own, meant in (
         ("queries", last.query, whole.query[:, -t:]),
         ("keys", last.key, whole.key),
@@ -188,6 +191,9 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
             return nothing
         if not _close(own, meant):
             if name == "keys" and _close(own[:, -t:], meant[:, -t:]):
+                if _close(own.norm(dim=-1), meant.norm(dim=-1)):
+                    told = "The cached keys are rotated further then."
+                    return "cache_rotated_again", told
                 return "cache_differs", "The keys of the cache are others then."
             if _close(own.norm(dim=-1), meant.norm(dim=-1)):
                 return "cache_positions", f"Its {name} have other positions then."
@@ -202,6 +208,60 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
     if same and not _close(last.values, whole.values):
         return "cache_differs", "Its values are others then."
     return nothing
+
+
+def _mixed_up(last: Walk, whole: Walk, t: int) -> tuple[str, str] | None:
+    """Return (mistake, words) where cached keys and values are in others' places."""
+    if last.key.shape != whole.key.shape or last.values.shape != whole.values.shape:
+        return None
+    own = [one[:, :-t] for one in (last.key, last.values)]
+    meant = [one[:, :-t] for one in (whole.key, whole.values)]
+    sizes = whole.key.norm(dim=-1)  # before they are rotated, keys have the same
+    before = [rows for one in (*whole.before, *whole.projected)
+              if (rows := _rows(one, whole.key.shape[1])) is not None
+              and rows.shape == whole.key.shape
+              and _close(rows.norm(dim=-1), sizes)]  # fmt: skip
+    keys = [whole.key, *before]
+    if own[0].shape == meant[1].shape:
+        if _swapped(own[0], meant[0], meant[1]):
+            return "cache_swapped", "Values are among the cached keys."
+        if any(_swapped(own[1], meant[1], one[:, :-t]) for one in keys):
+            return "cache_swapped", "Keys are among the cached values."
+    orders = [_order(*pair) for pair in ((last.key, whole.key),
+                                         (last.values, whole.values))]  # fmt: skip
+    usual = list(range(whole.key.shape[1]))
+    if None not in orders and orders != [usual, usual]:
+        return "cache_order", (
+            f"The keys are those of tokens {orders[0]}, the values of {orders[1]}."
+        )
+    return None
+
+
+def _swapped(own: torch.Tensor, meant: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether each token's row is one of two, and some are the one not meant."""
+    right, wrong = ([_close(own[:, i], one[:, i]) for i in range(own.shape[1])]
+                    for one in (meant, other))  # fmt: skip
+    known = all(one or two for one, two in zip(right, wrong, strict=True))
+    return known and not all(right)
+
+
+def _order(own: torch.Tensor, meant: torch.Tensor) -> list[int] | None:
+    """Return which token's row each row is, or None where one is no token's."""
+    rows = [one.transpose(0, 1).flatten(1) for one in (own, meant)]
+    gaps = torch.stack([(rows[1] - row).abs().amax(dim=1) for row in rows[0]])
+    if gaps.min(dim=1).values.max() > 1e-4 * rows[1].abs().max():
+        return None
+    return [int(place) for place in gaps.argmin(dim=1)]
+
+
+def _forgets(last: Walk, whole: Walk) -> bool:
+    """Whether a cached key is missing that the last token is to see."""
+    counts = (whole.weights[..., -1, : whole.key.shape[1]] > 0).any(dim=0)
+    every, held = (one.transpose(0, 1).flatten(1) for one in (whole.key, last.key))
+    if len(held) >= len(every) or held.shape[1] != every.shape[1]:
+        return False
+    gaps = torch.stack([(held - row).abs().amax(dim=1).min() for row in every])
+    return bool((gaps[counts] > 1e-4 * every.abs().max()).any())
 
 
 def begins(module: nn.Module, name: str) -> bool:

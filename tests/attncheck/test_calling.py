@@ -112,8 +112,8 @@ def test_a_second_input_is_a_memory_of_its_own_width():
 CACHED = BASES["cached"][0]
 CACHES = {
     "cache_mask_offset": ("old = k.shape[2] - t", "old = 0"),
-    "cache_differs": ("v = torch.cat([past[1], v], dim=2)",
-                      "v = torch.cat([v, past[1]], dim=2)"),
+    "cache_order": ("v = torch.cat([past[1], v], dim=2)",
+                    "v = torch.cat([v, past[1]], dim=2)"),
 }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ class Held:
     assert attention.check(compiled(HEADER + held + old, "x.py")).findings == []
     wrong = held.replace("torch.cat(self.v, 2)", "torch.cat(self.v[::-1], 2)")
     report = attention.check(compiled(HEADER + wrong + old, "x.py"))
-    assert [f.mistake for f in report.findings] == ["cache_differs"], str(report)
+    assert [f.mistake for f in report.findings] == ["cache_order"], str(report)
 
 
 @pytest.mark.parametrize(

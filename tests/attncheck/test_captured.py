@@ -108,7 +108,9 @@ def test_a_cap_that_was_given_is_known_beside_norms_and_has_to_multiply_again():
     assert (report.exit_status, report.findings) == (0, [])
     wrong = CAPPED.replace("self.cap * torch", "torch")
     report = attncheck.check(compiled(wrong, "capped.py"))
-    assert [(f.mistake, f.stage) for f in report.findings] == [("differs", "scores")]
+    assert [(f.mistake, f.stage) for f in report.findings] == [
+        ("softcap_incomplete", "scores")
+    ]
 
 
 SINKS = SOURCE.replace("y + 0.1 * torch.tanh(y)", "y").replace(
@@ -235,7 +237,12 @@ PLAIN = ROTATED.replace("NORMED", "q, k").replace(
             "q, v = self.turned(q), self.turned(v)",
             ["rope_on_values"],
         ),
-        (PLAIN, "is_causal=True", "is_causal=True, scale=self.rot**-0.5", ["differs"]),
+        (
+            PLAIN,
+            "is_causal=True",
+            "is_causal=True, scale=self.rot**-0.5",
+            ["scale_other"],
+        ),
     ],
 )
 def test_a_block_is_read_with_its_wrong_step(source, right, wrong, found):
@@ -278,8 +285,8 @@ class Attention(nn.Module):
     [
         ("", "", [], ""),
         ("tril(k.shape[2] - t)", "tril()", ["cache_mask_offset"], "sees 1 keys"),
-        ("(self.values, v)", "(v, self.values)", ["cache_differs"], "Its values"),
-        ("(self.keys,", "(self.keys.roll(1, -1),", ["cache_differs"], "of the cache"),
+        ("(self.values, v)", "(v, self.values)", ["cache_order"], "values of"),
+        ("(self.keys,", "(self.keys.roll(1, -1),", ["cache_rotated_again"], "further"),
     ],
 )  # fmt: skip
 def test_a_cache_that_begins_by_a_call_is_used_and_its_wrong_step_told(

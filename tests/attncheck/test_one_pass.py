@@ -46,7 +46,7 @@ def test_scores_of_a_pair_that_change_with_a_third_token_are_told():
     report = checked(RELATIVE)
     assert (report.exit_status, errors(report)) == (0, [])
     report = checked(RELATIVE.replace("[:, :, 1:]\n", "[:, :, :-1]\n"))
-    assert errors(report)[:1] == ["differs"], str(report)
+    assert errors(report)[:1] == ["third_token_counts"], str(report)
     assert report.findings[0].stage == "positions"
     assert "change with a third" in report.findings[0].seen
 
@@ -119,7 +119,7 @@ def test_a_rotation_that_reads_what_it_has_just_written_is_told():
     report = checked(TURNED, causal=True)
     assert (report.exit_status, report.findings) == (0, [])
     report = checked(TURNED.replace("0::2].clone()", "0::2]"), causal=True)
-    assert errors(report) == ["differs"]
+    assert errors(report) == ["rope_no_rotation"]
     assert report.findings[0].stage == "positions"
 
 
@@ -146,7 +146,7 @@ def test_a_cap_before_the_scale_is_told():
     wrong = CAPPED.replace("* scale / self.cap) * self.cap", "/ self.cap) * self.cap "
                            "* scale")  # fmt: skip
     report = checked(wrong)
-    assert errors(report) == ["differs"]
+    assert errors(report) == ["softcap_before_scale"]
     assert report.findings[0].stage == "scores"
 
 
@@ -177,7 +177,7 @@ def test_a_bias_behind_softmax_and_one_that_is_viewed_are_told_first():
     assert errors(checked(late, causal=True)) == ["rows_do_not_sum_to_one"]
     viewed = BIASED.replace(".permute(2, 0, 1)", ".view(self.h, t, t)")
     report = checked(viewed, causal=True)
-    assert errors(report) == ["differs"]
+    assert errors(report) == ["bias_misplaced"]
     assert report.findings[0].stage == "positions"
 
 

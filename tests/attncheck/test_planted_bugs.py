@@ -11,7 +11,7 @@ import torch
 import attncheck
 from attncheck import MISTAKES
 from attncheck.mistakes import BASES, HEADER, PLANTED, SYMPTOMS, Planted, compiled
-from attncheck.mistakes.records import _read
+from attncheck.mistakes.records import _read, families
 from attncheck.report import PAGES
 
 UNKNOWN = {"W_query": "alpha", "W_key": "beta", "W_value": "gamma"}
@@ -32,6 +32,7 @@ ELSEWHERE = {
     "keys_viewed",
     "qk_norm_shared",
     "rope_rest_lost", "rope_rest_moved", "sink_unshifted",
+    "cache_rotated_again", "output_repeated", "qk_norm_formula", "third_token_counts",
 }  # fmt: skip
 
 # What is named when the weights have names that the check does not know.
@@ -166,6 +167,7 @@ def test_something_is_found_under_unknown_names(name):
 
 
 def test_the_records_are_as_distinct_as_they_say():
+    assert sum(map(len, families().values())) == len(MISTAKES)
     assert len({bug.name for bug in PLANTED.values()}) == len(PLANTED)
     assert len({bug.source() for bug in PLANTED.values()}) == len(PLANTED)
     assert {bug.mistake for bug in PLANTED.values()} | ELSEWHERE == set(MISTAKES)
@@ -224,7 +226,7 @@ def test_an_unknown_difference_is_not_given_a_wrong_name(monkeypatch):
     planted = Planted("differs", "squared", "squared", ())
     # The squares do not sum to 1: that is the symptom, and there is no cause.
     assert names(check(planted, source)) == ["rows_do_not_sum_to_one"]
-    source = MULTI_HEAD.replace("0.5, dim", "0.3, dim")
+    source = MULTI_HEAD.replace("= self.W_key(x)", "= self.W_key(x).sin()")
     assert names(check(planted, source)) == ["differs"]
 
 

@@ -183,7 +183,7 @@ def test_a_cache_that_only_its_step_can_pass_is_judged():
 def test_a_cache_of_the_new_tokens_alone_fails_where_nothing_joins_it():
     assert found(attncheck.check_cache, LATENT) == []
     forgets = LATENT.replace("return y, latent", "return y, new")
-    assert found(attncheck.check_cache, forgets)[:1] == ["cache_differs"]
+    assert found(attncheck.check_cache, forgets)[:1] == ["cache_forgets"]
 
 
 def test_weights_averaged_over_heads_are_no_mistake_where_the_class_says_so():
@@ -193,3 +193,33 @@ def test_weights_averaged_over_heads_are_no_mistake_where_the_class_says_so():
     ):
         made = compiled(HEADER + source, "averaged.py")
         assert attncheck.check(made, causal=False).exit_status == status
+
+
+@pytest.mark.parametrize(
+    ("preset", "source", "right", "wrong", "mistake"),
+    [
+        ("check_cross", CROSS, "self.wv(memory)", "self.wk(memory)",
+         "projection_mixed_up"),
+        ("check_cross", CROSS, "t_k = memory", "memory = memory.detach()\n"
+         "        t_k = memory", "gradient_missing"),
+        ("check_cross", CROSS, "self.wk(memory)", "self.wk(memory[:1]).repeat(b, 1, 1)",
+         "samples_mixed"),
+        ("check_cache", CACHED, "self.d_head**0.5", "self.d_head", "scale_twice"),
+        ("check_padding", PADDED, "self.d_head**0.5", "1", "scale_missing"),
+    ],
+)  # fmt: skip
+def test_a_preset_passes_nothing_that_check_fails(
+    preset, source, right, wrong, mistake
+):
+    assert right in source
+    cls = compiled(HEADER + source.replace(right, wrong), "preset.py")
+    report = getattr(attncheck, preset)(cls)
+    assert (report.exit_status, report.findings[0].mistake) == (1, mistake)
+
+
+@pytest.mark.parametrize("mixed", ["keys", "values"])
+def test_the_first_sequences_keys_and_values_are_for_the_first_alone(mixed):
+    place = {"keys": "= self.W_key(x)", "values": "= self.W_value(x)"}[mixed]
+    source = MULTI.replace(place, f"{place[:-1]}[:1]).repeat(b, 1, 1)")
+    assert source != MULTI
+    assert found(attncheck.check, source)[0] == "samples_mixed"

@@ -283,7 +283,7 @@ def test_a_cache_may_hold_the_new_tokens_alone_or_be_filled_in_place():
     report = attncheck.check(layer(**CACHED))
     found = [(f.mistake, f.severity) for f in report.findings]
     assert report.ok, str(report)
-    assert found == [("cache_differs", "warning")]
+    assert found == [("cache_forgets", "warning")]
     assert attncheck.check(layer(**HELD_CACHE)).ok
     wrong = HELD_CACHE["first"].replace("[past[n], e]", "[past[n] * 0.5, e]")
     report = attncheck.check(layer(**HELD_CACHE | {"first": wrong}))
@@ -512,3 +512,56 @@ def test_a_layer_where_no_token_sees_itself_gets_the_option_that_says_so():
     assert report.verdict == "not judged"
     assert report.proposal == {"exclusive": True}
     assert attncheck.check(Others, causal=False, exclusive=True).verdict == "passed"
+
+
+STACKED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.w_qkv = nn.Parameter(torch.randn(3, heads, d_model, d_model // heads))
+        self.w_out = nn.Parameter(torch.randn(heads, d_model // heads, d_model))
+
+    def forward(self, x):
+        q, k, v = torch.einsum("btd,nhde->nbhte", x, self.w_qkv)
+        scores = torch.einsum("bhie,bhje->bhij", q, k) / q.shape[-1] ** 0.5
+        i = torch.arange(x.shape[1], device=x.device)
+        scores = scores.masked_fill(i > i[:, None], -torch.inf)
+        heads = torch.einsum("bhij,bhje->bhie", scores.softmax(-1), v)
+        return torch.einsum("bhte,hed->btd", heads, self.w_out)
+"""
+SPLIT = """\
+class Attention(nn.Module):
+    def __init__(self, channels, num_heads=4):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Conv1d(channels, 3 * channels, 1)
+        self.out = nn.Conv1d(channels, channels, 1)
+
+    def forward(self, x):
+        b, c, t = x.shape
+        d = c // self.num_heads
+        q, k, v = self.qkv(x).chunk(3, dim=1)
+        scale = d**-0.25
+        q, k, v = (one.reshape(b * self.num_heads, d, t)
+                   for one in (q * scale, k * scale, v))
+        weights = torch.einsum("bct,bcs->bts", q, k).softmax(dim=-1)
+        return self.out(torch.einsum("bts,bcs->bct", weights, v).reshape(b, c, t))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "right", "wrong", "mistake", "options"),
+    [
+        (STACKED, "q.shape[-1]", "x.shape[-1]", "scale_by_d_out", {}),
+        (SPLIT, "k * scale", "k", "scale_other", {"causal": False}),
+    ],
+)
+def test_a_wrong_scale_shows_though_the_weights_are_not_found(
+    source, right, wrong, mistake, options
+):
+    report = attncheck.check(compiled(HEADER + source, "x.py"), **options)
+    assert report.findings == [], str(report)
+    assert right in source
+    changed = compiled(HEADER + source.replace(right, wrong), "x.py")
+    report = attncheck.check(changed, **options)
+    assert [f.mistake for f in report.findings] == [mistake], str(report)

@@ -591,7 +591,7 @@ def test_a_bias_with_its_axes_viewed_is_a_stage():
     source = source.replace("weights = scores.softmax(dim=-1)", added)
     report = attncheck.check(compiled(source, "viewed.py"), causal=False)
     found = [(f.mistake, f.stage) for f in report.findings if f.severity == "error"]
-    assert ("differs", "positions") in found
+    assert ("bias_misplaced", "positions") in found
 
 
 def test_dropped_scores_are_named_beside_a_dropout_of_the_output():

@@ -174,28 +174,33 @@ WRONG = [
      "low_precision", "storage"),
     ("prenormed", "q @ k.mT", "(q.bfloat16() @ k.bfloat16().mT).float()",
      "low_precision", "storage"),
-    ("prenormed", "x + self.proj(z)", "x + (x + self.proj(z))", "differs", "output"),
-    ("prenormed", "x + self.proj(z)", "x + self.proj(z) + self.proj(z)", "differs",
+    ("prenormed", "x + self.proj(z)", "x + (x + self.proj(z))", "output_repeated",
      "output"),
-    ("by einsum", '"bhtk,bhsk->bhts"', '"bhtk,bgsk->bhts"', "differs", "scores"),
-    ("by einsum", '"bhts,bhsk->bhtk"', '"bhts,bgsk->bhtk"', "differs", "mix"),
+    ("prenormed", "x + self.proj(z)", "x + self.proj(z) + self.proj(z)",
+     "output_repeated", "output"),
+    ("by einsum", '"bhtk,bhsk->bhts"', '"bhtk,bgsk->bhts"', "axis_summed_alone",
+     "scores"),
+    ("by einsum", '"bhts,bhsk->bhtk"', '"bhts,bgsk->bhtk"', "axis_summed_alone",
+     "mix"),
     ("a list of heads", "torch.cat(made, dim=-1)",
      "torch.cat([sum(made)] * len(made), dim=-1)", "differs", "join"),
     ("a list of heads", "dim=-1))", "dim=-1)) + self.proj.bias", "differs", "output"),
-    ("capped", " * self.cap", "", "differs", "scores"),
-    ("capped", "s / self.cap", "s", "differs", "scores"),
+    ("capped", " * self.cap", "", "softcap_incomplete", "scores"),
+    ("capped", "s / self.cap", "s", "softcap_incomplete", "scores"),
     ("capped", "self.d**0.5", "self.h**0.5", "scale_by_heads", "scores"),
     ("capped", "-steps / d", "-2 * steps / d", "rope_frequencies", "positions"),
-    ("capped", "[-two, one]", "[-one, two]", "differs", "positions"),
-    ("capped", " + torch.cat([-two, one], dim=-1) * angles.sin()", "", "differs",
-     "positions"),
+    ("capped", "[-two, one]", "[-one, two]", "rope_no_rotation", "positions"),
+    ("capped", " + torch.cat([-two, one], dim=-1) * angles.sin()", "",
+     "rope_no_rotation", "positions"),
     ("a latent", "self.v_up(latent)", "self.v_up(raw)", "prenorm_partly", "projection"),
     ("a latent", "is_causal=True", "is_causal=True, scale=raw.shape[-1] ** -0.5",
-     "differs", "scores"),
-    ("sinks", "sinks = self.sinks", "sinks = self.sinks / 2", "differs", "weights"),
-    ("sinks", "sinks = self.sinks", "sinks = self.sinks.flip(0)", "differs", "weights"),
+     "scale_other", "scores"),
+    ("sinks", "sinks = self.sinks", "sinks = self.sinks / 2", "sink_altered",
+     "weights"),
+    ("sinks", "sinks = self.sinks", "sinks = self.sinks.flip(0)", "sink_altered",
+     "weights"),
     ("sinks", "sinks = self.sinks", "sinks = self.sinks.mean().repeat(self.h)",
-     "differs", "weights"),
+     "sink_altered", "weights"),
     ("a bias by distance", "q, k, v = qkv", "q, v, k = qkv", "projection_mixed_up",
      "projection"),
 ]  # fmt: skip
@@ -281,19 +286,19 @@ NEW_ALONE = CACHED.replace("(k, v)", "(new_k, new_v)")
 def test_a_cache_with_the_new_keys_in_front():
     assert attncheck.check(compiled(HEADER + CACHED, "twin.py"), num_heads=4).ok
     report = attncheck.check(compiled(HEADER + IN_FRONT, "twin.py"), num_heads=4)
-    assert errors(report)[0].mistake == "cache_differs"
+    assert errors(report)[0].mistake == "cache_order"
 
 
 def test_a_cache_that_forgets_unless_the_class_says_that_the_caller_joins():
     report = attncheck.check(compiled(HEADER + NEW_ALONE, "twin.py"), num_heads=4)
-    assert errors(report)[0].mistake == "cache_differs"
+    assert errors(report)[0].mistake == "cache_forgets"
     told = NEW_ALONE.replace(
         "        b, t, c",
         '        """Returns only the new keys and values."""\n        b, t, c',
     )
     report = attncheck.check(compiled(HEADER + told, "twin.py"), num_heads=4)
     assert (report.exit_status, errors(report)) == (0, [])
-    assert "cache_differs" in {one.mistake for one in report.findings}
+    assert "cache_forgets" in {one.mistake for one in report.findings}
 
 
 DEALT = ".view(b, t, -1, self.h).permute(0, 3, 1, 2)"
@@ -515,7 +520,7 @@ def test_a_declared_bias_is_looked_at_itself():
     assert attncheck.check(compiled(HEADER + source, "twin.py"), **given).ok
     wrong = source.replace(".permute(2, 0, 1)\n\n", ".view(self.h, t, t)\n\n")
     first = errors(attncheck.check(compiled(HEADER + wrong, "twin.py"), **given))[0]
-    assert (first.mistake, first.stage) == ("differs", "positions")
+    assert (first.mistake, first.stage) == ("bias_misplaced", "positions")
 
 
 def test_double_powers_are_no_other_base_where_positions_were_declared():
