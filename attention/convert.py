@@ -522,7 +522,6 @@ def ungroup_heads(state: State, num_heads: int) -> dict[str, torch.Tensor]:
     num_kv_heads = _count_kv_heads(state, num_heads)
 
     def repeat(heads: torch.Tensor) -> torch.Tensor:
-        # (h_kv, d_head, …) -> (h, d_head, …)
         return heads.repeat_interleave(num_heads // num_kv_heads, dim=0)
 
     return _change_kv_heads(state, num_kv_heads, repeat)
@@ -562,7 +561,6 @@ def group_heads(
     validate.divisible(key_heads=given, num_kv_heads=num_kv_heads)
 
     def mean(heads: torch.Tensor) -> torch.Tensor:
-        # (h_given, d_head, …) -> (h_kv, group, d_head, …) -> (h_kv, d_head, …)
         return _in_blocks(heads, num_kv_heads).mean(dim=1)
 
     return _change_kv_heads(state, given, mean)

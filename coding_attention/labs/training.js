@@ -89,7 +89,7 @@ export default {
     });
     const curves = chart(lab);
     lab.stage("The training", "drag the line").show(curves.root, legend(
-      ...names.slice(0, 2).map((name, k) => [k ? "second" : "bar", k ? `${name} (dashed)` : name])));
+      ...names.map((name, k) => [k ? "second" : "bar", k ? `${name} (dashed)` : name])));
     lab.stage("What each head looks at", "a row for each word")
       .show(make("div", { class: "al-heads" }, ...pictures.map(({ element }) => element)));
 
