@@ -27,6 +27,7 @@ from coding_attention.labs import (
     MaskLab,
     MultiHeadLab,
     ScaleLab,
+    TrainingLab,
     compose,
 )
 from coding_attention.labs.stored import STATE, VIEW, steady_ids
@@ -199,6 +200,11 @@ def test_scale_lab_spreads_by_the_root():
 # ---- state ----
 
 
+def of_one_step(**state):
+    kept = {"tokens": ["a"], "steps": [0], "losses": [1.0], "heads": ["the head"]}
+    return TrainingLab(**kept, patterns=[[[[1.0]]]], **state)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -236,6 +242,8 @@ def test_scale_lab_spreads_by_the_root():
         (lambda: MultiHeadLab(token=6), TraitError, "from 0 to 5"),
         (lambda: MultiHeadLab(silenced=[4]), TraitError, "from 0 to 3"),
         (lambda: MultiHeadLab(d_head=5), TraitError, "one of 1, 2, 3, 4"),
+        (lambda: of_one_step(at=1), TraitError, "at must be from 0 to 0, but got 1"),
+        (lambda: of_one_step(head=1), TraitError, "head must be from 0 to 0"),
     ],
 )
 def test_bad_values_get_a_message(make, error, words):
