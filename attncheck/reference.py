@@ -50,7 +50,8 @@ class Recipe:
             in place of all, or "alone", with zeros for the others.
         residual: what is added: "input", "normed", "q", "none", or the input "behind
             the norm".
-        out_biases: "once" if the output's bias is added once, or for each of "heads".
+        out_biases: "once" if the output's bias is added once, or "twice", or for each
+            of "heads".
         one_head: not to split at all.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
         norm: which of "q", "k", "v" are normalized, or "width" for all heads at once.
@@ -155,10 +156,11 @@ class Computation:
             context = _project(context, p.out, use_bias=True)
             if r.use_out == "twice":
                 context = _project(context, p.out, use_bias=True)
-            if r.out_biases == "heads":
+            more = {"heads": p.num_heads - 1, "twice": 1}.get(r.out_biases, 0)
+            if more:
                 if p.out[1] is None:
                     raise RuntimeError("there is no bias")
-                context = context + (p.num_heads - 1) * p.out[1]
+                context = context + more * p.out[1]
         late = r.residual == "behind the norm"
         if (r.add_input or self.layer.residual) and not late:
             context = context + self._added(r)

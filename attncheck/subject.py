@@ -180,6 +180,7 @@ class Subject:
         self.replaced_memory: int | None = None  # the token that is another one
         self.own_memory: torch.Tensor | None = None  # one that a test has made
         self.last_memory: torch.Tensor | None = None  # one that a gradient may reach
+        self.own_documents: torch.Tensor | None = None  # others than the usual two
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
         self.reference: Callable[[nn.Module, torch.Tensor], Any] | None = None
@@ -360,7 +361,9 @@ class Subject:
         if self.layer.documents:
             call = self.how.call or with_documents
             b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
-            return call(module, x, document_of(t).to(x.device).expand(b, t))
+            own = self.own_documents
+            documents = document_of(t).expand(b, t) if own is None else own
+            return call(module, x, documents.to(x.device))
         if self.how.call is not None and not self._call_takes_memory():
             return self.how.call(module, x)
         memory: Any = None

@@ -41,6 +41,10 @@ def batch(subject: Subject, found: Collector) -> None:
     if changed(y[0], z[0]) or changed(y[2], z[2]):
         found.add("samples_mixed", done, "The output for another sequence changed.")
         return
+    if subject.layer.documents and _documents_mixed(subject, x):
+        done = "Gave the first of 3 sequences a first document of two tokens, not four."
+        found.add("samples_mixed", done, "The output for another sequence changed.")
+        return
     if _mixed_beside(subject):
         done = "Replaced one of several sequences."
         text = "What is returned beside the output changed for another sequence."
@@ -51,6 +55,21 @@ def batch(subject: Subject, found: Collector) -> None:
             done = f"Passed sequence {place} alone, and in a batch of {len(x)}."
             found.add("samples_mixed", done, "Its outputs differ.")
             return
+
+
+def _documents_mixed(subject: Subject, x: torch.Tensor) -> bool:
+    """Whether sequences are cut into documents where the first one is."""
+    if subject.how.one_by_one:
+        return False
+    usual = document_of(x.shape[1]).expand(len(x), -1)
+    other = usual.clone()
+    other[0] = torch.arange(x.shape[1]) >= 2
+    y = subject(x)
+    subject.own_documents = other
+    try:
+        return changed(y[1:], subject(x)[1:])
+    finally:
+        subject.own_documents = None
 
 
 def _mixed_beside(subject: Subject) -> bool:

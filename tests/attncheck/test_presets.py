@@ -5,8 +5,8 @@ import pytest
 import attncheck
 from attncheck.mistakes import BASES, HEADER, compiled
 
-MULTI, CACHED, PADDED, CROSS = (
-    BASES[name][0] for name in ("multi_head", "cached", "padded", "cross")
+MULTI, CACHED, PADDED, CROSS, PACKED = (
+    BASES[name][0] for name in ("multi_head", "cached", "padded", "cross", "packed")
 )
 
 LATENT = (
@@ -215,6 +215,12 @@ def test_a_preset_passes_nothing_that_check_fails(
     cls = compiled(HEADER + source.replace(right, wrong), "preset.py")
     report = getattr(attncheck, preset)(cls)
     assert (report.exit_status, report.findings[0].mistake) == (1, mistake)
+
+
+def test_each_sequence_has_documents_of_its_own():
+    assert found(attncheck.check, PACKED, documents=True) == []
+    wrong = PACKED.replace("apart[:, None]", "apart[:1, None]")
+    assert found(attncheck.check, wrong, documents=True) == ["samples_mixed"]
 
 
 @pytest.mark.parametrize("mixed", ["keys", "values"])
