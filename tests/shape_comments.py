@@ -18,6 +18,7 @@ import tokenize
 from itertools import combinations
 from types import GeneratorType
 
+LATER = "later"  # where sums and products wait for the sizes of their letters
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
 ENTRY = re.compile(r"…|\.\.\.|(?:\d+ )?\w+(?: ?[·*/+-] ?\w+)*")
 JOINED = re.compile(r"\)\s*(?:@|\+|\*|/|\||\.T)")
@@ -61,7 +62,7 @@ class Reader:
 
     def __init__(self, name, sizes=()):
         self.name, self.sizes = name, dict(sizes)
-        self.told, self.read, self.bound = {}, {}, {}
+        self.told, self.read, self.bound, self.space = {}, {}, {}, {}
         self._seen, self._letters, self._wrong, self._twins = {}, {}, {}, {}
 
     def wrong(self, share=1 / 2):
@@ -108,9 +109,11 @@ class Reader:
         makes = _pairs(results, value_)
         # What the line makes is none of what it reads.
         tensors = [x for named, x in seen if named is not None or x is not value]
-        known = self.sizes | _from(names, page)
+        known = self.sizes | _from(self.space, True) | _from(names, page)
         known |= {letter: int(size) for letter, size in WITH.findall(told)}
-        ways = _agree(operands, makes, tensors, known, dict(bound))
+        ways = _agree(
+            operands, makes, tensors, known | {LATER: _of_heads(names)}, dict(bound)
+        )
         found = next((w for w in ways if not page or self._own(w, bound, known)), None)
         self.read[key] = self.read.get(key, 0) + 1
         if found is None:
@@ -177,6 +180,16 @@ def _from(names, page):
     return known
 
 
+def _of_heads(names):
+    # Of a list of heads, which a product such as h · d_head speaks of.
+    for layer in (names.get("self"), names.get("wrapper")):
+        heads = getattr(layer, "heads", None)
+        if type(heads).__name__ == "ModuleList":
+            width = heads[0].W_query.out_features
+            return {"h": len(heads), "d_head": width, "d_out": width}
+    return {}
+
+
 def _parts(comment):
     # (shapes that must be on the line, shapes of the result)
     *before, last = re.split(r"->|, back to ", comment)
@@ -212,7 +225,30 @@ def _agree(operands, makes, seen, known, bound):
         bound = _matched(shape, tensor.shape, known, bound)
         if bound is None:
             return
-    yield bound
+    bound = _solved(bound, known)
+    if bound is not None:
+        yield bound
+
+
+def _solved(bound, known):
+    # The sums and products whose letters other shapes of the comment had to tell.
+    bound = dict(bound)
+    for code, size in bound.pop(LATER, ()):
+        letters = {*re.findall(r"[^\W\d]\w*", code)} - {*known, *bound}
+        bound |= {n: known[LATER][n] for n in letters & {*known[LATER]}}
+        unknown = [n for n in letters if n not in bound]
+        if len(unknown) > 1:
+            return None
+        for letter in unknown:
+            bound[letter] = next(
+                (n for n in range(1, 4 * size + 8)
+                 if eval(code, {}, {**bound, **known, letter: n}) == size), None,
+            )  # fmt: skip
+            if bound[letter] is None:
+                return None
+        if eval(code, {}, {**bound, **known}) != size:
+            return None
+    return bound
 
 
 def _matched(entries, sizes, known, bound):
@@ -230,9 +266,10 @@ def _matched(entries, sizes, known, bound):
         code = re.sub(r"(?<=\d) (?=\w)", "*", entry.replace("·", "*"))
         letters = {*re.findall(r"[^\W\d]\w*", code)}
         unknown = [n for n in letters if n not in known and n not in bound]
-        if unknown:
-            if unknown == [entry]:
-                bound[entry] = size
+        if unknown == [entry]:
+            bound[entry] = size
+        elif unknown:
+            bound[LATER] = [*bound.get(LATER, ()), (code, size)]
         elif eval(code, {}, {**bound, **known}) != size:
             return None
     return bound
@@ -359,6 +396,7 @@ def run(source, name, space, reader):
     told = {(name, line): text for line, text in comments(source).items()}
     tree = _Rewrite(name, told).visit(ast.parse(source))
     reader.told |= told
+    reader.space = space
     space |= {"__reader__": reader, "__bound__": reader.bound}
     exec(compile(ast.fix_missing_locations(tree), name, "exec"), space)
     return space

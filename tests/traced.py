@@ -3,12 +3,14 @@
     python -m tests.traced coding_attention tests/coding_attention/models
 
 Prints what is wrong in a package or in modules, a line each: a comment that a run has
-shown to be false, and one that no test of those named has run.
+shown to be false, one in which a letter may stand for another, and one that no test of
+those named has run.
 """
 
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder, SourceFileLoader
+from itertools import chain
 
 import pytest
 
@@ -41,8 +43,8 @@ class _Finder(MetaPathFinder):
 def main():
     sys.meta_path.insert(0, _Finder())
     ended = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]])
-    wrong = (line for reader in READERS.values() for line in reader.wrong(1 / 20))
-    print("WRONG", *wrong, sep="\n")
+    told = ([*r.wrong(1 / 20), *r.twins()] for r in READERS.values())
+    print("WRONG", *chain.from_iterable(told), sep="\n")
     return ended
 
 

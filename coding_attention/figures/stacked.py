@@ -32,7 +32,7 @@ def stacked_projection(x, projections, decimals=2):
     for i, W in enumerate(projections):
         same = {f"projections[{i}]": (W, "d_in d_head")}
         check(x=(x, "t d_in"), first=(projections[0], "d_in d_head"), **same)
-    W = torch.cat(list(projections), dim=1)  # (d_in, h * d_head)
+    W = torch.cat(list(projections), dim=1)  # (d_in, d_out)
     queries = x @ W  # (t, d_in) @ (d_in, d_out) -> (t, d_out)
     t, (d_in, d_out), h = len(x), W.shape, len(projections)
     d_head = d_out // h

@@ -116,7 +116,7 @@ class _Predictor(nn.Module):
         self.out = nn.Linear(2 * WIDTH, CHOICES)
 
     def forward(self, tokens):
-        x = self.token(tokens) + self.place.weight  # (b, t, d)
+        x = self.token(tokens) + self.place.weight
         return self.out(self.attention(x))
 
 
