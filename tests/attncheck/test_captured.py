@@ -70,6 +70,17 @@ def test_a_step_is_named_in_it(mistake, right, wrong):
     assert errors(SOURCE.replace(right, wrong))[:1] == [mistake]
 
 
+@pytest.mark.parametrize(
+    ("axis", "mistake"), [(1, "softmax_over_heads"), (0, "softmax_over_batch")]
+)
+def test_a_softmax_by_hand_over_an_axis_without_tokens_is_named(axis, mistake):
+    """With a finite value in place of -inf, it has no NaN that would tell."""
+    source = SOURCE.replace("y + 0.1 * torch.tanh(y)", "y").replace("-torch.inf", "-1e9")
+    by_hand = source.replace(SOFTMAX, OWN.replace("-1", "{axis}") + "{axis}, True)")
+    assert errors(by_hand.format(axis=-1)) == []
+    assert errors(by_hand.format(axis=axis))[:1] == [mistake]
+
+
 def test_heads_in_front_of_the_sequences_are_told_apart():
     """Chunks of the width are joined along the batch, and the scale is wrong."""
     source = SOURCE.replace(CUT, "torch.cat(z.chunk(self.h, dim=-1), dim=0)").replace(

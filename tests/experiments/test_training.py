@@ -111,6 +111,18 @@ def test_learning_rate_rises_and_falls():
     assert rates[-1] == pytest.approx(0.109)
 
 
+def test_the_learning_rate_of_a_smaller_budget_is_that_of_a_run_made_for_it():
+    """Up to its steps it does not fall; from there it falls with the root of the step."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    config = dataclasses.replace(bottleneck.Config(), few_steps=100, rate=2.0)
+    rates = {}
+    for index in (0, 24, 49, 99, 399):
+        bottleneck.set_rate(optimizer, index, config)
+        rates[index + 1] = optimizer.param_groups[0]["lr"]
+    wanted = {1: 0.04, 25: 1.0, 50: 2.0, 100: 2.0, 400: 1.0}
+    assert rates == pytest.approx(wanted)
+
+
 def test_both_kinds_of_translator_see_the_same_sequences(monkeypatch):
     draw, *words = bottleneck.TASKS["reversal"]
     seen = {kind: [] for kind in bottleneck.KINDS}

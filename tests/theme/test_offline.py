@@ -147,6 +147,15 @@ def _worker_states(page):
     return states
 
 
+@pytest.mark.browser
+def test_a_browser_that_keeps_nothing_reads_the_page_as_before(browser, address):
+    with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
+        visit.page.add_init_script("delete Navigator.prototype.serviceWorker")
+        visit.page.goto(visit.url)
+        assert visit.page.evaluate("'serviceWorker' in navigator") is False
+        assert visit.errors == []
+
+
 def test_another_build_is_another_version(site, tmp_path):
     shutil.copytree(site, tmp_path / "site")
     copy = tmp_path / "site"

@@ -65,6 +65,23 @@ def test_a_listing_on_a_slide_is_as_high_as_its_lines():
     assert not listings._fits(lines(most + 1))
 
 
+def test_a_listing_is_split_where_its_halves_are_most_alike():
+    """By lines: a step of many lines weighs more than a few of one."""
+    high = int((fitted.HEIGHT - 4) / (fitted.LINE * fitted.SMALLEST))
+    long, short = "\n".join(["x = 1"] * (high - 4)), "x = 1"
+    steps = [(text, ()) for text in (long, *[short] * 8)]
+    assert [len(part) for part in listings._split(steps)] == [1, 8]
+    assert [len(part) for part in listings._split(steps[::-1])] == [8, 1]
+
+
+def test_drawings_in_a_row_leave_gaps_only_between_them():
+    one, room = [(100, 50)], (200, 1000)
+    assert fitted.scale(one, [1], room) == (min(2.0, fitted.MOST), 1)
+    assert fitted.scale(one, [3], room)[0] == fitted.scale(one, [1], room)[0]
+    wide = fitted.scale(one * 2, [2], room)[0]
+    assert wide == pytest.approx((200 - fitted.GAP) / 200)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_deck_has_each_figure_of_its_page_with_words(deck, name):
     shown = {}
@@ -262,6 +279,8 @@ def test_a_route_is_one_deck_with_a_run_sheet(folder, deck, route):
     clock = [60 * int(hours) + int(minutes) for hours, minutes in starts]
     assert clock == sorted(clock)
     assert clock[0] == 0
+    numbers = [row.find_all("td")[1].get_text() for row in rows]
+    assert numbers == [str(n) for n in range(1, len(chosen) + 1)]
     spent = [slide.minutes for _, slide in chosen]
     assert clock[-1] == int(sum(spent[:-1]))
 

@@ -166,3 +166,15 @@ def test_a_page_runs_alone(tmp_path):
     (tmp_path / "beside.txt").write_text("not for the page")
     notebooks.execute(page)
     assert outputs(page)[1][1][0]["text"] == "[]\n"
+
+
+def test_the_pieces_of_a_print_are_joined_up_to_what_comes_between():
+    def printed(text, name="stdout"):
+        return nbformat.v4.new_output("stream", text=text, name=name)
+
+    shown = nbformat.v4.new_output("display_data", data={"text/plain": "x"})
+    cell = nbformat.v4.new_code_cell()
+    cell.outputs = [printed("a"), printed("b"), shown, printed("c"), printed("d"),
+                    printed("e"), printed("f", "stderr")]  # fmt: skip
+    notebooks._merge_streams(nbformat.v4.new_notebook(cells=[cell]))
+    assert [output.get("text") for output in cell.outputs] == ["ab", None, "cde", "f"]

@@ -7,7 +7,7 @@ import torch
 from bs4 import BeautifulSoup
 from traitlets import TraitError
 
-from coding_attention.labs import BankLab
+from coding_attention.labs import BankLab, base
 from tests.coding_attention.labs.harness import PHONE, drag
 
 SHOWN = """root => [...root.querySelectorAll('.bk-sentence')].map(row => ({
@@ -100,6 +100,20 @@ def test_static_figure_has_the_numbers():
     # One dot where words stand, also where two share a place.
     dots = [(float(e["cx"]), float(e["cy"])) for e in soup.select('circle[r="5"]')]
     assert sorted(dots) == sorted({place(*v) for v in lab.vectors.values()})
+
+
+def test_the_picture_has_room_for_eleven_letters_of_a_word():
+    long, lab = "riverbankside", BankLab()
+    lab = BankLab(
+        vectors=lab.vectors | {long: [1.0, 1.0]},
+        sentences=[f"the {long} bank flooded", lab.sentences[1]],
+    )
+    base._heat_maps.clear()
+    lab.fallback()
+    first = base._heat_maps[0].svgs[0]
+    labels = [e.text.strip() for e in BeautifulSoup(first, "html.parser").select("text")]
+    assert long[:11] in labels
+    assert not any(label.startswith(long[:12]) for label in labels)
 
 
 # ---- on screen ----

@@ -319,6 +319,14 @@ def test_static_numbers_are_the_labs_numbers():
     assert shown == PRINTED["weights_all"]
 
 
+def test_the_static_context_has_a_column_for_each_feature():
+    soup = BeautifulSoup(AttentionLab().fallback(), "html.parser")
+    table = soup.select("table")[2]
+    heads = [head.text for head in table.select("th[scope=col]")[1:]]
+    assert heads == ["1", "2", "3"]
+    assert all(len(row.select("td")) == 3 for row in table.select("tbody tr"))
+
+
 def test_names_are_escaped():
     lab = AttentionLab(inputs=[[1.0], [2.0]], tokens=["<b>", "$a$"])
     assert "<b>" not in lab.fallback()

@@ -217,9 +217,15 @@ def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
           const svg = new DOMParser().parseFromString(text, 'image/svg+xml');
           return [[...svg.querySelectorAll('text')].map(e => e.textContent.trim()),
             [...svg.querySelectorAll('rect')].map(e => e.getAttribute('fill')),
+            [...svg.querySelectorAll('rect[fill=none]')].map(
+              e => e.getAttribute('stroke-width')),
             svg.documentElement.width.baseVal.value]; }"""
     )
-    texts, fills, width = found
+    texts, fills, rings, width = found
+    edges = "all => all.map(e => getComputedStyle(e).boxShadow.split('px ')[3])"
+    edges = root.locator(".al-draws td").evaluate_all(edges)
+    assert len(edges) >= 36
+    assert [edge for edge in rings if edge == "1"] == edges
     assert texts[0] == "Mask lab"
     assert {"Your", "journey", "moves", "sum"} <= set(texts)
     summary = root.locator(".al-summary").text_content()
