@@ -75,7 +75,9 @@ def test_a_step_is_named_in_it(mistake, right, wrong):
 )
 def test_a_softmax_by_hand_over_an_axis_without_tokens_is_named(axis, mistake):
     """With a finite value in place of -inf, it has no NaN that would tell."""
-    source = SOURCE.replace("y + 0.1 * torch.tanh(y)", "y").replace("-torch.inf", "-1e9")
+    source = SOURCE.replace("y + 0.1 * torch.tanh(y)", "y").replace(
+        "-torch.inf", "-1e9"
+    )
     by_hand = source.replace(SOFTMAX, OWN.replace("-1", "{axis}") + "{axis}, True)")
     assert errors(by_hand.format(axis=-1)) == []
     assert errors(by_hand.format(axis=axis))[:1] == [mistake]

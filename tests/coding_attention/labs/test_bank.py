@@ -111,7 +111,9 @@ def test_the_picture_has_room_for_eleven_letters_of_a_word():
     base._heat_maps.clear()
     lab.fallback()
     first = base._heat_maps[0].svgs[0]
-    labels = [e.text.strip() for e in BeautifulSoup(first, "html.parser").select("text")]
+    labels = [
+        e.text.strip() for e in BeautifulSoup(first, "html.parser").select("text")
+    ]
     assert long[:11] in labels
     assert not any(label.startswith(long[:12]) for label in labels)
 
