@@ -112,7 +112,7 @@ def test_learning_rate_rises_and_falls():
 
 
 def test_the_learning_rate_of_a_smaller_budget_is_that_of_a_run_made_for_it():
-    """Up to its steps it does not fall; from there it falls with the root of the step."""
+    """Level up to its steps; from there it falls with the root of the step."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
     config = dataclasses.replace(bottleneck.Config(), few_steps=100, rate=2.0)
     rates = {}
