@@ -48,8 +48,9 @@ def entries(name: str) -> list[dict]:
 
 
 def bugs(name: str) -> dict[str, str]:
-    """Return {id: source} of a set's planted bugs, which are stored as edits."""
-    text = (HERE / "sets" / f"{name}_bugs.txt").read_text(encoding="utf-8")
+    """Return {id: source} of a set's planted bugs, if any, which are stored as edits."""
+    path = HERE / "sets" / f"{name}_bugs.txt"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
     sources = {}
     for block in re.split(r"^=== .*\n", text, flags=re.MULTILINE)[1:]:
         base, *edited = re.split(r"^--- (.*)\n", block, flags=re.MULTILINE)
