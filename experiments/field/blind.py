@@ -48,7 +48,7 @@ def entries(name: str) -> list[dict]:
 
 
 def bugs(name: str) -> dict[str, str]:
-    """Return {id: source} of a set's planted bugs, if any, which are stored as edits."""
+    """Return {id: source} of a set's planted bugs, which are stored as edits."""
     path = HERE / "sets" / f"{name}_bugs.txt"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     sources = {}
