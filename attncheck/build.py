@@ -42,7 +42,8 @@ _WORDS = {
     "dropout": "dropout dropout_p dropout_rate attn_dropout attn_pdrop p_drop "
     "drop_rate attention_dropout attn_drop drop_prob dropout_prob drop p "
     "attn_dropout_p attn_drop_p attention_dropout_p attn_dropout_rate p_dropout "
-    "attn_p p_attn attention_p attn_dropout_prob attention_probs_dropout_prob",
+    "d_rate drop_p attn_p p_attn attention_p attn_dropout_prob "
+    "attention_probs_dropout_prob",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
     "head_num num_head heads_count number_of_heads no_heads nb_heads "
     "num_q_heads n_q_heads num_query_heads n_local_heads query_heads q_heads "

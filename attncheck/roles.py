@@ -17,6 +17,7 @@ from attncheck.trace import Product, Seen, Watch
 
 Pair = tuple[torch.Tensor, torch.Tensor | None]  # weight, bias
 Parts = dict[str, list[Pair]]  # by role
+ROLES = ("query", "key", "value")
 T, PLACE = 5, 2  # tokens, and the one that is changed
 
 
@@ -56,7 +57,7 @@ def _composed(parts: Parts, products: list[Product], d_in: int) -> Parts:
     """Join two maps in a row into one, as where keys come from a narrow latent."""
     wide = [product for product in products if product.weight.shape[1] == d_in]
     used = set()
-    for role in ("query", "key", "value"):
+    for role in ROLES:
         for place, (weight, bias) in enumerate(parts[role]):
             narrow = weight.shape[1]
             first = [p for p in wide if p.weight.shape[0] == narrow != d_in]
@@ -119,8 +120,7 @@ def _kind(
 ) -> str:
     rows = _changed_rows(y[column], z[column])
     for one, two in zip(before.fused, after.fused, strict=False):
-        for role, a, b in zip(("query", "key", "value"), one[1:4], two[1:4],
-                              strict=True):  # fmt: skip
+        for role, a, b in zip(ROLES, one[1:4], two[1:4], strict=True):
             if changed(_of(a, column, width), _of(b, column, width)):
                 return role
     for (_, still, _), (_, moved, _) in zip(
@@ -156,7 +156,12 @@ def _cut(bias: torch.Tensor | None, columns: list[int]) -> torch.Tensor | None:
 def _reading(subject: Subject, parts: Parts, seen: Seen) -> list[Projections]:
     """Join the parts of each role; return a list with one reading, or none."""
     pairs: dict[str, Any] = {}
-    for role in ("query", "key", "value"):
+    if len(parts["out"]) == 1 and not any(parts[role] for role in ROLES):
+        learned = sum(1 for _ in subject.pristine.parameters())
+        if learned == 1 + (parts["out"][0][1] is not None):
+            itself = torch.eye(subject.sizes["d_in"]), None  # all else is given
+            parts = parts | {role: [itself] for role in ROLES}
+    for role in ROLES:
         if not parts[role]:
             return []
         pairs[role] = _joined(parts[role])

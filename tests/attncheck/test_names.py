@@ -122,6 +122,21 @@ class Attention(nn.Module):
         y = torch.bmm(self.value_conv(x).view(b, -1, w * h), weights.mT)
         return self.gamma * y.view(b, c, w, h) + x
 """
+# Without projections of queries, keys and values: only what is behind the heads learns.
+UNPROJECTED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads, d_rate=0.0):
+        super().__init__()
+        self.h, self.d = n_heads, d_model // n_heads
+        self.drop = nn.Dropout(d_rate)
+        self.mix = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q = k = v = x.view(b, t, self.h, self.d).transpose(1, 2)
+        weights = self.drop((q @ k.mT / self.d**0.5).softmax(-1))
+        return self.mix((weights @ v).transpose(1, 2).reshape(b, t, e))
+"""
 # A class, what is wrong in its twin, and the mistake.
 TWINS = [
     (MADE_OF_KNOWN, "(e // h) ** 0.5", "e ** 0.5", "scale_by_d_out"),
@@ -132,8 +147,12 @@ TWINS = [
     (CONVOLVED, "c // self.h, -1).unbind(1)\n        q, k, v = (one.mT for",
      "c // self.h, -1).unbind(1)\n        q, k, v = (one.reshape(*one.mT.shape) for",
      "heads_viewed"),
+    (UNPROJECTED, "self.d**0.5", "e**0.5", "scale_by_d_out"),
+    (UNPROJECTED, "(weights @ v).transpose(1, 2)", "(weights @ v)", "join_viewed"),
+    (UNPROJECTED, "self.drop(", "F.dropout(p=self.drop.p, input=", "random_in_eval"),
 ]  # fmt: skip
-WORDS = ["words around", "alone", "a list", "a left one", "pixels"]
+WORDS = ["words around", "alone", "a list", "a left one", "pixels", "tokens themselves",
+         "tokens themselves, joined", "tokens themselves, dropped"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "right", "wrong", "mistake"), TWINS, ids=WORDS)
