@@ -198,9 +198,10 @@ class Collector:
         return [self._finding(name, *found[name]) for name in ordered]
 
     def _severity(self, name: str) -> str:
-        if name in SIGNS and self.undeclared and not self.compared:
+        said = self.severities.get(name)
+        if name in SIGNS and self.undeclared and not self.compared and not said:
             return "warning"
-        return self.severities.get(name, MISTAKES[name].severity)
+        return said or MISTAKES[name].severity
 
     def _finding(self, name: str, test: str, done: str, seen: str) -> Finding:
         mistake = MISTAKES[name]

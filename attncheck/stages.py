@@ -57,15 +57,18 @@ class Captured(Watch):
 
 def first_difference(
     subject: Subject, x: torch.Tensor, reading: Projections, layer: Layer, causal: bool
-) -> str:
-    """Return the name of the first stage that differs, or "" where none can be told."""
+) -> tuple[str, str]:
+    """Return the first stage that differs, or "" where none can be told, and how.
+
+    How: in words, where only a number differs that the scores are multiplied with.
+    """
     module = subject.copy()
     watch = Captured(module)
     subject(x, module, mode=watch)
     held = watch.tensors
     _followed_too(subject, x, held)
     if not held["factors"]:
-        return ""
+        return "", ""
     _stacked(held, reading.num_heads)
     meant = Computation(x.cpu(), reading, layer)
     right = base_recipe(causal, layer)
@@ -75,31 +78,49 @@ def first_difference(
             turned = layer.rope or {"a table", "a table of positions"} & {
                 *watch.seen.extras
             }
-            return _before_scores(plain, right, slot, held, turned)
+            return _before_scores(plain, right, slot, held, turned), ""
     if held["scores"]:
         weights = meant.weights(right)
         scores = _like(held["scores"][0], weights)
         got = _like(held["weights"][0], weights)
         if scores is None or got is None:
-            return ""
+            return "", ""
         seen = (weights > 0) & scores.isfinite() & (scores > -1e4)
         logs = torch.where(seen, weights.log() - scores, torch.nan)
         spread = (logs - logs.nanmean(dim=-1, keepdim=True)).nan_to_num(0.0).abs().max()
         if spread > TOLERANCE * scores[seen].abs().max().clamp_min(1.0):
-            return "positions" if layer.alibi or layer.bias is not None else "scores"
+            if layer.alibi or layer.bias is not None:
+                return "positions", ""
+            return "scores", _scaled(scores, weights, seen)
         if not torch.equal(got > 0, weights > 0):
-            return "mask"
+            return "mask", ""
         if not _close(got, weights):
-            return "weights"
+            return "weights", ""
     values = meant._heads(right, 2)
     if not _among(values, held["factors"]):
         stage = _before_scores(plain, right, 2, held, layer.rope)
-        return stage + (" of the values" if stage in ("projection", "split") else "")
+        return stage + (
+            " of the values" if stage in ("projection", "split") else ""
+        ), ""
     context = meant.context(right)
     if not _among(context, held["results"]):
-        return "mix" if held["scores"] else "scores, mask or weights"
+        return ("mix" if held["scores"] else "scores, mask or weights"), ""
     joined = context.transpose(1, 2).flatten(2)
-    return "output" if _any_close(joined, held["all"]) else "join"
+    return ("output" if _any_close(joined, held["all"]) else "join"), ""
+
+
+def _scaled(scores: torch.Tensor, weights: torch.Tensor, seen: torch.Tensor) -> str:
+    """Return what the scores are multiplied with, if that alone is wrong."""
+
+    def centered(logs: torch.Tensor) -> torch.Tensor:
+        logs = torch.where(seen, logs, torch.nan)
+        return (logs - logs.nanmean(dim=-1, keepdim=True)).nan_to_num(0.0)
+
+    got, meant = centered(scores), centered(weights.log())
+    factor = (got * meant).sum() / meant.square().sum()
+    if factor <= 0 or not _close(got, meant * factor):
+        return ""
+    return f"The scores are {factor:.4g} times what they should be."
 
 
 def _stacked(held: dict[str, list[torch.Tensor]], h: int) -> None:

@@ -180,6 +180,7 @@ def _compare(subject: Subject, found: Collector) -> None:
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         late = comparison.late.late if comparison.late else ""
+        seen += f" {comparison.late.seen}" if late and comparison.late else ""
         found.add(late or "differs", done, seen)
         return
     if match.names in OTHERS and comparison.tell_steps(found):
@@ -664,16 +665,20 @@ class Comparison:
         """Return the first stage that differs, by what is captured, or ""."""
         if self._stage is not None:
             return self._stage
-        stages = []
+        stages, told = [], ""
         for reading in self.readings[:FEW]:
             with contextlib.suppress(Exception):  # what is captured may have any form
                 x = self.x.to(self.subject.device)
-                stages.append(first_difference(
+                stage, words = first_difference(
                     self.subject, x, reading, self.layer, self.subject.causal
-                ))  # fmt: skip
+                )
+                stages.append(stage)
+                told = told or words
         # A reading that is off differs from the start.
         late = [one for one in stages if one not in ("", "projection", "split")]
         self._stage = next(iter([*late, *stages]), "")
+        if told and self._stage == "scores" and self.late is None:
+            self.late = Step("", "scores", told, late="scale_other")
         return self._stage
 
     def tell_undeclared(self, found: Collector, opened: bool) -> None:

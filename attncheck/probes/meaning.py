@@ -20,7 +20,8 @@ def finite(subject: Subject, found: Collector) -> None:
     bad = ~y.isfinite().all(dim=-1).all(dim=0)  # (t,)
     if bad.any():
         where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
-        found.add("not_finite", "Passed random tokens.", f"NaN or inf at {where}.")
+        seen, severity = f"NaN or inf at {where}.", "error" if bad.all() else None
+        found.add("not_finite", "Passed random tokens.", seen, severity)
 
 
 def _positions(indices: list[int], t: int) -> str:

@@ -281,6 +281,24 @@ class Nothing(nn.Module):
         return self.out(y.transpose(1, 2).reshape(b, t, c))
 
 
+class HidesAll(nn.Module):
+    def __init__(self, d_model, dropout=0.0):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in "qkv")
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        scores = self.q(x) @ self.k(x).mT / x.shape[-1] ** 0.5
+        seen = scores.new_zeros(x.shape[1], x.shape[1]).tril().bool()
+        return self.drop(scores.masked_fill(~seen, -torch.inf).softmax(-1)) @ self.v(x)
+
+
+def test_a_mask_that_hides_all_is_wrong_and_says_nothing_of_dropout():
+    report = attncheck.check(HidesAll)
+    errors = [one.mistake for one in report.findings if one.severity == "error"]
+    assert (report.exit_status, errors) == (1, ["not_finite"])
+
+
 def test_nan_is_told_and_names_no_step():
     report = attncheck.check(Nothing, causal=False)
     found = [one.mistake for one in report.findings]

@@ -142,6 +142,7 @@ TWINS = [
     (MADE_OF_KNOWN, "(e // h) ** 0.5", "e ** 0.5", "scale_by_d_out"),
     (ALONE, "dim=2, keep", "dim=1, keep", "softmax_over_queries"),
     (LISTED, "Softmax(dim=2)", "Softmax(dim=1)", "softmax_over_queries"),
+    (LISTED, "q.shape[-1] ** 0.5", "(q.shape[-1] * 0.5)", "scale_other"),
     (WIDE_HEADS, "view(b, t, h, d).transpose(1, 2)",
      "view(b, t, d, h).transpose(1, 3)", "heads_viewed"),
     (CONVOLVED, "c // self.h, -1).unbind(1)\n        q, k, v = (one.mT for",
@@ -151,7 +152,8 @@ TWINS = [
     (UNPROJECTED, "(weights @ v).transpose(1, 2)", "(weights @ v)", "join_viewed"),
     (UNPROJECTED, "self.drop(", "F.dropout(p=self.drop.p, input=", "random_in_eval"),
 ]  # fmt: skip
-WORDS = ["words around", "alone", "a list", "a left one", "pixels", "tokens themselves",
+WORDS = ["words around", "alone", "a list", "a scale in a list", "a left one", "pixels",
+         "tokens themselves",
          "tokens themselves, joined", "tokens themselves, dropped"]  # fmt: skip
 
 

@@ -341,15 +341,15 @@ def test_a_declared_bias_leaves_other_mistakes_to_be_named():
     assert report.findings[0].mistake == "join_viewed", str(report)
 
 
-@pytest.mark.parametrize("factor", ["", " * 9.0"])
-def test_weights_are_proposed_only_if_the_layer_can_be_judged_with_them(factor):
+@pytest.mark.parametrize("more", ["", " + (q @ k.mT).sin()"])
+def test_weights_are_proposed_only_if_the_layer_can_be_judged_with_them(more):
     text = source(more=", d_out").replace("(self.q, self.k, self.v)", "self.parts()")
     text = text.replace("d_model // n_heads", "d_out // n_heads").replace("c))", "-1))")
     text = text.replace("self.q, self.k, self.v, self.out = (nn.Linear(d_model, "
                         "d_model)", "self.q_m, self.k_m, self.v_m, self.o_m = ("
                         "nn.Linear(d_model if n != 'o' else d_out, d_out)")  # fmt: skip
     text = text.replace('for _ in "qkvo"', 'for n in "qkvo"')
-    text = text.replace("self.out(", "self.o_m(").replace("0.5\n", f"0.5{factor}\n")
+    text = text.replace("self.out(", "self.o_m(").replace("0.5\n", f"0.5{more}\n")
     text += """
     def parts(self):  # as no product that is watched
         return [lambda x, f=f: (x[..., None, :] * f.weight).sum(-1) + f.bias
@@ -358,7 +358,7 @@ def test_weights_are_proposed_only_if_the_layer_can_be_judged_with_them(factor):
     report = attncheck.check(compiled(text, "x.py"))
     assert report.verdict == "not judged"
     weights = report.proposal.get("weights", "")
-    assert ("num_heads=4" in weights) == (not factor), str(report)
+    assert ("num_heads=4" in weights) == (not more), str(report)
 
 
 def test_a_window_that_may_not_count_the_token_itself_is_left_to_the_reader():

@@ -218,14 +218,16 @@ def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
           return [[...svg.querySelectorAll('text')].map(e => e.textContent.trim()),
             [...svg.querySelectorAll('rect')].map(e => e.getAttribute('fill')),
             [...svg.querySelectorAll('rect[fill=none]')].map(
-              e => e.getAttribute('stroke-width')),
+              e => [e.getAttribute('stroke-width'), e.getAttribute('rx')]),
             svg.documentElement.width.baseVal.value]; }"""
     )
     texts, fills, rings, width = found
-    edges = "all => all.map(e => getComputedStyle(e).boxShadow.split('px ')[3])"
-    edges = root.locator(".al-draws td").evaluate_all(edges)
+    style = """all => all.map(getComputedStyle).map(style =>
+        [style.boxShadow.split('px ')[3], style.borderTopLeftRadius.split('px')[0]])"""
+    edges = root.locator(".al-draws td").evaluate_all(style)
     assert len(edges) >= 36
-    assert [edge for edge in rings if edge == "1"] == edges
+    assert edges[0] == ["1", "2"]
+    assert [ring for ring in rings if ring[0] == "1"] == edges
     assert texts[0] == "Mask lab"
     assert {"Your", "journey", "moves", "sum"} <= set(texts)
     summary = root.locator(".al-summary").text_content()
