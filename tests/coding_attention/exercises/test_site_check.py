@@ -19,6 +19,7 @@ from theme import practice
 
 HERE = Path(__file__).parent
 ON_SITE = list(site.entries())
+GRIDS = [name for name in ON_SITE if site.grid_of(EXERCISES[name])]
 RUBBISH = ("abc", "-", "1/0", "two, three", "<b>", "()", "1e999", "∞", "[[1, 2], 3]")
 
 
@@ -64,6 +65,16 @@ def test_where_a_grid_differs_first_is_named(on_site):
 
     (said,) = on_site([("causal-mask", entered("causal-mask", wrong))])
     assert "At index (1, 2) it holds False, right is True" in said["text"]
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_right_answer_of_a_grid_has_its_rows_and_columns(name):
+    """Made anew: the file of answers would have what was right when it was written."""
+    grid, (right, *_) = site.grid_of(EXERCISES[name]), site.table_of(name).rules
+    (rows,) = right.when["grid"]
+    assert [len(row) for row in rows] == [len(grid.columns)] * len(grid.rows)
+    shown = rows if grid.kind == "mask" else [[str(x) for x in row] for row in rows]
+    assert entered(name, check_of(name).right) == [shown]
 
 
 def test_a_mistake_that_fits_no_grid_is_no_answer_there(monkeypatch):
