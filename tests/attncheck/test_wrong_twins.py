@@ -461,6 +461,15 @@ def test_a_cache_with_room_for_one_sequence_is_tried_with_one():
     assert errors(report)[0].mistake == "cache_differs"
 
 
+def test_a_number_that_is_no_place_stays_as_it_is_where_a_cache_goes_on():
+    text = ROOM.replace("x, start_pos=0,", "x, layer_idx, start_pos=0,")
+    text = text.replace("b, t, c =", "assert layer_idx == 0\n        b, t, c =")
+    report = attncheck.check(compiled(HEADER + text, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    (cached,) = (r for r in report.results if r.test == "the cache against the whole")
+    assert cached.outcome == "passed", str(report)
+
+
 def test_keys_alone_are_tiled_where_they_are_normed():
     shared = (
         CLASSES["capped"]

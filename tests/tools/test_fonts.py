@@ -1,4 +1,4 @@
-"""What the cut fonts are called."""
+"""What the cut fonts are called, and the letters that they hold."""
 
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -23,3 +23,8 @@ def test_no_reserved_name_is_left():
     fonts.rename(font, "attention-text")
     left = {record.nameID: str(record) for record in font["name"].names}
     assert left == {1: "attention-text", 13: "Reserved licenseDescription"}
+
+
+def test_a_letter_of_a_formula_is_in_italics():
+    told = {"A": "𝐴", "z": "𝑧", "h": "ℎ", "α": "𝛼", "ω": "𝜔", "Σ": "Σ", "5": "5"}
+    assert {letter: fonts.italic(letter) for letter in told} == told
