@@ -20,6 +20,7 @@ from types import GeneratorType
 
 LATER = "later"  # where sums and products wait for the sizes of their letters
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
+PRODUCT = re.compile(r"\(([^()]*)\) @ \(([^()]*)\)(?! @)(?:\s*->\s*\(([^()]*)\))?")
 ENTRY = re.compile(r"…|\.\.\.|(?:\d+ )?\w+(?: ?[·*/+-] ?\w+)*")
 JOINED = re.compile(r"\)\s*(?:@|\+|\*|/|\||\.T)")
 EACH = re.compile(r"\) each\b")
@@ -38,6 +39,20 @@ def shapes(text):
         entries = entries[:-1] if entries[-1] == "" else entries
         if entries and all(ENTRY.fullmatch(e) for e in entries):
             yield entries
+
+
+def torn(text):
+    """Say what does not fit in the shapes of a product, whatever the sizes are."""
+    for match in PRODUCT.finditer(text):
+        a, b, c = (
+            [e.strip() for e in (part or "").split(",") if e.strip()]
+            for part in match.groups()
+        )
+        if len(a) > 1 and len(b) > 1 and a[-1] != b[-2]:
+            return f"{a[-1]} is multiplied with {b[-2]}"
+        if len(a) > 1 and len(b) > 1 and len(c) > 1 and c[-2:] != [a[-2], b[-1]]:
+            return f"({a[-2]}, {b[-1]}) became ({c[-2]}, {c[-1]})"
+    return ""
 
 
 def comments(source):
@@ -72,6 +87,8 @@ class Reader:
         """
         for key, text in self.told.items():
             found = self._wrong.get(key, [])
+            if why := torn(text):
+                yield f"{self.name}, {key[0]}, line {key[1]}: {text}: {why}"
             if key not in self.read:
                 yield f"{self.name}, {key[0]}, line {key[1]}: {text} was never read"
             elif len(found) >= share * self.read[key]:

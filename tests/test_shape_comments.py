@@ -8,7 +8,7 @@ import torch
 
 from attention import MultiHeadAttention
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
-from tests.shape_comments import Reader, run
+from tests.shape_comments import Reader, run, torn
 
 T, D_IN, D_K, D_OUT, B = 7, 5, 3, 4, 2
 WORDS = [f"word{i}" for i in range(T)]
@@ -187,3 +187,17 @@ def test_shape_comments_are_true(name):
              "__file__": module.__file__}  # fmt: skip
     drive(run(inspect.getsource(module), name, space, reader))
     assert not list(reader.wrong())
+
+
+@pytest.mark.parametrize(
+    ("comment", "why"),
+    [
+        ("# (t, d_k) @ (d_k, t) -> (t, t)", ""),
+        ("# (d_in,) @ (d_in, d_out) -> (d_out,)", ""),
+        ("# (b, h, t, d_head) @ (b, h, d_head, t) -> (b, h, t, t)", ""),
+        ("# (t, d_k) @ (t, t) -> (t, t)", "d_k is multiplied with t"),
+        ("# (t, d_k) @ (d_k, t) -> (t, d_k)", "(t, t) became (t, d_k)"),
+    ],
+)
+def test_a_product_fits_whatever_the_sizes_are(comment, why):
+    assert torn(comment) == why

@@ -32,7 +32,6 @@ def test_imports_run_one_way():
 # What stands for a layer or a submission that takes its time.
 SLOW_ON_PURPOSE = {
     "tests/attncheck/test_robustness.py": 3,
-    "tests/coding_attention/grading/test_submissions.py": 1,
     "tools/measure/faces.py": 1,  # the face one second after a load is what it measures
 }
 

@@ -137,9 +137,7 @@ def _end_the_group():
 def _shut(limits, folder, network):
     """Close what the code does not need: terminal, settings, memory, network."""
     faulthandler.disable()  # it would tell a crash to the terminal
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the others lead nowhere already
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115

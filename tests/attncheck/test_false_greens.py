@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import attention
+from attncheck import isolated
 from attncheck.commandline import main
 from attncheck.mistakes import BASES, HEADER, PLANTED, compiled
 from coding_attention.exercises import check_exercise
@@ -147,6 +148,26 @@ def by_the_program(path, folder):
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a second process")
+def test_a_run_that_is_interrupted_leaves_no_process(monkeypatch):
+    """Not even one that has ended and that nobody has asked for."""
+    children, fork = [], os.fork
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    def kept():
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(isolated, "_received", interrupted)
+    monkeypatch.setattr(isolated.os, "fork", kept)
+    with pytest.raises(KeyboardInterrupt):
+        isolated.isolated(lambda: 1, 60)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(children[0], os.WNOHANG)
 
 
 def by_a_fork(path, folder):

@@ -57,6 +57,14 @@ def test_a_missing_or_failing_program_does_not_run():
     assert install._runs([sys.executable, "-c", ""])
 
 
+@pytest.mark.parametrize("words", [[], ["pages"], ["site", "all"]])
+def test_what_cannot_be_installed_is_told(words, monkeypatch, commands):
+    monkeypatch.setattr(sys, "argv", ["install", *words])
+    with pytest.raises(SystemExit, match="site"):
+        install.main()
+    assert commands == []
+
+
 def test_newest_pins_pytorch_alone():
     assert install.pins("all", newest="") == ["-c", "constraints.txt"]
     assert install.pins("site", newest="1") == []

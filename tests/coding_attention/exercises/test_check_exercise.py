@@ -13,6 +13,7 @@ from coding_attention.exercises import (
     classes,
     core,
     functions,
+    judge,
 )
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.files import PAGES
@@ -79,6 +80,18 @@ def test_an_answer_gets_the_words_that_its_file_says(name, number):
         assert len(result.text) > len(f"Exercise {name}: right. ") + 20
     else:
         assert "To read: " in result.text
+
+
+def test_a_hint_sends_to_the_section_of_its_exercise_or_to_another_page(monkeypatch):
+    exercise = EXERCISES["merge-halves"]
+    places = {page: PAGES[page] for page in PAGES} | {exercise.reads[0]: exercise.place}
+    for page, place in (places | {None: exercise.place}).items():
+
+        def tried(check, answer, page=page):
+            raise core.NotRight("No.", page)
+
+        monkeypatch.setattr(core, "tried", tried)
+        assert judge(exercise, None, 1).text.endswith(f"No. To read: {place}.")
 
 
 @pytest.mark.parametrize("how", RUBBISH)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 import time
 
@@ -134,19 +135,25 @@ def test_where_the_system_keeps_the_network_sockets_are_blocked(tmp_path, monkey
 
 
 def test_nothing_of_it_is_left_running(tmp_path):
-    mark = tmp_path / "still-there"
+    held = tmp_path / "held"  # open for as long as somebody lives who opened it
+    os.mkfifo(held)
     code = (
         "import os, time\n"
         "if os.fork() == 0:\n"
-        "    time.sleep(3)\n"
-        f"    open({str(mark)!r}, 'w')\n"
-        "    os._exit(0)"
+        f"    file = open({str(held)!r}, 'wb', 0)\n"
+        "    file.write(b'x')\n"
+        "    time.sleep(600)"
     )
+    reading = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     row = graded(tmp_path, code, CHECK.format(-1))
     assert row.status == "graded"
-    time.sleep(5)
     # Where the system has no namespaces to give, the group is asked to end.
-    assert not mark.exists()
+    ended = select.poll()
+    ended.register(reading, select.POLLHUP)
+    while (seen := ended.poll(60_000)) and seen[0][1] & select.POLLIN:
+        os.read(reading, 1)
+    os.close(reading)
+    assert [event & select.POLLHUP for _, event in seen] == [select.POLLHUP]
 
 
 def test_the_folder_the_settings_and_the_terminal_are_not_the_teachers(
@@ -155,13 +162,14 @@ def test_the_folder_the_settings_and_the_terminal_are_not_the_teachers(
     monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
     monkeypatch.chdir(tmp_path)
     row = graded(
-        tmp_path, "import os\nopen('mine.txt', 'w').write('x')\nprint('loud')",
+        tmp_path, "import os\nopen('mine.txt', 'w').write('x')\nprint('loud')\n"
+        "os.write(1, b'loud')\nos.write(2, b'loud')",
         "assert 'SECRET_OF_THE_TEACHER' not in os.environ",
         "os.system('echo loud')", "input()", CHECK.format(-1),
     )  # fmt: skip
     assert row.notes == ["cell 5 raised EOFError: EOF when reading a line"]
     assert not (tmp_path / "mine.txt").exists()
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_file_cannot_grow_without_end(tmp_path):

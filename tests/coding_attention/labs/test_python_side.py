@@ -236,6 +236,7 @@ def of_one_step(**state):
         (lambda: DropoutLab(weights=torch.ones(2, 3)), TraitError, "square"),
         (lambda: DropoutLab(draws=0), TraitError, "from 1 to 1000"),
         (lambda: HeadSplitLab(num_heads=3), TraitError, "must divide d_out"),
+        (lambda: of_one_step(curve=[(0, 1.0), (1,)]), TraitError, "pairs, such as"),
         (lambda: HeadSplitLab(d_out=5), TraitError, "2, 4, 6, 8, 12"),
         (lambda: HeadSplitLab(step=6), TraitError, "from 0 to 5"),
         (lambda: MultiHeadLab(num_heads=5), TraitError, "from 1 to 4"),
