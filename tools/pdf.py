@@ -62,7 +62,7 @@ def join(parts, target):
     writer = PdfWriter()
     for title, data in parts:
         first = len(writer.pages)
-        writer.append(PdfReader(io.BytesIO(data)), import_outline=False)
+        writer.append(PdfReader(io.BytesIO(data)))
         writer.add_outline_item(title, first)
     writer.add_metadata({"/Title": parts[0][0], "/Author": "The authors of the book"})
     writer.compress_identical_objects()
