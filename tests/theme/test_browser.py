@@ -296,6 +296,18 @@ def test_the_list_of_pages_stays_where_it_was(browser, address):
         assert visit.page.evaluate(top) == 40
 
 
+def test_a_visit_keeps_what_its_tab_keeps_and_the_next_one_knows_nothing_of_it(
+    browser, address
+):
+    for _ in range(2):
+        with visiting(browser, f"{address}/{PAGE}") as visit:
+            visit.load()
+            assert visit.page.evaluate("sessionStorage.length") == 0
+            visit.page.evaluate("sessionStorage.setItem('mine', 'kept')")
+            visit.page.goto(f"{address}/book/04_causal_attention.html")
+            assert visit.page.evaluate("sessionStorage.getItem('mine')") == "kept"
+
+
 def test_policy_blocks_what_it_must(browser, address):
     attempts = """async () => {
       const result = {};

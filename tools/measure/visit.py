@@ -22,6 +22,11 @@ SLOW = {
     "downloadThroughput": 1_600_000 / 8,
     "uploadThroughput": 750_000 / 8,
 }
+# What a visit has kept for its tab is gone in the next one; nothing else can clear it.
+FORGET = """if (window === top && window.name !== "visited") try {
+  sessionStorage.clear();
+  window.name = "visited";
+} catch { /* a page without an address keeps nothing */ }"""
 OBSERVE = """(() => {
   const seen = {lcp: null, cls: 0};
   const note = (entries) => {
@@ -233,6 +238,7 @@ class Pages:
             return self.free[key].pop()
         page = self.contexts[key].new_page()
         page.add_init_script(OBSERVE)
+        page.add_init_script(FORGET)
         return page
 
     def _empty(self, page):
@@ -242,6 +248,7 @@ class Pages:
         page.mouse.up()
         page.mouse.move(0, 0)
         page.goto("about:blank")
+        page.evaluate("window.name = ''")
         # Only now: what a page remembers, it writes when it is left.
         if origin.scheme.startswith("http"):
             session = page.context.new_cdp_session(page)
