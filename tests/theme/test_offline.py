@@ -148,6 +148,27 @@ def _worker_states(page):
 
 
 @pytest.mark.browser
+def test_a_page_is_asked_for_again_where_the_browser_takes_its_copy_for_fresh(
+    browser, copy, monkeypatch
+):
+    site, address, _ = copy
+    ended = SimpleHTTPRequestHandler.end_headers
+
+    def for_an_hour(handler):
+        handler.send_header("Cache-Control", "max-age=3600")
+        ended(handler)
+
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "end_headers", for_an_hour)
+    with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
+        read(visit.page, visit.url)
+        visit.page.goto(f"{address}/book/notation.html")
+        old = (site / READ).read_text("utf-8")
+        (site / READ).write_text(old.replace("plain mean", "plain wheel"), "utf-8")
+        visit.page.goto(f"{address}/{READ}")
+        assert "plain wheel" in visit.page.locator("article").inner_text()
+
+
+@pytest.mark.browser
 def test_a_browser_that_keeps_nothing_reads_the_page_as_before(browser, address):
     with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
         visit.page.add_init_script("delete Navigator.prototype.serviceWorker")

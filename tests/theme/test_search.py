@@ -178,6 +178,15 @@ def test_search_by_keyboard_alone(scheme, browser, address, site):
 
 
 @pytest.mark.browser
+def test_the_dialog_finds_a_word_that_no_title_has(browser, address):
+    with visiting(browser, f"{address}/book/notation.html") as visit:
+        visit.load()
+        visit.page.keyboard.press("/")
+        visit.page.keyboard.type("kitten")
+        visit.page.wait_for_selector(".search-hits a[href*='02_simple']")
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_page_answers_an_address(scheme, browser, address, site):
     base = address if scheme == "http" else site.as_uri()
