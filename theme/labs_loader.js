@@ -21,9 +21,7 @@ const makeModel = (state) => {
     on(event, listener) {
       (listeners[event] = listeners[event] || []).push(listener);
     },
-    off(event, listener) {
-      listeners[event] = (listeners[event] || []).filter((known) => known !== listener);
-    },
+    off() {}, // a page keeps its labs
   };
 };
 
