@@ -16,9 +16,11 @@ from attncheck.build import FunctionModule, UnusableError
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
             "key_value", "kv", "y", "cond", "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
+# By these, nothing else is meant.
+PACKED = re.compile(r"(doc(ument)?|seg(ment)?)(s|_?ids?|_idx)|cu_seq_?lens?")
 TRIES, MOST = 400, 100_000
 NO_PADDING = re.compile(
-    r"^pre_|^post|head|causal|future|triang|tgt|look|len|memory_mask$|(?<!attn)_bias$"
+    r"^pre_|^post|head|causal|future|triang|tgt|look|len|(?<!attn)_bias$"
 ).search
 # What a module may be told before it keeps keys and values between calls.
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
@@ -162,6 +164,8 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     taken = {*way.tokens, *(way.memory or "").split()}
     taken |= {name for name, kind in way.others if _is(kind, "mask")}
     names = [name for name in _named(module) if name not in taken]
+    if any("pad" in name for name in names):  # then the other hides by pairs
+        names = [name for name in names if name != "memory_mask"]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
 
@@ -491,7 +495,7 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
         elif kind == "number" and STARTS.search(plain) and name not in given:
             others[name], inside = 0, True
         elif kind == "positions" and name not in given:
-            others[name] = ("positions", 2)
+            others[name] = ("positions", 1 if plain == "input_pos" else 2)
     for name in [name for name in others if name == cache]:
         del others[name]
     if cache is None and not inside:
@@ -604,7 +608,26 @@ def with_documents(module: nn.Module, x: torch.Tensor, document: torch.Tensor) -
     """Call forward with the number of each token's document (b, t)."""
     names = list(inspect.signature(module.forward).parameters)
     known = [name for name in names[1:] if name.strip("_").startswith(DOCUMENTS)]
+    known += [name for name in names[1:] if name.startswith("cu_")]
+    if takes_bounds(module):  # where each begins, and the last ends
+        document = torch.cat(
+            [
+                torch.zeros_like(document[0, :1]),
+                document[0].unique_consecutive(return_counts=True)[1],
+            ]
+        )
+        document = document.cumsum(0).int()  # fmt: skip
     return module(x, **{known[0]: document}) if known else module(x, document)
+
+
+def takes_bounds(module: nn.Module) -> bool:
+    """Whether documents are told by where they begin, the same for all rows."""
+    return any(name.startswith("cu_") for name in _named(module))
+
+
+def takes_documents(module: nn.Module) -> bool:
+    """Whether forward has an argument that tells documents in a row apart."""
+    return any(PACKED.fullmatch(name.strip("_").lower()) for name in _named(module))
 
 
 def mask_of_pytorch(

@@ -579,6 +579,10 @@ class Reading:
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if "rotated" in self.wrong and None in (one[1], two[1]):
             one, two = ((both[0], one[1] or two[1]) for both in (one, two))
+        if 1 in self.slices and one[1] and not two[1]:
+            told = "The queries have rotary positions, and no part of the keys has."
+            self.steps.append(Step("rope_on_one_side", "positions", told))
+            two = two[0], one[1]
         if one != two or three != ((None, None), None):
             raise UnexplainedError
         parts = (part_q, part_k, part_v)
@@ -630,7 +634,7 @@ class Reading:
                 for side in self.aside
                 if side.name in self.taken
                 for p in side.part.parameters()
-            )
+            ) or any(name in self.parameters for name in self.taken)
             if two == three and wide and not one and _close(*self.sources[1:]):
                 return  # as where keys come from fewer tokens
             if self._norm_between():
@@ -650,6 +654,8 @@ class Reading:
     def _norm_between(self) -> bool:
         """Tell where keys or values come from a norm of what the others come from."""
         _, keys, values = self.sources
+        if _close(keys, values):
+            return False  # a norm of what is normed changes nothing
         for one, other, last, first in (
             (keys, values, "Values", "keys"),
             (values, keys, "Keys", "values"),
@@ -784,6 +790,8 @@ class Reading:
         pieces = self._pieces(heads)
         turned = [one for one in pieces if one.turn]
         plain = [one for one in pieces if not one.turn]
+        if slot == 1 and len(plain) == 2:  # where the first numbers are the latent's
+            turned, plain = plain[1:], plain[:1]
         if len(plain) != 1 or len(turned) > 1 or (turned and slot == 2):
             raise UnexplainedError
         (one,) = plain
@@ -1485,6 +1493,8 @@ class Reading:
             return []
         held = vars(self.module) | self.subject.given
         numbers = [(name, v) for name, v in held.items() if type(v) is int and v > 1]
+        if 1 in self.slices:  # heads of two parts: the width of one is a mistake
+            return numbers
         return [(name, v) for name, v in numbers if not MEANT.search(name)]
 
     def _bias(self, bias: torch.Tensor, seen: torch.Tensor, of: str = "") -> None:
@@ -1707,6 +1717,7 @@ class Reading:
             self.options |= {"residual": True}
             if _close(self.y, added):
                 self.words += [*words, "the input added"]
+                self._norm_before(joined, one)
                 return True
             if self._is_norm(self.y, added):
                 self.words += [*words, "the input added", "a norm of the output"]
@@ -1723,6 +1734,17 @@ class Reading:
             self.steps.append(Step("residual_moved", "output", told))
             return True
         return False
+
+    def _norm_before(self, joined: torch.Tensor, one: torch.Tensor) -> None:
+        """Warn where the norm comes before the sum, and nothing says that it should."""
+        norms = {side.name for side in self.aside if self._is_a_norm(side)
+                 for took, made in self._pairs(side)
+                 if _close(took, one) and _close(made, joined)}  # fmt: skip
+        if norms and self.normed is None and "postnorm" not in self.options:
+            told = f"{norms.pop()} acts on the projected heads, and the input is added "
+            told += "behind it. Some models do so; most norm the sum."
+            step = Step("residual_after_norm", "output", told, severity="warning")
+            self.steps.append(step)
 
     def _several_times(self, one: torch.Tensor) -> bool:
         """Whether the heads or the input are in the output twice or three times."""

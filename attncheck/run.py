@@ -188,6 +188,8 @@ def checked(
             layer = described(**_layer_options(module_or_class, arguments))
             causal = causal and not layer.memory  # a memory is there from the start
             arguments |= own or {}
+            if own_config is None and isinstance(arguments.get("config"), Mapping):
+                own_config = arguments.pop("config")  # as --config does
             source = Source(module_or_class, arguments, causal, worker, own_config)
             report.subject = source.label
             report.notes += source.notes

@@ -243,6 +243,14 @@ def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
     return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
 
 
+def scores_of(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
+    """Return what softmax takes, (b * h, t, keys), or None where it isn't seen."""
+    module = subject.copy()
+    watch = Recorded(module)
+    walk = _followed(watch, x, subject(x, module, mode=watch))
+    return None if walk is None else _own(walk)
+
+
 def sums_first(subject: Subject, x: torch.Tensor) -> bool:
     """Whether keys and values are multiplied with each other, and no pair is scored."""
     t, module = x.shape[1], subject.copy()
@@ -1176,6 +1184,14 @@ def _biased(
     elif _close(slopes, usual.to(slopes) * walk.d**-0.5):
         yield Step("alibi_slopes", "positions", "The bias by distance is divided by "
                    "the root of d_head, too.")  # fmt: skip
+    elif walk.h & (walk.h - 1) and layer.alibi:
+        two = 2 ** (walk.h.bit_length() - 1)  # the slopes of two powers of 2, joined
+        both = [2.0 ** (-8 * torch.arange(1, n + 1) / n) for n in (two, 2 * two)]
+        paper = torch.cat([both[0], both[1][::2]])[: walk.h]
+        if not any(_close(slopes, one.to(slopes)) for one in (usual, paper)):
+            told = ", ".join(f"{one:.3g}" for one in slopes)
+            yield Step("alibi_slopes", "positions", f"With {walk.h} heads, the slopes "
+                       f"are {told}.")  # fmt: skip
     elif alibi and walk.h & (walk.h - 1) == 0 and walk.h > 2:
         steps = slopes[1:] / slopes[:-1]  # of heads one after another
         known = layer.alibi or bool(steps.std() < 1e-3)
@@ -1453,7 +1469,11 @@ def _joined(walk: Walk) -> Iterator[Step]:
     right = heads.transpose(1, 2).flatten(2)  # (b, t, h * d)
     turned = walk.context.view(n // b, b, t, d).permute(1, 2, 0, 3).flatten(2)
     held = [one for _, given, _, result in walk.behind for one in (*given, result)]
-    held = [one for one in held if one.numel() == right.numel() and one.dim() in (2, 3)]
+    held = [one for one in held if one.numel() == right.numel()]
+    # Those of an image, as tokens.
+    held = [one.flatten(2).mT if one.dim() == 4 and one.shape[:2] == (b, n // b * d)
+            else one for one in held]  # fmt: skip
+    held = [one for one in held if one.dim() in (2, 3)]
     if any(
         _close(one.reshape(right.shape), good)
         or (one.shape[:1] == (t,) and _close(one.transpose(0, 1), good))

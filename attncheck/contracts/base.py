@@ -9,6 +9,8 @@ from attncheck.report import Report
 from attncheck.run import Probe, checked
 from attncheck.subject import Subject
 
+COMPARED = "same output as attention with these weights"
+
 
 def run(
     given: object,
@@ -60,8 +62,12 @@ def run(
 
 
 def _beside(report: Report, whole: Report) -> None:
-    """Add what is wrong by the other tests: a contract says nothing of the weights."""
-    if whole.exit_status == 1 and not whole.not_compared:
+    """Add what the other tests found: a contract says nothing of the weights."""
+    known = {one.mistake for one in report.findings}
+    if whole.exit_status in (0, 1) and not whole.not_compared:
         wrong = [one for one in whole.findings if one.severity == "error"]
-        report.findings = [*wrong, *report.findings]
+        rest = [one for one in whole.findings
+                if one.severity == "warning" and one.test == COMPARED]  # fmt: skip
+        report.findings = [*wrong, *report.findings, *(
+            one for one in rest if one.mistake not in known)]  # fmt: skip
         report.results += [one for one in whole.results if one.outcome == "failed"]

@@ -1,5 +1,7 @@
 """The contract of a cache: in chunks the layer computes what it computes at once."""
 
+import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -26,9 +28,10 @@ def check_cache(
 
     Args:
         module_or_class: what :func:`check` takes.
-        step: function (module, chunk, cache) that returns (output, cache). For a new
-            sequence the cache is what ``new_cache`` makes. Without it, the cache is
-            passed and found by the names of forward's arguments, as ``past``.
+        step: function (module, chunk, cache) that returns (output, cache), also
+            taken as ``call``. For a new sequence the cache is what ``new_cache``
+            makes. Without it, the cache is passed and found by the names of forward's
+            arguments, as ``past``.
         new_cache: function (module) that returns an empty cache. Without it, and
             without ``step``, what usually is one is tried: None, a dictionary, or a
             class in the same file.
@@ -45,6 +48,8 @@ def check_cache(
         >>> check_cache(FusedMultiHeadAttention, new_cache=new).ok
         True
     """
+    if step is None and _takes_cache(arguments.get("call")):
+        step = arguments.pop("call")  # as the other presets call what they are given
 
     def prepare(subject: Subject, found: Collector) -> list[Stepped]:
         if step is None:
@@ -71,3 +76,13 @@ def check_cache(
     )
     otherwise = at_once if step else None
     return run(module_or_class, prepare, tests, arguments, needed, otherwise)
+
+
+def _takes_cache(call: Any) -> bool:
+    """Whether a function takes a third argument: a module, tokens and a cache."""
+    if call is None:
+        return False
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(call).bind(None, None, None)
+        return True
+    return False

@@ -1,6 +1,7 @@
 """A class that has a cache computes with it what it computes at once."""
 
 import contextlib
+import functools
 import inspect
 import re
 from dataclasses import replace
@@ -128,14 +129,21 @@ def _tell_alone(stepped: Stepped, found: Collector, declared: bool) -> None:
 
 
 def _of_its_own(subject: Subject) -> list[NewCache]:
-    """Return the methods of the layer that make a cache, and want nothing for it."""
+    """Return the methods of the layer that make a cache, of known sizes if of any."""
     made: list[NewCache] = []
     for name in dir(type(subject.pristine)):
         method = getattr(type(subject.pristine), name)
         if MAKES.fullmatch(name) and inspect.isfunction(method):
             wanted = [*inspect.signature(method).parameters.values()][1:]
-            if all(one.default is not one.empty for one in wanted):
-                made.append(method)
+            needed = [one.name for one in wanted if one.default is one.empty]
+            sizes = {
+                one: size
+                for one in needed
+                for size, known in ((2, BATCH), (T, LENGTH))
+                if known.search(one)
+            }
+            if len(sizes) == len(needed):
+                made.append(functools.partial(method, **sizes))
     return made
 
 
@@ -266,6 +274,9 @@ def _called_so(subject: Subject, way: Way | None) -> bool:
 
 CACHE = re.compile("cache|kv|past|store|memory")
 MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|past)")
+# What such a method may want: how many sequences, and how many tokens.
+BATCH = re.compile(r"^(b|bs|bsz|n)$|batch")
+LENGTH = re.compile(r"len|seq|tokens|positions")
 # Words by which a cache takes one token at a time.
 SINGLE = re.compile(
     r"\b(one|single|1|newest|new|current|latest) (\w+ )?(token|query|position|step)\b"

@@ -15,7 +15,7 @@ from torch import nn
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import Collector, NotCompared
-from attncheck.inferred import inferred
+from attncheck.inferred import Read, inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
@@ -27,6 +27,7 @@ from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, is_table, norms_of
 from attncheck.turning import turning
+from attncheck.variants import runs
 from attncheck.walk import (
     T5,
     Step,
@@ -128,7 +129,9 @@ def _compare(subject: Subject, found: Collector) -> None:
     comparison.explained = bool(found.found.keys() & EXPLAINS)
     if comparison.equal() or comparison.known_layer():
         comparison.tell_given(found)
+        comparison.tell_wide_window(found)
         found.compared = True
+        comparison.tell_slopes(found)
         comparison.tell_bias(found)
         comparison.tell_unused_positions(found)
         _own_arguments(owner, found)
@@ -398,23 +401,60 @@ class Comparison:
                 self.tell_given(found)
         if read.asks:
             self.tell_undeclared(found, opened=False)
-            found.beside = ", ".join(read.words)
-            meant, acts = read.asks["window"], read.options["window"]
-            seen = f"Each token sees {acts} tokens instead of {meant}."
-            found.likely = {"window_size": (done, seen)}
-            found.needed = self._words_on_window(replace(self.layer, window=acts))
-            raise NotCompared(
-                f"each step follows from its input, with a window of {acts} tokens, "
-                f"where {meant} were asked for. Declare {acts} if the token itself "
-                f"isn't counted in that, or {meant}",
-                **({} if found.needed else read.asks),
-            )
+            self._ask_window(read, found, done)
         told = f": {', '.join(read.words)}" if read.words else ""
         found.read = [] if read.steps else read.words
         which = "Each other step" if read.steps else "Each step"
         self.owner.note(f"{which} follows from what went into it{told}.")
         found.compared = True
         return True
+
+    def _ask_window(self, read: Read, found: Collector, done: str) -> None:
+        found.beside = ", ".join(read.words)
+        meant, acts = read.asks["window"], read.options["window"]
+        seen = f"Each token sees {acts} tokens instead of {meant}."
+        found.likely = {"window_size": (done, seen)}
+        found.needed = self._words_on_window(replace(self.layer, window=acts))
+        raise NotCompared(
+            f"each step follows from its input, with a window of {acts} tokens, "
+            f"where {meant} were asked for. Declare {acts} if the token itself "
+            f"isn't counted in that, or {meant}",
+            **({} if found.needed else read.asks),
+        )
+
+    def tell_wide_window(self, found: Collector) -> None:
+        """Look at a window that hides nothing of a few tokens with more of them.
+
+        Raises:
+            NotCompared: it is wider or narrower by one than the constructor was told.
+        """
+        layer = self.subject.layer
+        meant = layer.window or self.owner.given_window
+        if not meant or layer.memory or not self.owner.causal:
+            return
+        if not self.x.shape[1] - 2 < meant <= WIDE:
+            return
+        x = self.subject.tokens(t=meant + 3)
+        done = f"Passed {x.shape[1]} tokens, and looked at each step."
+        if layer.window:
+            for step in walked(self.subject, x):
+                if step.mistake == "window_size":
+                    _tell(found, step, done)
+            return
+        read = inferred(self.subject, x, mistakes=False) if x.shape[1] > meant else None
+        if read and read.asks:
+            self._ask_window(read, found, done)
+
+    def tell_slopes(self, found: Collector) -> None:
+        """Tell of slopes by distance that are wrong for other numbers of heads."""
+        if not self.owner.layer.alibi or self.owner.how.weights:
+            return
+        widths = {n: 48 for n in ("d_in", "d_out") if self.owner.sizes[n]}
+        other = runs(self.owner.variant(num_heads=6, **widths))
+        steps = walked(other, other.tokens()) if other else []
+        for step in steps:
+            if step.mistake == "alibi_slopes":
+                _tell(found, step, "Built it with 6 heads, and looked at each step.")
 
     def _declared(self) -> set[str]:
         layer = replace(self.subject.layer, memory=None, window=None)
@@ -1209,6 +1249,7 @@ BEFORE_MASK = ("", "projection", "split", "positions", "scores")
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 BASE = 100.0  # the least that is one
+WIDE = 64  # the widest window for which as many tokens are tried
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from attncheck.calling import asking_way
+from attncheck.calling import asking_way, takes_bounds, takes_documents
 from attncheck.collector import Collector, SkipTest
 from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
@@ -60,7 +60,7 @@ def batch(subject: Subject, found: Collector) -> None:
 
 def _documents_mixed(subject: Subject, x: torch.Tensor) -> bool:
     """Whether sequences are cut into documents where the first one is."""
-    if subject.how.one_by_one:
+    if subject.how.one_by_one or takes_bounds(subject.pristine):
         return False
     usual = document_of(x.shape[1]).expand(len(x), -1)
     other = usual.clone()
@@ -126,6 +126,8 @@ def dependence(subject: Subject, found: Collector) -> None:
             seen += "where only some layers have a window."
             found.add("window_unused", done, seen, "warning")
         matrix = matrix | ((i - j).abs() >= window)
+    if not subject.layer.documents and takes_documents(subject.pristine):
+        _try_documents(subject, found)
     if subject.layer.documents:
         _tell_documents(matrix, found)
         document = document_of(t)
@@ -268,6 +270,27 @@ def _tell_documents(matrix: torch.Tensor, found: Collector) -> None:
         done = "Replaced one token at a time in a row with two documents."
         text = f"Position {i}, in the second, changed with token {j}, in the first."
         found.add("documents_unused", done, text)
+
+
+def _try_documents(subject: Subject, found: Collector) -> None:
+    """Give one row of two documents, and see whether the second knows the first."""
+    if subject.how.call is not None or subject.layer.memory or subject.layout != "btd":
+        return
+    kept, x = subject.layer, subject.tokens(b=1)
+    other = x.clone()
+    apart = document_of(x.shape[1]) == 0
+    other[:, apart] = subject.tokens(b=1, seed=5)[:, apart]
+    subject.layer = replace(kept, documents=True)
+    try:
+        y, z = subject(x), subject(other)
+    except CallFailed:
+        return  # it takes them in another form
+    finally:
+        subject.layer = kept
+    late = ~apart
+    if changed(y[:, late], z[:, late], 1e-4):
+        done = "Passed a row with two documents, and replaced the tokens of the first."
+        found.add("documents_unused", done, "Outputs of the second changed.")
 
 
 def _tell_full(matrix: torch.Tensor, known: torch.Tensor, found: Collector) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,7 @@ from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, How, Subject
 from attncheck.trace import tensors
-from attncheck.walk import walked
+from attncheck.walk import scores_of, walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens
@@ -222,6 +223,29 @@ class Masked:
         ]
         return rows == [True, False] and not changed(y[1], self.plain[1], 1e-4)
 
+    def in_rows(self) -> bool:
+        """Whether it adds one number to all scores of a query, which does nothing."""
+        if self.subject.layer.memory:
+            return False
+        kept, plain = self.subject.how, scores_of(self.subject, self.x)
+        for shape, how in product(SHAPES, HOWS):
+            with contextlib.suppress(CallFailed):
+                self.subject.how = self._how(how, shape)
+                try:
+                    taken = scores_of(self.subject, self.x)
+                finally:
+                    self.subject.how = kept
+                if plain is None or taken is None or taken.shape != plain.shape:
+                    continue
+                more = taken.double().clamp_min(-1e9) - plain.double()
+                seen = plain > -1e3
+                least = more.masked_fill(~seen, math.inf).amin(-1)  # of each query
+                most = more.masked_fill(~seen, -math.inf).amax(-1)
+                even = (most - least < 1e-6 * most.abs().clamp_min(1e4)).all()
+                if even and (most.amax(-1) - most.amin(-1)).max() > 1:
+                    return True
+        return False
+
     def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
         real = y[0, self.real]
@@ -277,10 +301,14 @@ def tried(
     # Where a mask means the opposite, all of the other sequence is hidden.
     done = f"Passed a padding mask as {masked.name} for one of two sequences, then put "
     done += "other numbers in the padded positions."
-    if acting and all(acting):
+    rows = masked.in_rows()
+    if acting and all(acting) and not rows:
         found.add("padding_batch", done, "The output of the other sequence changed.")
     elif masked.takes_pairs():
         return None  # a row for each query, broadcast from one for each sequence
+    elif rows:
+        text = "All scores of a padded token change alike, and none of its column."
+        found.add("padding_rows", done, text)
     elif any(masked.hides_rows(y) for y in given):
         text = "It changed the outputs of padded tokens only: others still see them."
         found.add("padding_rows", done, text)

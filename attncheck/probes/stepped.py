@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -180,6 +181,8 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
     keys, t = whole.key.shape[1], sizes[-1]
     if mixed := _mixed_up(last, whole, t):
         return mixed
+    if _close(last.key[:, :keys], whole.key):  # there may be room for more behind it
+        last = replace(last, key=last.key[:, :keys])
     if (held := last.key.shape[1]) != keys:
         name = "cache_forgets" if _forgets(last, whole) else "cache_differs"
         return name, f"It has {held} keys then, not {keys}."

@@ -126,6 +126,52 @@ class Attention(nn.Module):
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.o_proj(y.transpose(1, 2).reshape(b, t, c))
 """,
+    "a latent, and a key in two parts": """\
+class RMSNorm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+
+
+def turned(x):
+    t, d = x.shape[1], x.shape[-1]
+    steps = torch.arange(0, d, 2, device=x.device) / d
+    angles = torch.arange(t, device=x.device)[:, None, None] / 10000.0**steps
+    cos, sin = angles.cos(), angles.sin()
+    one, two = x[..., ::2], x[..., 1::2]
+    both = one * cos - two * sin, one * sin + two * cos
+    return torch.stack(both, -1).flatten(-2)
+
+
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads, kv_rank=16, qk_nope_dim=8, qk_rope_dim=4):
+        super().__init__()
+        self.h, self.rank, self.nope, self.rope = (
+            num_heads, kv_rank, qk_nope_dim, qk_rope_dim)
+        self.wq = nn.Linear(dim, num_heads * (self.nope + self.rope), bias=False)
+        self.wkv_a = nn.Linear(dim, kv_rank + self.rope, bias=False)
+        self.kv_norm = RMSNorm(kv_rank)
+        self.wkv_b = nn.Linear(kv_rank, num_heads * 2 * self.nope, bias=False)
+        self.wo = nn.Linear(num_heads * self.nope, dim, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        still, moved = self.wq(x).view(b, t, self.h, -1).split(
+            [self.nope, self.rope], -1)
+        short, key = self.wkv_a(x).split([self.rank, self.rope], -1)
+        both = self.wkv_b(self.kv_norm(short)).view(b, t, self.h, -1)
+        own, v = both.chunk(2, -1)
+        key = turned(key[:, :, None]).expand(-1, -1, self.h, -1)
+        q = torch.cat([still, turned(moved)], -1)
+        k = torch.cat([own, key], -1)
+        q, k, v = (one.transpose(1, 2) for one in (q, k, v))
+        y = nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, scale=(self.nope + self.rope) ** -0.5)
+        return self.wo(y.transpose(1, 2).flatten(2))
+""",
     "sinks": """\
 class Attention(nn.Module):
     def __init__(self, dim, num_heads):
@@ -196,6 +242,10 @@ WRONG = [
     ("a latent", "self.v_up(latent)", "self.v_up(raw)", "prenorm_partly", "projection"),
     ("a latent", "is_causal=True", "is_causal=True, scale=raw.shape[-1] ** -0.5",
      "scale_other", "scores"),
+    ("a latent, and a key in two parts", "(self.nope + self.rope) ** -0.5",
+     "self.nope ** -0.5", "scale_other", "scores"),
+    ("a latent, and a key in two parts", "turned(key[:, :, None])", "key[:, :, None]",
+     "rope_on_one_side", "positions"),
     ("sinks", "sinks = self.sinks", "sinks = self.sinks / 2", "sink_altered",
      "weights"),
     ("sinks", "sinks = self.sinks", "sinks = self.sinks.flip(0)", "sink_altered",
@@ -538,3 +588,103 @@ def test_double_powers_are_no_other_base_where_positions_were_declared():
     told = {"rope": "halves", "qk_norm": "layer", "softcap": 5.0}
     report = attncheck.check(wrong, num_heads=4, d_in=32, d_out=32, **told)
     assert errors(report)[0].mistake == "rope_frequencies"
+
+
+SLOPES = """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        two = 2 ** int(math.log2(num_heads))
+        slopes = [2 ** (-8 * (i + 1) / two) for i in range(two)]
+        more = [2 ** (-4 * (i + 1) / two) for i in range(2 * two)]
+        slopes += more[0::2][: num_heads - two]
+        self.register_buffer("slopes", torch.tensor(slopes))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        s = q @ k.mT / math.sqrt(d // self.h)
+        s = s + self.slopes[:, None, None] * (i - i[:, None])
+        s = s.masked_fill(i > i[:, None], -torch.inf)
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"alibi": True}])
+def test_slopes_are_looked_at_with_six_heads_too(options):
+    right = compiled(HEADER + SLOPES, "twin.py")
+    assert errors(attncheck.check(right, num_heads=4, **options)) == []
+    wrong = compiled(HEADER + SLOPES.replace("0::2", "1::2"), "twin.py")
+    found = errors(attncheck.check(wrong, num_heads=4, **options))
+    assert [one.mistake for one in found] == ["alibi_slopes"]
+
+
+WINDOWED = """\
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads, window=9):
+        super().__init__()
+        self.h, self.window = num_heads, window
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        far = i[:, None] - i
+        s = q @ k.mT / math.sqrt(d // self.h)
+        s = s.masked_fill((far < 0) | (far >= self.window), -torch.inf)
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_window_wider_than_the_usual_tokens_is_looked_at_with_more():
+    right = compiled(HEADER + WINDOWED, "twin.py")
+    assert attncheck.check(right, num_heads=4).exit_status == 0
+    wrong = compiled(HEADER + WINDOWED.replace(">= self", "> self"), "twin.py")
+    report = attncheck.check(wrong, num_heads=4)
+    assert (report.exit_status, report.needed) != (0, "")
+    found = errors(attncheck.check(wrong, num_heads=4, window=9))
+    assert [one.mistake for one in found] == ["window_size"]
+
+
+def test_a_norm_before_the_sum_is_warned_of_where_nothing_was_declared():
+    source = HEADER + CLASSES["prenormed"].replace("y = self.norm(x)", "y = x")
+    after = source.replace("x + self.proj(z)", "self.norm(x + self.proj(z))")
+    before = source.replace("x + self.proj(z)", "x + self.norm(self.proj(z))")
+    for source, expected in ((after, []), (before, ["residual_after_norm"])):
+        report = attncheck.check(compiled(source, "twin.py"), num_heads=4)
+        assert report.exit_status == 0
+        assert [one.mistake for one in report.findings] == expected
+
+
+PICTURE = """\
+class Attention(nn.Module):
+    def __init__(self, channels, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.to_q, self.to_k, self.to_v, self.out = (
+            nn.Conv2d(channels, channels, 1) for _ in range(4))
+
+    def forward(self, x):
+        b, c, rows, columns = x.shape
+        q, k, v = (f(x).reshape(b, self.h, -1, rows * columns)
+                   for f in (self.to_q, self.to_k, self.to_v))
+        s = torch.einsum("bhdi,bhdj->bhij", q, k) * (c // self.h) ** -0.5
+        y = torch.einsum("bhij,bhdj->bhdi", s.softmax(-1), v)
+        return x + self.out(y.reshape(b, c, rows, columns))
+"""
+
+
+def test_the_heads_of_a_picture_are_joined_as_its_channels():
+    def call(module, x):
+        return module(x.mT.unsqueeze(-1)).squeeze(-1).mT
+
+    for change, expected in ((("", ""), []), (("->bhdi", "->bhid"), ["join_viewed"])):
+        source = HEADER + PICTURE.replace(*change)
+        report = attncheck.check(
+            compiled(source, "twin.py"), num_heads=4, causal=False, call=call
+        )
+        assert [one.mistake for one in errors(report)] == expected

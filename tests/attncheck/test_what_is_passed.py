@@ -1,0 +1,197 @@
+"""Masks of a memory, documents, caches and settings: what people pass besides x."""
+
+import pytest
+
+import attncheck
+from attncheck.mistakes import BASES, HEADER, compiled
+
+CACHED, CROSS = (BASES[name][0] for name in ("cached", "cross"))
+MEMORY = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_o = nn.Linear(d, d), nn.Linear(d, d)
+        self.w_kv = nn.Linear(d, 2 * d)
+
+    def forward(self, x, memory, memory_mask=None):
+        # memory_mask: (b, t_k), True where a token is real
+        b, t, d = x.shape
+        q = self.w_q(x).view(b, t, self.h, -1).transpose(1, 2)
+        k, v = self.w_kv(memory).view(b, -1, 2, self.h, d // self.h).permute(
+            2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        if memory_mask is not None:
+            s = s.masked_fill(~memory_mask.bool()[:, None, None], -torch.inf)
+        return self.w_o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+BOUNDS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, cu_seqlens=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
+        if cu_seqlens is not None:
+            place = torch.arange(t, device=x.device)
+            own = torch.bucketize(place, cu_seqlens[1:], right=True)
+            seen = seen & (own[:, None] == own)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+NUMBERED = BOUNDS.replace("cu_seqlens", "document_ids").replace(
+    """\
+            place = torch.arange(t, device=x.device)
+            own = torch.bucketize(place, document_ids[1:], right=True)
+            seen = seen & (own[:, None] == own)
+""",
+    """\
+            own = document_ids
+            seen = (seen & (own[:, :, None] == own[:, None]))[:, None]
+""",
+)
+ROWS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, attention_mask=None):
+        # attention_mask: 1 for real tokens, 0 for padding
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        if attention_mask is not None:
+            s = s + (1 - attention_mask[:, None, None, :].to(s)) * -10000.0
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def errors(report):
+    return [one.mistake for one in report.findings if one.severity == "error"]
+
+
+def made(source, *change):
+    assert not change or change[0] in source
+    source = source.replace(*change) if change else source
+    return compiled(HEADER + source, "passed.py")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [((), []),
+     (("-torch.inf", "0.0"), ["mask_fill_zero"]),
+     (("~memory_mask", "memory_mask"), ["padding_inverted"])],
+)  # fmt: skip
+def test_a_mask_of_the_memory_is_tried(change, expected):
+    for check in (attncheck.check_cross, attncheck.check):
+        assert errors(check(made(MEMORY, *change), causal=False)) == expected
+
+
+def test_beside_a_mask_of_padding_another_hides_pairs():
+    source = MEMORY.replace("memory_mask", "pad_mask")
+    source = source.replace("pad_mask=None", "pad_mask=None, memory_mask=None")
+    assert errors(attncheck.check_cross(made(source))) == []
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [(BOUNDS, ("own[:, None] == own", "own[:, None] >= own")),
+     (NUMBERED, ("seen & (", "seen | ("))],
+)  # fmt: skip
+def test_documents_are_passed_where_forward_takes_them(source, wrong, declared):
+    options = {"documents": True} if declared else {}
+    assert errors(attncheck.check(made(source), **options)) == []
+    report = attncheck.check(made(source, *wrong), **options)
+    assert errors(report)[:1] == ["documents_unused"]
+
+
+def test_what_is_added_to_all_scores_of_a_token_hides_nothing():
+    assert errors(attncheck.check(made(ROWS), causal=False)) == []
+    wrong = made(ROWS, "[:, None, None, :]", "[:, None, :, None]")
+    assert errors(attncheck.check(wrong, causal=False)) == ["padding_rows"]
+
+
+def test_the_preset_for_caches_takes_its_step_as_a_call_as_the_others_do():
+    cls = made(CACHED)
+
+    def step(module, chunk, past):
+        return module(chunk, past)
+
+    named = errors(attncheck.check_cache(cls, step=step))
+    called = errors(attncheck.check_cache(cls, call=step))
+    assert (named, called) == ([], [])
+    wrong = made(CACHED, "j > i", "j > i - old")
+    assert errors(attncheck.check_cache(wrong, call=step)) == ["cache_mask_offset"]
+
+
+def test_a_dictionary_is_taken_for_a_config():
+    source = """\
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.h = config.n_heads
+        self.qkv = nn.Linear(config.d_model, 3 * config.d_model)
+        self.dropout = config.dropout
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        p = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
+        return y.transpose(1, 2).reshape(b, t, d)
+"""
+    report = attncheck.check(made(source), config={"d_model": 24, "n_heads": 3})
+    assert report.exit_status == 0, str(report)
+    assert "d_model=24, n_heads=3" in report.subject
+
+
+STATIC = """\
+class Slots:
+    def __init__(self, b, h, length, d):
+        self.k, self.v = torch.zeros(b, h, length, d), torch.zeros(b, h, length, d)
+
+    def update(self, places, k, v):
+        self.k[:, :, places], self.v[:, :, places] = k, v
+        return self.k, self.v
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, max_len=12):
+        super().__init__()
+        self.h, self.max_len = n_heads, max_len
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def make_cache(self, batch_size):
+        width = self.proj.in_features // self.h
+        return Slots(batch_size, self.h, self.max_len, width)
+
+    def forward(self, x, input_pos=None, kv_cache=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device) if input_pos is None else input_pos
+        if kv_cache is not None:
+            k, v = kv_cache.update(i, k, v)
+        j = torch.arange(k.shape[2], device=x.device)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=j <= i[:, None])
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_cache_with_room_for_all_tokens_is_made_as_the_class_makes_it():
+    right = attncheck.check(made(STATIC))
+    assert (errors(right), outcome(right)) == ([], "passed")
+    # The rows of the mask begin with the first token in each step.
+    wrong = attncheck.check(made(STATIC, "j <= i[:, None]", "j <= (i - i[0])[:, None]"))
+    assert errors(wrong) == ["cache_mask_offset"]
+
+
+def outcome(report):
+    name = "the cache against the whole"
+    return next(one.outcome for one in report.results if one.test == name)
