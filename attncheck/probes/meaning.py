@@ -116,6 +116,11 @@ def dependence(subject: Subject, found: Collector) -> None:
     if t < 2 or not known.any():
         raise SkipTest("no position is finite")
     known = known & ~passed_on(subject)
+    if not subject.layer.memory and known.all() and not matrix.any():
+        done = "Replaced one token at a time and compared all outputs."
+        text = "No output changed with any token."
+        found.add("tokens_not_mixed", done, text, "error")
+        return
     window = subject.layer.window or subject.given_window
     if window:
         # What lies behind the window is not to be seen; that it is, comparing tells.

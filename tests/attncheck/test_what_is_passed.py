@@ -192,6 +192,11 @@ def test_a_cache_with_room_for_all_tokens_is_made_as_the_class_makes_it():
     assert errors(wrong) == ["cache_mask_offset"]
 
 
+def test_a_mask_that_hides_all_is_an_error_though_nothing_is_compared():
+    wrong = made(STATIC, "j <= i[:, None]", "j < -i[:, None]")
+    assert errors(attncheck.check(wrong))[:1] == ["tokens_not_mixed"]
+
+
 def outcome(report):
     name = "the cache against the whole"
     return next(one.outcome for one in report.results if one.test == name)
