@@ -1,6 +1,14 @@
-"""Where the drawings of a figure stand in its picture."""
+"""Where the drawings of a figure stand in its picture, and how large they are."""
 
-from coding_attention.figures.picture import _places
+from matplotlib.figure import Figure
+
+from coding_attention.figures.picture import _image, _places
+
+
+def test_a_drawing_keeps_its_size_and_one_that_is_too_wide_fills_the_column():
+    # 180 pixels an inch; the column has 1,376.
+    assert _image(Figure(figsize=(2, 10))).size == (360, 1800)
+    assert _image(Figure(figsize=(16, 4))).size == (1376, 344)
 
 
 def test_drawings_fill_rows_and_keep_one_distance_both_ways():
