@@ -185,6 +185,12 @@ def test_numbers_spell_their_sums(lab_on_page):
     one.page.keyboard.press("ArrowRight")
     one.page.keyboard.press("ArrowRight")
     assert "bank · river" in readout.text_content()
+    # Tab finds one place in each sentence, that where the arrows went.
+    stops = root.locator(".bk-sentence").first.evaluate(
+        "one => [...one.querySelectorAll('button')].map(e => e.tabIndex)"
+    )
+    assert sorted(stops) == [-1] * (len(stops) - 1) + [0]
+    assert stops.index(0) == 2
 
 
 # Numbers of a drawing: the ways of the word, and the ends that they lead to.
