@@ -20,9 +20,10 @@ COLUMNS = [  # in the order of their runs
     ("fourteenth", "729bc9b"),
     ("fifteenth", "7145ae7"),
     ("sixteenth", "7145ae7"),
+    ("seventeenth", "6048092"),
 ]
 SETS = [name for name, _ in COLUMNS]
-PLANTED = [name for name in SETS if name != "fourteenth"]  # the others have bugs
+PLANTED = [n for n in SETS if n not in ("fourteenth", "seventeenth")]  # have bugs
 TOLD = COLUMNS[1:]  # those whose errors the page lists
 
 
