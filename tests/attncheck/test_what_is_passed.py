@@ -197,6 +197,15 @@ def test_a_mask_that_hides_all_is_an_error_though_nothing_is_compared():
     assert errors(attncheck.check(wrong))[:1] == ["tokens_not_mixed"]
 
 
+def test_a_number_of_tokens_is_no_argument_that_a_constructor_passes_on():
+    source = BOUNDS.replace("(self, d, n_heads):\n        super().__init__()",
+                            "(self, d, n_heads, *args, **kwargs):\n"
+                            "        super().__init__(*args, **kwargs)")  # fmt: skip
+    assert "kwargs" in source
+    report = attncheck.check(made(source), context_length=8)
+    assert (report.exit_status, errors(report)) == (0, [])
+
+
 def outcome(report):
     name = "the cache against the whole"
     return next(one.outcome for one in report.results if one.test == name)
