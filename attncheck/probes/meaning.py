@@ -284,6 +284,8 @@ def _try_documents(subject: Subject, found: Collector) -> None:
     kept, x = subject.layer, subject.tokens(b=1)
     other = x.clone()
     apart = document_of(x.shape[1]) == 0
+    if apart.all():
+        return  # it takes no more tokens than the first has
     other[:, apart] = subject.tokens(b=1, seed=5)[:, apart]
     subject.layer = replace(kept, documents=True)
     try:

@@ -239,6 +239,8 @@ class Masked:
                     continue
                 more = taken.double().clamp_min(-1e9) - plain.double()
                 seen = plain > -1e3
+                if not seen.any(-1).all():
+                    continue  # a query that sees nothing tells nothing
                 least = more.masked_fill(~seen, math.inf).amin(-1)  # of each query
                 most = more.masked_fill(~seen, -math.inf).amax(-1)
                 even = (most - least < 1e-6 * most.abs().clamp_min(1e4)).all()
