@@ -21,9 +21,11 @@ COLUMNS = [  # in the order of their runs
     ("fifteenth", "7145ae7"),
     ("sixteenth", "7145ae7"),
     ("seventeenth", "6048092"),
+    ("eighteenth", "d428c36"),
 ]
 SETS = [name for name, _ in COLUMNS]
-PLANTED = [n for n in SETS if n not in ("fourteenth", "seventeenth")]  # have bugs
+PUBLIC = ("fourteenth", "seventeenth", "eighteenth")  # without planted bugs
+PLANTED = [name for name in SETS if name not in PUBLIC]
 TOLD = COLUMNS[1:]  # those whose errors the page lists
 
 
