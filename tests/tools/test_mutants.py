@@ -68,6 +68,10 @@ def test_what_only_tests_read_of_an_exercise_is_not_broken():
         ('The width of a key and "first" are left one after another.', []),
         ("Whether one comes after the last key", ["after", "last", "key"]),
         ("The coordinates of a key or query", ["key", "query"]),
+        ("First, this. Which of the two is last? The second.", ["second"]),
+        ("### Why is the last row first?", ["last", "row", "first"]),
+        ("Two lines: how many rows are left?", []),
+        ("Case two\n\nHow many rows?", ["two"]),
     ],
 )
 def test_words_are_facts_where_they_state_one(line, facts):

@@ -61,6 +61,9 @@ AS_TRUE = re.compile(
     r"|one(?: \w+)? ⟦after⟧ (?:an|the )other|[\"“]⟦\w+⟧[\"”]"
     r"|arrow ⟦keys⟧|⟦fall⟧ back|(?:is|'s) ⟦left⟧ of|⟦right⟧ one"
 )
+# A question states nothing; only "Why …?" says that something is so.
+QUESTION = re.compile(r"[#>*\s-]*(?!Why\b)\w(?:(?!\n\n)[^.?!:\[])*\?")
+BEFORE_A_SENTENCE = re.compile(r"[.?!:][*\s]|\n\n")
 # All projections of a layer read the same inputs; new_empty takes dtype and device.
 SAME = re.compile(r"\.(in_features|new_empty\()")
 # Softmax is the same whatever finite number is added to all visible scores.
@@ -151,6 +154,9 @@ def _states(match):
     text, near, end = match.string, match.start(), match.end()
     said = f"{text[max(0, near - 20) : near]}⟦{match[0]}⟧{text[end : end + 12]}"
     if AS_TRUE.search(said):
+        return False
+    starts = [m.end() for m in BEFORE_A_SENTENCE.finditer(text, 0, near)]
+    if QUESTION.match(text, max(starts, default=0)):
         return False
     if match[0] not in STATES:
         return True
