@@ -150,7 +150,8 @@ def test_the_killer_is_read_from_the_summary(log, killer):
          "tests/coding_attention/grading/test_submissions.py"),
         ("coding_attention/labs/dropout.js",
          "tests/coding_attention/labs/test_dropout.py"),
-        ("coding_attention/labs/draw.js", "tests/coding_attention/labs/test_names.py"),
+        ("coding_attention/labs/draw.js", "tests/coding_attention/labs"),
+        ("theme/lean_site/scripts/place.js", "tests/theme"),
         ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
         ("theme/slides/deck.py", "tests/theme/test_slides.py"),
         ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
@@ -160,6 +161,19 @@ def test_the_killer_is_read_from_the_summary(log, killer):
 )  # fmt: skip
 def test_a_file_maps_to_its_tests(path, tests):
     assert tests in [argument for run in runner.runs(path, 0) for argument in run]
+
+
+@pytest.mark.parametrize("fails", ["tests/a.py", "tests/a.py::test_b"])
+@pytest.mark.parametrize("unbroken", [True, False])
+def test_what_fails_unbroken_has_noticed_nothing(fails, unbroken, monkeypatch):
+    place = Place("any", "attention/cache.py", 0, 1, "?")
+    monkeypatch.setattr(
+        runner, "_killer", lambda copy, run, edits: None if fails in run else fails
+    )
+    monkeypatch.setattr(runner, "passes", lambda copy, run: not unbroken)
+    monkeypatch.setattr(runner, "_log", lambda copy: "")
+    expected = None if unbroken else fails
+    assert runner.noticed(ROOT, place, against=["tests"]) == expected
 
 
 def test_a_run_is_restricted_to_a_tier():

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A mutant may loop for ever; that counts as noticed. Of the processor's time, since a
 # busy machine notices nothing; a test that only waits has its end, too.
 LIMIT_S, WAITING_S = 900, 7200
+TIME = "the limit of time"
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
 # The id of a test may hold spaces, in its brackets.
@@ -58,11 +59,8 @@ def runs(path, line):
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
         own = (ROOT / path).with_suffix(".py").exists()  # else all labs share it
-        browsers = [f"{room}/test_{name}.py" for name in ("shell", "ways", "browser")]
-        yield [*browsers, "-k", f"{stem} or {stem.replace('_', '')}" if own else ""]
-        yield [f"{room}/test_{name}.py" for name in ("said_and_drawn", "names")]
-        if not own:  # what all labs share shows in each of them
-            yield [f"{room}/test_every_lab.py"]
+        about = ["-k", f"{stem} or {stem.replace('_', '')}"] if own else []
+        yield [str(room), "-m", "browser", *about]
         return
     if path.endswith(".py"):
         yield ["tests/test_style.py", "-k", "module"]
@@ -70,8 +68,8 @@ def runs(path, line):
     yield tests_on(path, line)
     if room.name != "coding_attention":  # all its rooms would be every second test
         yield [str(room), "-m", "not browser", "--tier", "test,pages,checker"]
-    if path.endswith(".js"):
-        yield [f"{room}/test_browser.py", f"{room}/test_fast.py"]
+    if path.endswith(".js") or folders[0] == "theme":
+        yield ["tests/theme", "-m", "browser"]
     if folders[0] == "theme":
         yield ["tests/book/test_site.py"]
     yield _naming(path, stem)
@@ -243,12 +241,12 @@ def noticed(copy, place, against=None, tier=None):
     for run in filter(None, (_in_tier(run, tier) for run in tests)):
         while killer := _killer(copy, run, edits):
             # What fails on the unbroken product, too, has noticed nothing.
-            if "::" not in killer or "nbval" in run or _passes_mended(copy, killer):
+            if killer == TIME or "nbval" in run or _passes_mended(copy, killer):
                 return killer
             print(f"{killer} fails unbroken:\n{_log(copy)[-2000:]}", flush=True)
             if killer in run:
                 break
-            run = [*run, "--deselect", killer]
+            run = [*run, "--deselect" if "::" in killer else "--ignore", killer]
     return None
 
 
@@ -267,8 +265,10 @@ def _in_tier(run, tier):
 
 
 def _passes_mended(copy, test):
+    # A file without the name of a test: it could not be imported.
+    whole = [] if "::" in test else ["--collect-only"]
     try:
-        return passes(copy, [test])
+        return passes(copy, [test, *whole])
     except ValueError:
         return True  # it is made from what was broken: mended, there is no such test
 
@@ -285,4 +285,4 @@ def _killer(copy, run, edits):
         for path, content in before.items():
             (copy / path).write_bytes(content)
     failed = FAILED.search(_log(copy))
-    return failed[1] if failed else "the limit of time"
+    return failed[1] if failed else TIME
