@@ -269,10 +269,14 @@ def test_the_way_back_up_is_offered_to_those_who_turn_back(browser, address):
     with visiting(browser, url, width=390) as visit:  # a wide page lists its contents
         visit.load()
         up = visit.page.locator("#pst-back-to-top")
+        bar = visit.page.locator(".bd-header-article")
+        shadow = "(bar) => getComputedStyle(bar).boxShadow"
+        assert bar.evaluate(shadow) == "none"
         for way, offered in ((3000, False), (-400, True), (90, False), (-2300, False)):
             visit.page.evaluate("way => scrollBy({top: way, behavior: 'instant'})", way)
             visit.drawn()
             assert up.is_visible() == offered, way
+        assert bar.evaluate(shadow) != "none"  # the text goes on below it
         visit.page.evaluate("scrollBy({top: 3000, behavior: 'instant'})")
         visit.drawn()
         visit.page.evaluate("scrollBy({top: -100, behavior: 'instant'})")

@@ -34,8 +34,9 @@ def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
     assert len(reader.pages) == pages > 5
     assert [item.title for item in reader.outline] == [title for title, _ in parts]
     first = reader.pages[0].extract_text()
-    assert parts[0][0] in first
+    assert reader.metadata.title == parts[0][0] in first
     assert "import torch" in first
+    assert "Coding attention" in reader.pages[2].extract_text()[-99:]  # its footer
     # What a page folds until it is answered is on paper.
     assert "0.84 from cats" in "".join(page.extract_text() for page in reader.pages)
     start = reader.get_destination_page_number(reader.outline[1])

@@ -10,7 +10,16 @@ from email.message import Message
 import pytest
 from PIL import Image
 
-from tools import commands, install, links, pdf, social_card
+from tools import (
+    commands,
+    environments,
+    install,
+    links,
+    notebooks,
+    pdf,
+    repository,
+    social_card,
+)
 
 
 def png(picture):
@@ -47,6 +56,19 @@ def test_a_line_of_the_card_is_as_thick_as_its_weight():
         drawn = social_card.sentence(text, 300)
         for share in social_card.weights(text.split()):
             assert f'stroke-width="{44 * share:.1f}"' in drawn
+
+
+@pytest.mark.parametrize(
+    "tool", [commands, environments, notebooks, pdf, repository, social_card]
+)
+def test_a_tool_says_what_it_is_for(tool, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tool", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        tool.main()
+    assert ended.value.code == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert tool.__doc__.splitlines()[0] in told
+    assert len(told) > 100
 
 
 def answers(code):

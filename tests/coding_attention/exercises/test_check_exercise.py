@@ -82,6 +82,26 @@ def test_an_answer_gets_the_words_that_its_file_says(name, number):
         assert "To read: " in result.text
 
 
+ONE = torch.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("given", "right", "said"),
+    [
+        (ONE.bool(), ONE, "dtype torch.bool, but should have torch.float32"),
+        (ONE, ONE.bool(), "dtype torch.float32, but should have torch.bool"),
+        # Another precision is no mistake, the numbers are.
+        (ONE.double(), 2 * ONE, r"At index \(0,\), 1\S* should be 2"),
+        (ONE.bool(), ONE < ONE, r"At index \(0,\), \S+ should be"),
+        ((ONE, ONE), (ONE, 2 * ONE), "In result 2 of 2: The shape is right"),
+        (ONE / 0 * 0, ONE, "contains NaN"),
+        (ONE, torch.ones(3), r"shape is \(2,\), but the expected shape is \(3,\)"),
+    ],
+)
+def test_a_wrong_result_is_described(given, right, said):
+    assert re.search(said, functions.difference(given, right))
+
+
 def test_a_hint_sends_to_the_section_of_its_exercise_or_to_another_page(monkeypatch):
     exercise = EXERCISES["merge-halves"]
     places = {page: PAGES[page] for page in PAGES} | {exercise.reads[0]: exercise.place}

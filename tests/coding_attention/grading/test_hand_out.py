@@ -75,6 +75,8 @@ USAGE = {
     ),
     "no such assignment": (["--assignment", "zzz", "x"], "invalid choice"),
     "no time": (["--seconds", "0", "x"], "0 is not above 0"),
+    "less than that": (["--seconds", "-3", "x"], "-3 is not above 0"),
+    "no end": (["--seconds", "inf", "x"], "inf is not above 0"),
 }  # fmt: skip
 
 
@@ -88,7 +90,7 @@ def test_the_command_line_says_what_is_missing(how, capsys):
 
 
 def test_an_empty_folder_is_named(tmp_path, capsys):
-    assert main([str(tmp_path)]) == 2
+    assert main([str(tmp_path), "--seconds", "0.5"]) == 2
     assert "no notebooks" in capsys.readouterr().err
 
 
