@@ -86,6 +86,12 @@ FACTS = {
             r"\b(?:a|each) … (?:is hidden|lies)",
             r"… (?:are|had been) in \w+ block",
             r"(?:per|fewer|count|single|one|the) … heads?\b(?! share)",
+            r"(?:row all|all but the first) …",
+            r"(?:one|there is one) (?:per )?… (?:per group|\.)",
+            r"(?:the new|in each layer for each) … (?:is joined|head)",
+            r"(?:root of the number of|counts only|computing any|number as with) …",
+            r"(?:replace|where the|what its) … (?:as wide|were cut|carried)",
+            r"(?:the|token's) … (?:are the last axis|would be|still come from else)",
         ],
         "len(it) == len(scores)": [
             rf"…(?: and| or|,| or only| with| for| to compare with) {THE}"
@@ -102,6 +108,12 @@ FACTS = {
             r"(?:search with a|looking is called the|matrix to the|and u to the) …",
             r"(?:the|divide the) … (?:of both heads|by √)",
             r"row of scores changes, [a-z ]+ makes the …",
+            r"same …, each computed",
+            r"the (?:only|first) … (?:is the newest|of a chunk)",
+            r"(?:adjacent|for each) … heads?(?: belong|\. they share)",
+            r"\b(?:a|one) … (?:sums over|depends on|averages the|per sentence)",
+            r"(?:however long a|normalize the|those of a|numbers of all) …",
+            r"the … (?:of the first head|come from the other)",
         ],
         # Softmax along the wrong axis, the last but one.
         "len(it) == scores.shape[-2]": [
@@ -123,6 +135,8 @@ FACTS = {
             r"\b(?:a|the) … (?:has kept|far|for which|that has nothing|was cut)",
             r"(?:weight in each|same number in every) …",
             r"… (?:and|with) columns",
+            r"in the (?:first|last) … (?:all|none)",
+            r"(?:than the|mask for one|its) … (?:above|hides|of the mask)",
         ],
         # One for each key, and what sums to one after softmax along the wrong axis.
         "scores.shape[it] == len(keys) and not summed(-2)": [
@@ -133,12 +147,15 @@ FACTS = {
             r"\b(?:one|it one|add one|own|wrong) … (?:to the (?:right|left|scores)"
             r"|further right|left|was dropped|for)",
             r"hide (?:their|its|the) …(?! of padding instead)",
+            r"\b(?:hidden|a|the) … is (?:right next|true if)",
+            r"\b(?:is that|needs its own) …",
             r"\brows (?:and|with) …",
         ],
         "x.shape[it + 1] == 5": [  # of a batch: a row is a token
             r"tokens are …",
             r"(?:which|values, one per) …(?: of the (?:result|output|keys)|\.)",
             r"(?:its|each|second) … (?:is nan|needs no|averages|ends up|is a token)",
+            r"\b(?:one|after:) … (?:per position|are in token order)",
         ],
         "torch.zeros(2, 6).shape[it] == 2": [  # of a batch of texts
             r"(?:every|each) … of (?:a|the) batch",
@@ -150,10 +167,13 @@ FACTS = {
             r"… make\b",
             r"… of w_",
             r"(?:first matrix|features:) (?:by )?…",
+            r"(?:makes the heads:) …",
+            r"out_proj is cut into …, so",
         ],
         "linear.weight.shape[it] == linear.in_features": [
             r"… of out_proj",
-            r"out_proj(?: is cut into| by) …(?! here| in|, so)",
+            r"out_proj by …(?! here| in|, so)",
+            r"cut into … here, which read",
             r"… reads?\b",
             r"which … come from",
             r"needs only the … for",
@@ -224,10 +244,25 @@ FACTS = {
         "torch.exp(large - large.max() * it).isfinite().all()": [
             r"is subtracted … the exponential",
         ],
+        "torch.exp(large - large.max() * (not it)).isfinite().all()": [
+            r"exponentials … subtracting",
+        ],
+        "(steps.index('keys') < steps.index('scores')) == it": [
+            r"append its key and value … attending",
+        ],
+        # With one score more, the rest sum to less than one only then.
+        "(torch.cat([scores, scores], 1).softmax(1)[:, :5].sum(1) < 1).all() != it": [
+            r"drop it … softmax",
+        ],
+        # A model is to say what follows: the future of what it has seen.
+        "past[-2, -1] == it": [
+            r"(?:tokens right|looks at what came|second token) … (?:its|it|the)\b",
+        ],
         # What a later token changes, no earlier output may feel.
         "past[-1, -2] == it": [
             r"outputs … it\b",
             r"(?:token right|the few(?: tokens)?) … (?:it|each query)\b",
+            r"(?:token(?: that)? occurred|which token came) …",
         ],
     },
     "above/below": {
@@ -249,6 +284,7 @@ FACTS = {
         "equal.add(it).masked_fill(future, -torch.inf).exp().equal(past * 1.0)": [
             r"(?:softmax over masked|replace the) …",
         ],
+        "torch.exp(10 * (large - large.max()))[1:].eq(it).all()": [r"nothing but …"],
         "(past * it).equal(past)": [r"triangle of …"],
     },
     "equal/different": {
@@ -290,6 +326,10 @@ FACTS = {
         "it == minutes.QUESTION": [r"… more for a question"],
         "it == minutes.LAB": [r"… more for a lab"],
         "it == len(ASSIGNMENTS)": [r"\band … assignments that"],
+        "it == len((hidden(True), hidden(False)))": [
+            r"\bin … ways\b",
+            r"… ways (?:that|to hide)",
+        ],
         "it == scores[None].ndim": [r"with … axes"],
     },
 }
