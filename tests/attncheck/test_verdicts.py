@@ -224,6 +224,20 @@ def test_set_takes_names_that_the_check_has_too(tmp_path, capsys):
     assert main([*command, "--set", "causal=True"]) == 0, capsys.readouterr()
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("class Heads(nn.Module): ...", ["Heads"]),
+        ("class Heads(nn.Module): ...\nclass Other(nn.Module): ...", []),
+        ("class Heads(nn.Module): ...\nclass SelfAttn(Heads): ...", ["SelfAttn"]),
+        ("class Attention: ...", []),
+    ],
+)
+def test_the_only_module_of_a_file_is_taken_for_attention(code, found, tmp_path):
+    (tmp_path / "a.py").write_text(f"from torch import nn\n{code}\n")
+    assert attention_classes(tmp_path / "a.py") == found
+
+
 def test_files_folders_and_packages(tmp_path, capsys, monkeypatch):
     package = tmp_path / "model"
     package.mkdir()

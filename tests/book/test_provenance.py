@@ -45,7 +45,11 @@ def test_every_value_has_a_row_that_says_equal(tables):
         )
         assert said in right, f"{value_id}: {said}"
         told = found[value_id][3]
-        for source, place in sources()["places"][value_id].items():
+        places = sources()["places"][value_id]
+        typed_in = [s for s, place in places.items() if not place["printed"]
+                    and ("cell" in place or s != "marimo-notebook")]  # fmt: skip
+        assert told.text.count(", typed in") == len(typed_in)
+        for source, place in places.items():
             assert source_names()[source] in told.text
             assert place.get("line", "") in typed(told.text)
             address = sources()["sources"][source]["address"]

@@ -177,7 +177,10 @@ def test_runs_show_every_seed_and_name_those_that_fail():
         "Loss of 3 seeds. 2 of them end between 0.200 and 0.400; others stay behind: "
         "seed 1 at 2.300."
     )
-    assert "Dashed: seed 1." in alt
+    thick, dashed, _ = (drawn[f"seed {seed}"] for seed in series)
+    assert thick.get_linewidth() > dashed.get_linewidth()
+    assert dashed.get_linestyle() == "--" != thick.get_linestyle()
+    assert alt.endswith(" Drawn thick: seed 0. Dashed: seed 1.")
 
 
 def test_show_takes_the_words_of_what_it_shows():
