@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -186,6 +187,15 @@ def test_an_answer_that_never_ends_leaves_time_for_others(monkeypatch):
     check = worker._Counter(None, Limits(seconds=40), lambda **_: None)
     check("first"), check("second")
     assert sum(granted) <= 40
+
+
+@pytest.mark.parametrize(
+    ("now", "named"), [(torch.nn.Linear, []), (print, ["place.sum"]), (sum, [])]
+)
+def test_what_pytorch_wraps_for_itself_was_not_replaced(now, named):
+    place = SimpleNamespace(__name__="place", sum=now)
+    assert worker._put_back([(place, "sum", sum)]) == named
+    assert place.sum is (sum if named else now)
 
 
 def test_functions_that_a_notebook_replaces_are_put_back(tmp_path):
