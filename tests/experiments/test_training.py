@@ -34,6 +34,22 @@ def test_the_loss_falls():
     assert losses[-1] < 3.0  # guessing among 28 letters: 3.33
 
 
+@pytest.mark.parametrize(
+    ("task", "kind", "seed", "name"),
+    [
+        ("reversal", "without", 0, "bottleneck_reversal_without"),
+        ("grammar", "with", 0, "bottleneck_grammar_with"),
+        ("grammar", "without", 0, None),  # not trained
+        ("reversal", "without", 1, None),  # told of, and shown nowhere
+    ],
+)
+def test_weights_are_stored_of_the_translators_that_a_page_loads(
+    task, kind, seed, name
+):
+    result = {"task": task, "kind": kind, "seed": seed}
+    assert bottleneck.file_name(result) == name
+
+
 def test_the_loss_falls_for_both_kinds_of_translator():
     config = dataclasses.replace(
         bottleneck.Config(), few_steps=50, steps=100, check_every=50,

@@ -87,6 +87,7 @@ def test_words_are_facts_where_they_state_one(line, facts):
         ("attention/a.py", "x = 80 * 9\n",
          {"x = 160 * 9\n", "x = 80 / 9\n", "x = 80 * 10\n"}),
         ("attention/a.py", "import ones\nseed = 2\n", set()),
+        ("attention/a.py", "zip(a, b, strict=True)\n", set()),
         ("coding_attention/exercises/a.py", 'h = "the first state"\n',
          {'h = "the last state"\n'}),
         ("coding_attention/exercises/a.py", 'h = "right.py" + "first.png"\n', set()),

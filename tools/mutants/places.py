@@ -127,6 +127,8 @@ def _other_token(token, previous):
     line, after = token.line.strip(), token.line[token.end[1] :]
     if line.startswith(("import ", "from ", "@", "def ", "class ", '"', "'")):
         return None
+    if token.line[: token.start[1]].endswith("strict="):  # of lists that are as long
+        return None
     keyword = re.match(r"\s*=(?!=)", after) and previous in "(,"
     if (
         keyword
