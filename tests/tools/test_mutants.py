@@ -155,6 +155,8 @@ def test_the_killer_is_read_from_the_summary(log, killer):
         ("theme/lean_site/scripts/place.js", "tests/theme"),
         ("theme/lean_site/scripts/search.js", "tests/theme/test_search.py"),
         ("theme/slides/deck.py", "tests/theme/test_slides.py"),
+        ("coding_attention/exercises/tasks/ring.md",
+         "tests/coding_attention/exercises"),
         ("book/02_simple_self_attention.md", "tests/book/test_general_02.py"),
         ("coding_attention/figures/runs.py", "book/09_watch_heads_learn.ipynb"),
         ("coding_attention/figures/labels.py", "book/02_simple_self_attention.ipynb"),
