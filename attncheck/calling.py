@@ -74,6 +74,7 @@ class Way:
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
         image: the axes of x: "btd", "bdt", or those of an image with t pixels.
+        base: of the rotary positions in a table.
     """
 
     tokens: tuple[str, ...]
@@ -82,6 +83,7 @@ class Way:
     memory_width: int | None = None
     form: tuple[str, float] | None = None
     image: str = "btd"
+    base: float = 10000.0
 
     @property
     def turns(self) -> bool:
@@ -127,7 +129,7 @@ class Way:
             given |= dict.fromkeys(self.memory.split(), memory)
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
-            given[name] = _made(kind, x, b, t, d_head, self.form, start)
+            given[name] = _made(kind, x, b, t, d_head, self.form, start, self.base)
             if kind == "lengths":
                 given[name] = torch.full((b,), keys, device=x.device)
         parameters = inspect.signature(module.forward).parameters
@@ -194,6 +196,7 @@ def _made(
     d_head: int,
     form: tuple[str, float] | None,
     start: int,
+    base: float,
 ) -> Any:
     """Return the value of an argument."""
     if isinstance(kind, Given):
@@ -207,9 +210,9 @@ def _made(
         return places if kind[1] == 1 else places.expand(b, t)
     if kind in ("cos", "sin"):
         assert form is not None, "a table has a form"
-        return _table(kind, form, x, places, d_head)
+        return _table(kind, form, x, places, d_head, base)
     if _is(kind, "turn"):
-        return _turn(kind, x, places, d_head)
+        return _turn(kind, x, places, d_head, base)
     if kind == "start":
         return start
     return {"height": _side(t), "width": t // _side(t)}.get(kind, kind)
@@ -250,9 +253,11 @@ def as_mask(how: str, hidden: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return ~hidden if how == "keeps" else (~hidden).to(x.dtype)
 
 
-def _angles(x: torch.Tensor, places: torch.Tensor, d: int) -> torch.Tensor:
+def _angles(
+    x: torch.Tensor, places: torch.Tensor, d: int, base: float = 10000.0
+) -> torch.Tensor:
     steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
-    return places.to(x.dtype)[:, None] * 10000.0 ** (-steps / d)
+    return places.to(x.dtype)[:, None] * base ** (-steps / d)
 
 
 def _table(
@@ -261,10 +266,11 @@ def _table(
     x: torch.Tensor,
     places: torch.Tensor,
     d_head: int,
+    base: float,
 ) -> torch.Tensor:
     """Return cosines or sines of rotary positions in one of several forms."""
     how, share = form
-    angles = _angles(x, places, int(d_head * share))
+    angles = _angles(x, places, int(d_head * share), base)
     if how.endswith("neighbors"):
         angles = angles.repeat_interleave(2, dim=-1)
     elif "halved" not in how:
@@ -274,10 +280,14 @@ def _table(
 
 
 def _turn(
-    kind: tuple[str, str, float], x: torch.Tensor, places: torch.Tensor, d_head: int
+    kind: tuple[str, str, float],
+    x: torch.Tensor,
+    places: torch.Tensor,
+    d_head: int,
+    base: float,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     _, how, share = kind
-    angles = _angles(x, places, int(d_head * share))
+    angles = _angles(x, places, int(d_head * share), base)
     if how == "complex":  # which bfloat16 does not have
         angles = angles if x.dtype == torch.float64 else angles.float()
         return torch.polar(torch.ones_like(angles), angles)
@@ -441,7 +451,7 @@ def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
         values = MASKS if kind == "mask" else [True] if "causal" in name.lower() else []
         for value in values if name not in given else ():
             others = dict(way.others) | {name: value}
-            yield Way(way.tokens, tuple(others.items()), form=way.form)
+            yield Way(way.tokens, tuple(others.items()), form=way.form, base=way.base)
 
 
 def plain_way(module: nn.Module) -> Way | None:
@@ -502,7 +512,7 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
         inside = any(callable(getattr(module, name, None)) for name in STARTERS)
     if cache is None and not inside:
         return None, None
-    return Way(way.tokens, tuple(others.items()), form=way.form), cache
+    return Way(way.tokens, tuple(others.items()), form=way.form, base=way.base), cache
 
 
 def kinds_of(module: nn.Module) -> dict[str, str | None]:

@@ -355,8 +355,9 @@ def _another_way(
 
 def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:
     widths = [None, *_in_widths(subject)]
-    has_memory = bool(subject.layer.memory)
-    return ways(subject.pristine, subject.causal, widths, has_memory, optional)
+    has_memory, rope = bool(subject.layer.memory), subject.layer.rope
+    made = ways(subject.pristine, subject.causal, widths, has_memory, optional)
+    return (replace(way, base=rope.base) for way in made) if rope else made
 
 
 def _takes_one(subject: Subject) -> bool:

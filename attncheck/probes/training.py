@@ -144,6 +144,19 @@ def _without_biases(subject: Subject) -> None:
                 parameter.zero_()
 
 
+def _next_step(subject: Subject) -> None:
+    """Train twice: what the first step left behind may hold its graph.
+
+    Raises:
+        CallFailed: the second step can't go back.
+    """
+    module = subject.copy()
+    for _ in range(2):
+        y = subject(subject.tokens(), module, train=True, grad=True)
+        if y.requires_grad:
+            guarded(subject.worker, y.sum().backward, "backward_raises")
+
+
 def gradients(subject: Subject, found: Collector) -> None:
     """Send a gradient back and see where it arrives."""
     module = subject.copy()
@@ -160,6 +173,7 @@ def gradients(subject: Subject, found: Collector) -> None:
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
     guarded(subject.worker, loss.backward, "backward_raises")
+    _next_step(subject)
     # Beside a memory, the input makes queries alone, and the values may learn.
     learn = [p for p in module.parameters() if p.dim() > 1 and not _cut_off(p)]
     if x.grad is None and not (subject.layer.memory and len(learn) > 1):

@@ -81,8 +81,9 @@ def turn(x, cos, sin):
 """
 
 
+@pytest.mark.parametrize("base", [10000.0, 500000.0])
 @pytest.mark.parametrize(("wrong", "verdict"), [("", "passed"), ("* 1.7", "failed")])
-def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict):
+def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict, base):
     source = TURN + FORWARD.format(
         arguments="x, cos, sin, position_ids",
         query="x",
@@ -92,7 +93,9 @@ def test_tables_of_positions_are_made_in_the_form_that_runs(wrong, verdict):
         "hidden = position_ids[0] > position_ids[0][:, None]\n        "
         f"return self.attend(turn(q, cos, sin) {wrong}, turn(k, cos, sin), v, hidden)",
     )
-    report = attention.check(compiled(HEADER + source, "x.py"), rope="halves")
+    report = attention.check(
+        compiled(HEADER + source, "x.py"), rope={"pairing": "halves", "base": base}
+    )
     assert report.verdict == verdict, str(report)
 
 

@@ -1,9 +1,11 @@
 """Masks of a memory, documents, caches and settings: what people pass besides x."""
 
 import pytest
+import torch
 
 import attncheck
 from attncheck.mistakes import BASES, HEADER, compiled
+from attncheck.probes.meaning import depends
 
 CACHED, CROSS = (BASES[name][0] for name in ("cached", "cross"))
 MEMORY = """\
@@ -209,3 +211,52 @@ def test_a_number_of_tokens_is_no_argument_that_a_constructor_passes_on():
 def outcome(report):
     name = "the cache against the whole"
     return next(one.outcome for one in report.results if one.test == name)
+
+
+KEPT = """
+class Attention(torch.nn.Module):
+    def __init__(self, d_in=16, most=32):
+        super().__init__()
+        self.qkv = torch.nn.Linear(d_in, 3 * d_in, bias=False)
+        self.out = torch.nn.Linear(d_in, d_in)
+        self.register_buffer("keys", torch.zeros(8, most, d_in))
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = self.qkv(x).chunk(3, -1)
+        self.keys[:b, :t] = k
+        hidden = torch.ones(t, t, dtype=torch.bool).triu(1)
+        s = q @ self.keys[:b, :t].mT / q.shape[-1] ** 0.5
+        return self.out(s.masked_fill(hidden, -torch.inf).softmax(-1) @ v)
+"""
+
+
+@pytest.mark.parametrize("kept", ["k", "k.detach()"])
+def test_what_a_step_of_training_leaves_behind_breaks_the_next(kept):
+    code = f"import torch\n{KEPT}".replace("] = k", f"] = {kept}")
+    found = [f.mistake for f in attncheck.check(compiled(code, "x.py")).findings]
+    assert ("backward_raises" in found) == (kept == "k")
+
+
+class Sharp:
+    """A layer whose first output hears of nobody among some tokens, or of none."""
+
+    causal = False
+
+    def __init__(self, deaf):
+        self.deaf, self.drawn = deaf, 0
+
+    def tokens(self, b=1, t=6, seed=0, size=1.0):
+        self.drawn = seed if seed < 5 else self.drawn
+        return torch.randn(b, t, 4, generator=torch.Generator().manual_seed(seed))
+
+    def __call__(self, x):
+        y = x.sum(dim=1, keepdim=True).expand_as(x).clone()
+        if self.drawn in self.deaf:
+            y[:, 0] = x[:, 0]
+        return y
+
+
+@pytest.mark.parametrize(("deaf", "all_heard"), [({0}, True), ({0, 1, 2}, False)])
+def test_who_gets_no_weight_among_some_tokens_may_among_others(deaf, all_heard):
+    assert bool(depends(Sharp(deaf)).all()) == all_heard
