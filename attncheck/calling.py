@@ -630,6 +630,11 @@ def with_documents(module: nn.Module, x: torch.Tensor, document: torch.Tensor) -
     return module(x, **{known[0]: document}) if known else module(x, document)
 
 
+def is_cache(name: str) -> bool:
+    """Whether an argument of this name is there to be written into."""
+    return _kind(name) == "cache"
+
+
 def takes_bounds(module: nn.Module) -> bool:
     """Whether documents are told by where they begin, the same for all rows."""
     return any(name.startswith("cu_") for name in _named(module))
@@ -638,6 +643,14 @@ def takes_bounds(module: nn.Module) -> bool:
 def takes_documents(module: nn.Module) -> bool:
     """Whether forward has an argument that tells documents in a row apart."""
     return any(PACKED.fullmatch(name.strip("_").lower()) for name in _named(module))
+
+
+def asked_documents(module: nn.Module) -> str | None:
+    """Return the argument that documents have to be given as, beside x, or None."""
+    parameters = _named(module)
+    asked = [n for n, p in parameters.items() if p.default is inspect._empty][1:]
+    packed = [n for n in asked if PACKED.fullmatch(n.strip("_").lower())]
+    return packed[0] if packed == asked and len(asked) == 1 else None
 
 
 def mask_of_pytorch(

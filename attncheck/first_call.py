@@ -11,7 +11,14 @@ import torch
 from torch import nn
 
 from attncheck.build import UnusableError
-from attncheck.calling import Way, example_call, masked_ways, plain_way, ways
+from attncheck.calling import (
+    Way,
+    asked_documents,
+    example_call,
+    masked_ways,
+    plain_way,
+    ways,
+)
 from attncheck.collector import Collector
 from attncheck.inferred import inferred
 from attncheck.numbers import changed
@@ -95,9 +102,9 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_more_settings, _another_way, _full_length]
+    tries = [_more_settings, _as_documents, _another_way, _full_length]
     if not isinstance(failure, UnusableError):
-        tries[2:] = [
+        tries[3:] = [
             _smaller_grid,
             _full_length,
             _another_width,
@@ -118,6 +125,24 @@ def _otherwise(
             text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
             collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
         return other
+    return None
+
+
+def _as_documents(
+    source: Source, subject: Subject, failure: Failure | UnusableError
+) -> Subject | None:
+    """Return the subject with documents in each row, where forward asks for them."""
+    kept, layer = subject.how, subject.layer
+    if kept.call or layer.documents or layer.memory:
+        return None
+    if (name := asked_documents(subject.pristine)) is None:
+        return None
+    how = replace(kept, layer=replace(layer, documents=True))
+    _set(subject, how, subject.causal)
+    if runs(subject):
+        subject.note(f"forward was called with {name}=two documents in each row.")
+        return subject
+    _set(subject, kept, subject.causal)
     return None
 
 

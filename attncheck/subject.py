@@ -25,6 +25,7 @@ from attncheck.build import (
 from attncheck.calling import (
     Way,
     inputs,
+    is_cache,
     mask_of_pytorch,
     with_documents,
     with_memory,
@@ -233,14 +234,19 @@ class Subject:
     @property
     def given_window(self) -> int | None:
         """How many tokens one sees, where its constructor was told, or None."""
+        return self.named_window[1] or None
+
+    @property
+    def named_window(self) -> tuple[str, int]:
+        """The name of a window that its constructor was given, and its size, or 0."""
         named = list(self.given.items())
         for config in self.given.values():  # an object with all settings
             named += getattr(config, "__dict__", {}).items()
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
-        sizes = [v for n, v in named if WINDOW.fullmatch(n)]
-        size = sizes[0] if sizes and type(sizes[0]) is int else 0
+        name, size = next(((n, v) for n, v in named if WINDOW.fullmatch(n)), ("", 0))
         # A square of tokens as wide is no band among them.
-        return size if size > 0 and size**2 != self.fixed_length else None
+        known = type(size) is int and size > 0 and size**2 != self.fixed_length
+        return name, size if known else 0
 
     @property
     def source(self) -> str:
@@ -334,6 +340,40 @@ class Subject:
                 ) from error
         found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
         return [projections.cpu() for projections in found]
+
+    @contextlib.contextmanager
+    def arguments_changed(self) -> Iterator[dict[str, str]]:
+        """Collect the arguments that forward changes, and what has changed in each."""
+        found: dict[str, str] = {}
+        before: list[dict[str, tuple[torch.Tensor, torch.Tensor]]] = []
+
+        def look(module: nn.Module, args: tuple[Any, ...], named: Any) -> None:
+            taken = inspect.signature(type(module).forward).bind(module, *args, **named)
+            given = {n: v for n, v in taken.arguments.items() if not is_cache(n)}
+            given = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+            before.append({n: (v, v.detach().clone()) for n, v in given.items()})
+
+        def compare(*_: Any) -> None:
+            for name, (now, then) in before.pop().items():
+                if now.shape != then.shape:
+                    shapes = f"from {tuple(then.shape)} to {tuple(now.shape)}"
+                    found[name] = f"Its shape changed {shapes}."
+                elif not torch.equal(now, then):
+                    count = int((now != then).sum())
+                    found[name] = f"{count} of its {now.numel()} numbers changed."
+
+        # Hooks go with a module into its copies, so none may be kept.
+        shared, self.keeps_state = self.keeps_state, True
+        hooks = [
+            self.pristine.register_forward_pre_hook(look, with_kwargs=True),
+            self.pristine.register_forward_hook(compare),
+        ]
+        try:
+            yield found
+        finally:
+            self.keeps_state = shared
+            for hook in hooks:
+                hook.remove()
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""

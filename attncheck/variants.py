@@ -49,15 +49,18 @@ def _materialized(
 
 
 def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
-    """Return the subject with other arguments or another seed, or None."""
-    dropout = changes.pop("dropout", None)
-    if not source.is_class and changes:
+    """Return the subject with other arguments or another seed, or None.
+
+    Arguments by the names of sizes, or in ``own`` by those of the constructor.
+    """
+    dropout, own = changes.pop("dropout", None), changes.pop("own", {})
+    if not source.is_class and (changes or own):
         return None
     if not set(changes) <= {"seed", *source.mapped}:
         return None
     if dropout is not None and "dropout" in source.mapped:
         changes["dropout"] = dropout
-    own = source.rates() if dropout == 0 else {}
+    own |= source.rates() if dropout == 0 else {}
     try:
         module = source.build(own=own, **changes)
         if is_lazy(module):
@@ -74,7 +77,7 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     twin = Subject(module, subject.worker, subject.causal, sizes, subject.how)
     twin.layer, twin.layout = subject.layer, subject.layout
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
-    twin.fixed_length, twin.given = subject.fixed_length, subject.given
+    twin.fixed_length, twin.given = subject.fixed_length, subject.given | own
     if subject.unwritten:
         twin.draw(subject.unwritten)
     return twin

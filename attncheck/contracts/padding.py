@@ -9,6 +9,7 @@ from torch import nn
 from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import run
 from attncheck.numbers import changed
+from attncheck.probes.basics import tell_changed
 from attncheck.probes.padded import masks, tried
 from attncheck.report import Report
 from attncheck.subject import Subject
@@ -73,6 +74,7 @@ def check_padding(
         return [Padded(subject, how, side) for side in sides] if how else []
 
     tests = [
+        ("the mask stays as it was", mask_kept),
         ("junk in padded places", junk),
         ("padded and alone", alone),
         ("finite numbers", finite),
@@ -122,6 +124,13 @@ class Padded:
     def tokens(self, seed: int = 0) -> torch.Tensor:
         """Return random tokens for three sequences."""
         return self.subject.tokens(3, T, seed)
+
+
+def mask_kept(padded: Padded, found: Collector) -> None:
+    """Compare the mask before and after: a model gives it to all its layers."""
+    with padded.subject.arguments_changed() as others:
+        padded.call(padded.tokens(), padded.usual.clone())
+    tell_changed(others, found)
 
 
 def junk(padded: Padded, found: Collector) -> None:

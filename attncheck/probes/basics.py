@@ -7,7 +7,13 @@ from itertools import product
 import torch
 from torch import nn
 
-from attncheck.calling import MASKS, as_mask, mask_names, plain_way
+from attncheck.calling import (
+    MASKS,
+    as_mask,
+    mask_names,
+    plain_way,
+    takes_documents,
+)
 from attncheck.collector import NEEDS_MORE, Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -43,6 +49,7 @@ def state(subject: Subject, found: Collector) -> None:
     else:
         subject.keeps_state = False
         _tell_kept_mask(subject, x, first, found)
+        _tell_kept_documents(subject, x, first, found)
 
 
 def _tell_kept_mask(
@@ -64,6 +71,28 @@ def _tell_kept_mask(
     subject.how = how
     if names and changed(expected, subject(x, module)):
         done = f"Passed {' or '.join(sorted(names))} once, and the tokens alone again."
+        found.add("keeps_state", done, "The output still is another one.")
+
+
+def _tell_kept_documents(
+    subject: Subject, x: torch.Tensor, expected: torch.Tensor, found: Collector
+) -> None:
+    """Give two documents, and see whether the next call knows where they met."""
+    layer, how, t = subject.layer, subject.how, x.shape[1]
+    known = layer.documents or (takes_documents(subject.pristine) and not how.call)
+    if not known or layer.memory or t < 3:
+        return
+    module = subject.copy()
+    subject.layer = replace(layer, documents=True)
+    subject.own_documents = (torch.arange(t) >= 2).long().expand(len(x), t)
+    try:
+        subject(x, module)
+    except CallFailed:
+        return  # it takes them in another form
+    finally:
+        subject.layer, subject.own_documents = layer, None
+    if changed(expected, subject(x, module)):
+        done = "Passed a row with two documents, and what was passed before again."
         found.add("keeps_state", done, "The output still is another one.")
 
 
@@ -179,14 +208,25 @@ def _plural(count: int, noun: str) -> str:
 
 
 def input_kept(subject: Subject, found: Collector) -> None:
-    """Compare the input before and after."""
+    """Compare the input before and after, and what else forward is given."""
     x = subject.tokens()
     given = x.clone()
-    subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
+    with subject.arguments_changed() as others:
+        subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
     if not torch.equal(x, given):
         gap = (x - given).abs().max().item()
         done = "Compared the input with a copy made before the call."
         found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
+        return
+    tell_changed(others, found)
+
+
+def tell_changed(arguments: dict[str, str], found: Collector) -> None:
+    """Tell of an argument, as a mask, that another call would find changed."""
+    for name, seen in arguments.items():
+        done = f"Compared {name} with a copy made before the call."
+        found.add("changes_input", done, seen)
+        return
 
 
 def same_in_eval(subject: Subject, found: Collector) -> None:

@@ -21,7 +21,7 @@ from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
 from attncheck.probes.basics import UNITS
 from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
-from attncheck.projections import Projections
+from attncheck.projections import Projections, find
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
@@ -180,6 +180,11 @@ def _compare(subject: Subject, found: Collector) -> None:
         seen = f"They differ by {_share(comparison.gap)}."
         if not subject.layer.plain:
             seen += f" It was compared with attention with {subject.layer.words()}."
+        if comparison.unequal_sums():
+            done = "Set the value weights so that each value is 1, in each token."
+            text = "Some tokens get another mean of these values than others."
+            found.add("rows_do_not_sum_to_one", done, text)
+            return
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
         late = comparison.late.late if comparison.late else ""
@@ -432,18 +437,34 @@ class Comparison:
         meant = layer.window or self.owner.given_window
         if not meant or layer.memory or not self.owner.causal:
             return
+        subject, more, built = self.subject, 0, ""
+        if meant > WIDE and (narrow := self._narrowed()):
+            more, meant, subject = meant - NARROW, NARROW, narrow
+            built = f"Built it with a window of {NARROW}. "
         if not self.x.shape[1] - 2 < meant <= WIDE:
             return
-        x = self.subject.tokens(t=meant + 3)
-        done = f"Passed {x.shape[1]} tokens, and looked at each step."
+        x = subject.tokens(t=meant + 3)
+        done = f"{built}Passed {x.shape[1]} tokens, and looked at each step."
         if layer.window:
-            for step in walked(self.subject, x):
+            for step in walked(subject, x):
                 if step.mistake == "window_size":
                     _tell(found, step, done)
             return
-        read = inferred(self.subject, x, mistakes=False) if x.shape[1] > meant else None
+        read = inferred(subject, x, mistakes=False) if x.shape[1] > meant else None
         if read and read.asks:
-            self._ask_window(read, found, done)
+            # As with the window that it was given.
+            asks = {"window": read.asks["window"] + more}
+            options = read.options | {"window": read.options["window"] + more}
+            self._ask_window(replace(read, asks=asks, options=options), found, done)
+
+    def _narrowed(self) -> Subject | None:
+        """Return the subject with a window that can be tried, or None."""
+        owner, layer = self.owner, self.subject.layer
+        name, size = owner.named_window
+        narrow = runs(owner.variant(own={name: NARROW}))
+        if narrow is not None and layer.window:
+            narrow.layer = replace(layer, window=layer.window - size + NARROW)
+        return narrow
 
     def tell_slopes(self, found: Collector) -> None:
         """Tell of slopes by distance that are wrong for other numbers of heads."""
@@ -590,6 +611,25 @@ class Comparison:
         if read is None or read.steps or read.asks:
             return False
         return all(self._meant(n, read.options) for n in self._declared())
+
+    def unequal_sums(self) -> bool:
+        """Whether equal values come out unequal, as by weights that don't sum to 1."""
+        layer, subject, module = self.layer, self.subject, self.subject.copy()
+        beside = layer.prenorm or layer.residual or layer.sink or layer.bias
+        if beside or not self.by_name or subject.how.weights:
+            return False
+        sizes = subject.sizes["num_heads"], subject.sizes["d_in"]
+        weight, bias = find(module, *sizes)[0].value
+        with torch.no_grad():  # what was read is a view of a parameter, most often
+            weight.zero_()[..., 0] = 1.0
+            if bias is not None:
+                bias.zero_()
+        if find(module, *sizes)[0].value[0][..., 1:].any():
+            return False
+        x = self.x.to(subject.device, copy=True)
+        x[..., 0] = 1.0  # so each value is 1, in each head
+        y = subject(x, module)
+        return bool(y.isfinite().all()) and changed(y, y[:1, :1].expand_as(y), 1e-4)
 
     def _ropes(self) -> list[Layer]:
         """Rotary positions to try where a table acts and nothing was declared."""
@@ -1250,6 +1290,7 @@ ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 BASE = 100.0  # the least that is one
 WIDE = 64  # the widest window for which as many tokens are tried
+NARROW = 8  # one in its place
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)
 

@@ -23,6 +23,7 @@ from attncheck.calling import (
 )
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
+from attncheck.probes.basics import tell_changed
 from attncheck.subject import CallFailed, How, Subject
 from attncheck.trace import tensors
 from attncheck.walk import scores_of, walked
@@ -272,6 +273,9 @@ def tried(
                 continue
             right, acts, mixed = masked.judged(y, z)
             if right:
+                with masked.subject.arguments_changed() as others:
+                    masked.call(masked.x, masked.hidden, how, shape)
+                tell_changed(others, found)
                 _tell_inverted(masked, how, found)
                 return how, shape
             named = [step for step in masked.steps(how, shape) if step in BY_MASK]

@@ -260,3 +260,146 @@ class Sharp:
 @pytest.mark.parametrize(("deaf", "all_heard"), [({0}, True), ({0, 1, 2}, False)])
 def test_who_gets_no_weight_among_some_tokens_may_among_others(deaf, all_heard):
     assert bool(depends(Sharp(deaf)).all()) == all_heard
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [((), []),
+     (("attention_mask[:, None, None, :]", "attention_mask.mul_(1)[:, None, None, :]"),
+      []),
+     (("        if attention_mask is not None:\n",
+       "        if attention_mask is not None:\n"
+       "            attention_mask.sub_(1).neg_().sub_(1).neg_()\n"), []),
+     (("(1 - attention_mask[:, None, None, :].to(s))",
+       "attention_mask.sub_(1).neg_()[:, None, None, :].to(s)"), ["changes_input"])],
+)  # fmt: skip
+def test_a_mask_is_the_same_after_the_call(change, found):
+    cls = made(ROWS, *change)
+
+    def call(module, x, mask):
+        return module(x, attention_mask=mask.to(x))
+
+    def checked(**options):
+        return errors(attncheck.check_padding(cls, causal=False, **options))
+
+    assert checked()[:1] == found
+    assert checked(call=call, hidden=False)[:1] == found
+    assert errors(attncheck.check(cls, causal=False)) == found
+
+
+def test_a_mask_that_is_given_with_the_tokens_keeps_its_shape():
+    source = ROWS.replace("attention_mask=None", "attention_mask")
+    cls = made(
+        source, "attention_mask[:, None, None, :]", "attention_mask.unsqueeze_(1)"
+    )
+
+    def call(module, x):
+        return module(x, torch.ones(len(x), 1, x.shape[1]))
+
+    report = attncheck.check(cls, causal=False, call=call)
+    assert errors(report) == ["changes_input"]
+    assert "from (3, 1, 6) to (3, 1, 1, 6)" in str(report)
+
+
+def test_documents_of_one_call_are_unknown_to_the_next():
+    kept = BOUNDS.replace(
+        "        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()\n",
+        "        if getattr(self, 'seen', x[0]).shape != (t, t):\n"
+        "            self.seen = torch.ones(t, t, dtype=torch.bool).tril()\n"
+        "        seen = self.seen.to(x.device)\n",
+    )
+    assert kept != BOUNDS
+    change = "seen = seen & (own[:, None] == own)", "seen &= own[:, None] == own"
+    for options in ({}, {"documents": True}):
+        assert errors(attncheck.check(made(kept), **options)) == []
+        found = errors(attncheck.check(made(kept, *change), **options))
+        assert found[:1] == ["keeps_state"]
+
+
+def test_documents_that_forward_asks_for_are_given():
+    source = NUMBERED.replace("document_ids=None", "document_ids")
+    assert attncheck.check(made(source)).exit_status == 0
+    # All rows are cut where the first one is.
+    wrong = made(source, "own = document_ids", "own = document_ids[:1]")
+    assert errors(attncheck.check(wrong)) == ["samples_mixed"]
+    unused = made(source, "(own[:, :, None] == own[:, None])", "(own >= 0)[:, None]")
+    assert errors(attncheck.check(unused)) == ["documents_unused"]
+
+
+WINDOWED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, window=4096):
+        super().__init__()
+        self.h, self.window = n_heads, window
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        # Each token sees `window` tokens, including itself.
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        back = i[:, None] - i
+        seen = (back >= 0) & (back < self.window)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+CONFIGURED = WINDOWED.replace(
+    "d, n_heads, window=4096):",
+    "config):\n        d, n_heads = config.d, config.n_heads\n"
+    "        window = config.sliding_window",
+)
+
+
+@pytest.mark.parametrize(
+    "config", [None, {"d": 24, "n_heads": 3, "sliding_window": 900}]
+)
+def test_a_window_of_thousands_is_tried_as_a_narrow_one(config):
+    source = CONFIGURED if config else WINDOWED
+    options = {"config": config} if config else {}
+    size = config["sliding_window"] if config else 4096
+    right = attncheck.check(made(source), **options)
+    assert (errors(right), right.exit_status) == ([], 0)
+    wrong = made(source, "back < self", "back <= self")
+    report = attncheck.check(wrong, **options)
+    assert (errors(report), report.exit_status) == ([], 3)
+    assert f"a window of {size + 1} tokens, where {size} were asked for" in str(report)
+    declared = attncheck.check(wrong, window=size, **options)
+    assert errors(declared) == ["window_size"]
+    assert "Built it with a window of 8" in str(declared)
+
+
+ONLINE = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, chunk=4):
+        super().__init__()
+        self.h, self.chunk = n_heads, chunk
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        most = q.new_full((b, self.h, t, 1), -1e9)
+        total, out = torch.zeros_like(most), torch.zeros_like(q)
+        i = torch.arange(t, device=x.device)
+        for n in range(0, t, self.chunk):
+            s = q @ k[:, :, n : n + self.chunk].mT / q.shape[-1] ** 0.5
+            s = s.masked_fill(i[n : n + self.chunk] > i[:, None], -1e9)
+            higher = torch.maximum(most, s.amax(-1, keepdim=True))
+            share, p = (most - higher).exp(), (s - higher).exp()
+            total = total * share + p.sum(-1, keepdim=True)
+            out = out * share + p @ v[:, :, n : n + self.chunk]
+            most = higher
+        return self.proj((out / total).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_an_output_that_is_summed_up_in_chunks_is_a_mean():
+    assert attncheck.check(made(ONLINE)).exit_status == 0
+    for change in (("out * share", "out"), ("total * share", "total")):
+        found = errors(attncheck.check(made(ONLINE, *change)))
+        assert found == ["rows_do_not_sum_to_one"]
+    # Here the rows do sum to 1.
+    other = made(ONLINE, "/ q.shape[-1] ** 0.5", "* (q.shape[-1] ** 0.5)")
+    found = errors(attncheck.check(other))
+    assert found
+    assert "rows_do_not_sum_to_one" not in found
