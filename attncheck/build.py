@@ -4,7 +4,7 @@ import copy
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -424,6 +424,10 @@ def duplicate(module: nn.Module) -> nn.Module:
             if isinstance(value, torch.Tensor) and not value.is_leaf:
                 memo[id(value)] = value.detach().clone()
     try:
+        return copy.deepcopy(module, dict(memo))
+    except Exception:
+        memo |= {id(one): one for one in _uncopied(module)}
+    try:
         return copy.deepcopy(module, memo)
     except Exception as error:
         raise UnusableError(
@@ -431,6 +435,17 @@ def duplicate(module: nn.Module) -> nn.Module:
             f"{first_line(error)}), and the check works on a copy. "
             f"Check the class, or a new instance."
         ) from None
+
+
+def _uncopied(module: nn.Module) -> Iterator[Any]:
+    """Yield settings that can't be copied, as some configs: copies share them."""
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if not name.startswith("_") and not isinstance(value, torch.Tensor):
+                try:
+                    copy.deepcopy(value)
+                except Exception:
+                    yield value
 
 
 def fold(module: nn.Module) -> None:

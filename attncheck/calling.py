@@ -35,7 +35,7 @@ KINDS = {
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "pairs": r"pair|^edge_?(attr|feat|emb|rep)",
-    "mask": r"mask|bias$",
+    "mask": r"mask|bias$|^valid$|^is_valid$",
     "cache": r"cache|past|state$|store$",
     "cos": r"cos(?!.*sin)",
     "sin": r"^sin$|(?<!cos)_sin$|^sin_(?!.*cos)",
@@ -520,6 +520,11 @@ def kinds_of(module: nn.Module) -> dict[str, str | None]:
     return {name: _kind(name) for name in list(_named(module))[1:]}
 
 
+def asked_of(module: nn.Module) -> list[str]:
+    """Return the arguments without which forward can't be called."""
+    return [n for n, p in _named(module).items() if p.default is inspect._empty]
+
+
 def _named(module: nn.Module) -> dict[str, inspect.Parameter]:
     if isinstance(module, FunctionModule):
         return {}
@@ -647,8 +652,7 @@ def takes_documents(module: nn.Module) -> bool:
 
 def asked_documents(module: nn.Module) -> str | None:
     """Return the argument that documents have to be given as, beside x, or None."""
-    parameters = _named(module)
-    asked = [n for n, p in parameters.items() if p.default is inspect._empty][1:]
+    asked = asked_of(module)[1:]
     packed = [n for n in asked if PACKED.fullmatch(n.strip("_").lower())]
     return packed[0] if packed == asked and len(asked) == 1 else None
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attncheck.calling import kinds_of
+from attncheck.calling import asked_of, kinds_of
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
 from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
@@ -255,8 +255,10 @@ class Reading:
         taken: dict[str, tuple[int, torch.Tensor]] = {}
 
         def look(_: nn.Module, given: Any, named: Any) -> None:
-            self.pairs = [one.detach().clone() for one in tensors((given, named))
-                          if one.dim() == 4]  # fmt: skip
+            held = [one.detach().clone() for one in tensors((given, named))]
+            both = (self.x.shape[1],) * 2
+            self.pairs = [one for one in held if one.dim() == 4]
+            self.pairs += [one[None, None] for one in held if one.shape == both]
 
         yield self.module.register_forward_pre_hook(look, with_kwargs=True)
         for name, part in self.module.named_modules():
@@ -670,7 +672,10 @@ class Reading:
         """Whether keys and values may come from elsewhere, and take the input else."""
         taken = kinds_of(self.subject.pristine)
         apart = {"k", "v"} <= {name.strip("_")[:1].lower() for name in taken}
-        return (apart or "memory" in taken.values()) and not self.subject.layer.memory
+        apart |= "memory" in taken.values()
+        asked = asked_of(self.subject.pristine)[1:2]  # whatever its name says
+        apart |= bool(asked) and taken[asked[0]] is None
+        return apart and not self.subject.layer.memory
 
     def _cuts(
         self, slot: int, made: torch.Tensor, heads: torch.Tensor

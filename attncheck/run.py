@@ -19,6 +19,7 @@ from attncheck.probes import PROBES
 from attncheck.report import Report
 from attncheck.source import Source
 from attncheck.subject import (
+    WINDOW,
     Failure,
     How,
     Subject,
@@ -188,6 +189,8 @@ def checked(
             layer = described(**_layer_options(module_or_class, arguments))
             causal = causal and not layer.memory  # a memory is there from the start
             arguments |= own or {}
+            if layer.window and inspect.isclass(module_or_class):
+                arguments |= _window(module_or_class, arguments, layer.window)
             if own_config is None and isinstance(arguments.get("config"), Mapping):
                 own_config = arguments.pop("config")  # as --config does
             source = Source(module_or_class, arguments, causal, worker, own_config)
@@ -257,6 +260,18 @@ def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
         if name not in names or (name == "scale" and isinstance(options[name], str)):
             del arguments[name]
     return options
+
+
+def _window(given: type, arguments: Mapping[str, Any], size: int) -> dict[str, int]:
+    """Return the declared window by the name under which the constructor needs it."""
+    with contextlib.suppress(TypeError, ValueError):
+        needed = [
+            name
+            for name, one in inspect.signature(given).parameters.items()
+            if one.default is one.empty and WINDOW.fullmatch(name)
+        ]
+        return {name: size for name in needed if name not in arguments}
+    return {}
 
 
 def _tell_settings(names: list[str], collector: Collector) -> None:

@@ -239,7 +239,8 @@ def hidden(subject: Subject, x: torch.Tensor) -> torch.Tensor | None:
     walk = _followed(watch, x, subject(x, module, mode=watch))
     if walk is None:
         return None
-    mask = _own(walk) < -1e3
+    own = _own(walk)
+    mask = (own < -1e3) | (own < own.amax(dim=-1, keepdim=True) - 70)
     return mask[0].cpu() if torch.equal(mask, mask[:1].expand_as(mask)) else None
 
 
@@ -502,8 +503,12 @@ def _of_softmax(
             if context is None:
                 continue
             if len(context) == n and mixing.shape[-1] == scores.shape[-1]:
-                if values_first and _close(context, mixing.mT @ values):
+                turned = keys == t and _close(context, mixing.mT @ values)
+                if values_first and turned:
                     mixing = mixing.mT  # values in columns, times the transpose
+                elif turned and _in_columns(weights):  # keys come before queries
+                    q, k, scores, mixing = k, q, scores.mT, mixing.mT
+                    taken, weights = taken.mT, weights.mT
                 return dict(
                     query=q, key=k, scores=scores, taken=taken.flatten(0, -3),
                     weights=weights.flatten(0, -3), mixing=mixing, values=values,
@@ -511,6 +516,12 @@ def _of_softmax(
                     others=[s for place, _, s in made if place != start],
                 ), start, end  # fmt: skip
     return nothing
+
+
+def _in_columns(weights: torch.Tensor) -> bool:
+    """Whether softmax was taken over the last axis but one, and not the last."""
+    columns, rows = ((weights.sum(dim=axis) - 1).abs().max() for axis in (-2, -1))
+    return bool(columns < 1e-4 < rows)
 
 
 def _context(
@@ -1178,7 +1189,7 @@ def _biased(
     elif ahead.numel() and (ahead.abs() < 1e-4 * slopes.min()).all():
         yield Step("alibi_one_sided", "positions", "What is added to the scores of "
                    "later tokens doesn't depend on the distance.")  # fmt: skip
-    elif walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
+    elif alibi and walk.h > 1 and slopes.std() < 1e-4 * slopes.mean():
         yield Step("alibi_slopes", "positions", "The slope of the bias by distance is "
                    f"{slopes[0]:.3g} in each head.")  # fmt: skip
     elif _close(slopes, usual.to(slopes) * walk.d**-0.5):

@@ -61,11 +61,35 @@ def compare(subject: Subject, found: Collector) -> None:
         one.unrounded = found.rounded
     try:
         _compare(subject, found)
+        if found.found.keys() == before:
+            _compare_blocks(subject, found)
         if found.undeclared and (new := found.found.keys() - before):
             _ask(subject, found, new)
     finally:
         for one in both:
             one.unrounded = kept
+
+
+def _compare_blocks(subject: Subject, found: Collector) -> None:
+    """Compare over two blocks where a block's size was taken for the longest input."""
+    named = any(
+        size == subject.limit and re.search("block|chunk", name)
+        for name, size in subject.given.items()
+    )
+    small = subject.variant(context_length=4) if named and found.compared else None
+    if small is None:
+        return
+    small.sizes["context_length"] = small.limit = None
+    small.variant = subject.variant
+    if runs(small) is None:
+        return
+    other = Collector()
+    other.rounded = found.rounded
+    with contextlib.suppress(NotCompared, Failure, UnusableError):
+        _compare(small, other)
+    for name, (_, done, seen) in other.found.items():
+        if other.severities.get(name, MISTAKES[name].severity) == "error":
+            found.add(name, f"Built it with a block of 4 tokens. {done}", seen)
 
 
 def _rounds(subject: Subject) -> bool:
@@ -697,7 +721,7 @@ class Comparison:
 
     def by_design(self) -> str:
         """Return what a class may want to hide, or to average, or ""."""
-        if self.owner.says(AVERAGED):
+        if self.owner.says(AVERAGED) and self._mixes_alike():
             return "the weights are averaged over the heads"
         if not replace(self.subject.layer, memory=None).plain:
             return ""
@@ -724,6 +748,16 @@ class Comparison:
             return ""
         speaks = self.owner.speaks_of(SPARSE)
         return "tokens at some distances are hidden" if speaks else ""
+
+    def _mixes_alike(self) -> bool:
+        """Whether all heads mix values with the same weights, as far as is known."""
+        walk = None
+        with contextlib.suppress(Exception):  # what is captured may have any form
+            walk = followed(self.subject, self.x.to(self.subject.device))
+        if walk is None or walk.h == 1:
+            return True
+        heads = walk.mixing.unflatten(0, (-1, walk.h))
+        return not changed(heads, heads[:, :1].expand_as(heads), 1e-4)
 
     def _in_groups(self) -> str:
         """Return that tokens see others of their group alone, where a name says so."""

@@ -52,7 +52,7 @@ def first_weights(subject: Subject, found: Collector) -> None:
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
     positive = _values(weights, subject, found)
-    image = again.how.way is not None and again.how.way.image != "btd"
+    image = again.how.way is not None and again.how.way.image not in ("btd", "bdt")
     if not image and not found.found.keys() & {
         "no_gradient",
         "gradient_missing",

@@ -11,7 +11,7 @@ from attncheck.layer import document_of
 from attncheck.numbers import changed
 from attncheck.stages import Captured
 from attncheck.subject import CallFailed, Subject
-from attncheck.trace import tensors
+from attncheck.trace import norms_of, tensors
 
 
 def finite(subject: Subject, found: Collector) -> None:
@@ -22,6 +22,29 @@ def finite(subject: Subject, found: Collector) -> None:
         where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
         seen, severity = f"NaN or inf at {where}.", "error" if bad.all() else None
         found.add("not_finite", "Passed random tokens.", seen, severity)
+    else:
+        _zero_token(subject, found)
+
+
+def _zero_token(subject: Subject, found: Collector) -> None:
+    """Pass a token of zeros, as an embedding of padding is, where no bias adds to it.
+
+    Its scores are exactly 0, which says nothing of who may see whom.
+    """
+    module = subject.copy()
+    if norms_of(module) or subject.layer.qk_norm or subject.layer.prenorm:
+        return  # what is divided by its own size may be anything
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if parameter.dim() == 1 and "bias" in name:
+                parameter.zero_()
+    x = subject.tokens()
+    x[:, 2:3] = 0.0
+    bad = ~subject(x, module).isfinite().all(dim=-1).all(dim=0)
+    if bad.any():
+        where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
+        done = "Passed a token of zeros, without biases."
+        found.add("not_finite", done, f"NaN or inf at {where}.")
 
 
 def _positions(indices: list[int], t: int) -> str:

@@ -29,6 +29,7 @@ def saved(subject: Subject, found: Collector) -> None:
     first = subject.variant(seed=0)
     assert first is not None, "it was built with another seed"
     _random_buffers(first, second, found)
+    _fixed_sinks(first, found)
     done = "Loaded the state dict into a second instance, and compared outputs."
     try:
         second.pristine.load_state_dict(first.pristine.state_dict())
@@ -59,6 +60,22 @@ def _random_buffers(first: Subject, second: Subject, found: Collector) -> None:
         if changed(first(x), first(x, module)):
             done = "Built two instances, and compared their buffers."
             seen = f"The buffer {name} holds random numbers that change the output."
+            found.add("gradient_missing", done, seen, stage="storage")
+
+
+def _fixed_sinks(subject: Subject, found: Collector) -> None:
+    """Look for an extra score of each head that acts, and that nothing can train."""
+    heads = subject.sizes.get("num_heads") or 1
+    for name, held in subject.pristine.named_buffers():
+        sinks = "sink" in name.rpartition(".")[2].lower() and held.numel() == heads > 1
+        if not sinks or not held.is_floating_point():
+            continue
+        module, x = subject.copy(), subject.tokens()
+        with torch.no_grad():
+            dict(module.named_buffers())[name].add_(1.0)
+        if changed(subject(x), subject(x, module)):
+            done = "Looked for what holds a number for each head."
+            seen = f"{name} acts on the output, and is a buffer, so it never learns."
             found.add("gradient_missing", done, seen, stage="storage")
 
 

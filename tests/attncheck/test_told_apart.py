@@ -1,0 +1,264 @@
+"""Right classes that look wrong at first, each beside a wrong one that looks right."""
+
+import pytest
+import torch
+
+import attncheck
+from attncheck.mistakes import HEADER, compiled
+
+PLAIN = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def made(source, *changes):
+    for right, wrong in changes:
+        assert right in source
+        source = source.replace(right, wrong)
+    return compiled(HEADER + source, "told.py")
+
+
+def outcome(cls, **options):
+    report = attncheck.check(cls, **{"causal": False} | options)
+    found = [one.mistake for one in report.findings if one.severity == "error"]
+    return report.exit_status, found[:1]
+
+
+def test_a_bias_of_the_caller_has_the_slopes_that_the_caller_gave():
+    cls = made(PLAIN, ("self, x)", "self, x, bias)"), ("** 0.5\n", "** 0.5 + bias\n"))
+
+    def call(module, x):
+        i = torch.arange(x.shape[1], device=x.device)
+        return module(x, -0.3 * (i[:, None] - i).abs().to(x))
+
+    print(attncheck.check(cls, call=call, causal=False))
+    assert outcome(cls, call=call) == (0, [])
+    # A class that makes slopes itself, and gives all heads the same.
+    own = "** 0.5 - 0.3 * self.slope * (i[:, None] - i).abs()\n"
+    wrong = made(
+        PLAIN, ("** 0.5\n", own), ("        s = q", "        i = torch.arange(t)\n"
+        "        s = q"), ("        self.h =", "        self.slope, self.h = 1,"),
+    )  # fmt: skip
+    assert outcome(wrong) == (1, ["alibi_slopes"])
+
+
+CROSS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.norm = n_heads, nn.LayerNorm(d)
+        self.to_q, self.to_kv = nn.Linear(d, d), nn.Linear(d, 2 * d)
+        self.proj = nn.Linear(d, d)
+
+    def forward(self, x, media):
+        b, t, d = x.shape
+        x = self.norm(x)
+        q = self.to_q(x).view(b, t, self.h, -1).transpose(1, 2)
+        k, v = self.to_kv(media.flatten(1, 2)).view(b, -1, 2, self.h, d // self.h
+                                                    ).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_what_is_asked_for_beside_the_tokens_may_come_without_their_norm():
+    def call(module, x):
+        return module(x, x[:, None])
+
+    assert outcome(made(CROSS), call=call) == (0, [])
+    changes = ("self, x, media", "self, x"), ("media.flatten(1, 2)", "given")
+    wrong = made(CROSS, *changes, ("x = self.norm", "given, x = x, self.norm"))
+    assert outcome(wrong) == (1, ["prenorm_partly"])
+
+
+CHANNELS = """\
+class Attention(nn.Module):
+    def __init__(self, channels, num_heads=4):
+        super().__init__()
+        self.h = num_heads
+        self.to_qkv = nn.Conv1d(channels, 3 * channels, 1)
+        self.to_out = nn.Conv1d(channels, channels, 1)
+        nn.init.zeros_(self.to_out.weight)
+
+    def forward(self, x):
+        b, c, n = x.shape
+        q, k, v = self.to_qkv(x).view(b, 3, self.h, -1, n).unbind(1)
+        s = torch.einsum("bhdi,bhdj->bhij", q, k) / q.shape[2] ** 0.5
+        y = torch.einsum("bhij,bhdj->bhdi", s.softmax(-1), v)
+        return x + self.to_out(y.reshape(b, c, n))
+"""
+KEYS_FIRST = PLAIN.replace("s = q @ k.mT", "s = torch.einsum('bhtd,bhsd->bhts', k, q)")
+KEYS_FIRST = KEYS_FIRST.replace(
+    "(s.softmax(-1) @ v)", "torch.einsum('bhts,bhtd->bhsd', s.softmax(2), v)"
+)
+
+
+def test_the_keys_may_be_the_rows_of_the_scores():
+    assert outcome(made(KEYS_FIRST)) == (0, [])
+    own = (
+        "** 0.5\n        own = torch.eye(t, device=x.device).bool()\n"
+        "        s = s.masked_fill(own, -100)\n"
+    )
+    # Where its own token is hidden with a number, too, that is asked for.
+    for source in (PLAIN, KEYS_FIRST):
+        cls = made(source, ("** 0.5\n", own))
+        report = attncheck.check(cls, causal=False)
+        assert "no token sees itself" in report.not_compared, str(report)
+        assert outcome(cls, exclusive=True) == (0, [])
+    rows = made(
+        CHANNELS,
+        ('"bhdi,bhdj->bhij", q, k', '"bhdi,bhdj->bhij", k, q'),
+        ("** 0.5\n", own.replace("eye(t", "eye(n")),
+        ('"bhij,bhdj->bhdi", s.softmax(-1)', '"bhij,bhdi->bhdj", s.softmax(2)'),
+    )
+    assert outcome(rows)[1] == []
+    queries = made(KEYS_FIRST, ("softmax(2)", "softmax(3)"))
+    assert outcome(queries)[0] == 1
+    twice = made(KEYS_FIRST, ("** 0.5", "** 1.0"))
+    assert outcome(twice) == (1, ["scale_twice"])
+    assert outcome(made(PLAIN, ("softmax(-1)", "softmax(2)"))) == (
+        1, ["softmax_over_queries"])  # fmt: skip
+
+
+def test_weights_that_are_returned_averaged_mix_nothing():
+    words = "x):\n        # returns weights averaged over the heads, where asked to\n"
+    softened = ("** 0.5\n", "** 0.5\n        s = s + self.far[:t, :t]\n")
+    far = ("        self.h =", "        i = torch.arange(64.0)\n"
+           "        self.far = (i[:, None] * 1.7 + i * i * 0.9).sin()\n"
+           "        self.h =")  # fmt: skip
+    cls = made(PLAIN, ("x):\n", words), softened, far)
+    report = attncheck.check(cls, causal=False)
+    assert "averaged" not in report.not_compared, str(report)
+    both = made(PLAIN, ("x):\n", words), softened, far,
+                ("s.softmax(-1)", "s.softmax(-1).mean(1, keepdim=True)"))  # fmt: skip
+    report = attncheck.check(both, causal=False)
+    assert "averaged" in report.not_compared, str(report)
+
+
+def test_a_config_that_cannot_be_copied_is_shared_by_the_copies():
+    config = """\
+class Config(dict):
+    def __init__(self, d, n_heads):
+        super().__init__(d=d)
+        self.d, self.n_heads = d, n_heads
+
+    def __reduce_ex__(self, _):
+        return Config, ()
+
+
+"""
+    taken = ("self, d, n_heads):", "self, config: Config):")
+    first = ("        self.h = n_heads", "        self.config = config\n"
+             "        d, self.h = config.d, config.n_heads")  # fmt: skip
+    cls = compiled(HEADER + config + PLAIN.replace(*taken).replace(*first), "told.py")
+    report = attncheck.check(cls, causal=False, config={"d": 24, "n_heads": 3})
+    assert report.exit_status == 0, str(report)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [((), (0, [])), (("out * share", "out"), (1, ["rows_do_not_sum_to_one"]))],
+)
+def test_the_size_of_a_block_is_no_longest_input(change, expected):
+    source = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, block_size=128):
+        super().__init__()
+        self.h, self.n = n_heads, block_size
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        most = q.new_full((b, self.h, t, 1), -1e9)
+        total, out = torch.zeros_like(most), torch.zeros_like(q)
+        i = torch.arange(t, device=x.device)
+        for n in range(0, t, self.n):
+            s = q @ k[:, :, n : n + self.n].mT / q.shape[-1] ** 0.5
+            s = s.masked_fill(i[n : n + self.n] > i[:, None], -1e9)
+            higher = torch.maximum(most, s.amax(-1, keepdim=True))
+            share, p = (most - higher).exp(), (s - higher).exp()
+            total = total * share + p.sum(-1, keepdim=True)
+            out = out * share + p @ v[:, :, n : n + self.n]
+            most = higher
+        return self.proj((out / total).transpose(1, 2).reshape(b, t, d))
+"""
+    cls = made(source, *([change] if change else []))
+    assert outcome(cls, causal=True) == expected
+    assert outcome(cls, causal=True, block_size=4) == expected
+
+
+def test_a_score_of_zero_hides_nothing():
+    mask = "** 0.5\n        hidden = torch.ones_like(s).triu(1).bool()\n"
+    right = made(PLAIN, ("** 0.5\n", mask + "        s = s.masked_fill(hidden, "
+                         "-torch.inf)\n"))  # fmt: skip
+    assert outcome(right, causal=True) == (0, [])
+    wrong = made(PLAIN, ("** 0.5\n", "** 0.5\n        s = s.tril()\n"
+                         "        s.masked_fill_(s == 0, -torch.inf)\n"))  # fmt: skip
+    assert outcome(wrong, causal=True) == (1, ["not_finite"])
+
+
+def test_sinks_that_nothing_trains_are_told():
+    source = PLAIN.replace(
+        "        self.h =",
+        "        self.sinks = SINKS(torch.zeros(n_heads))\n        self.h =",
+    ).replace(
+        "        return",
+        "        extra = self.sinks[:, None, None].expand(b, -1, t, 1)\n"
+        "        w = torch.cat([s, extra], -1).softmax(-1)[..., :-1]\n        return",
+    )
+    source = source.replace("s.softmax(-1)", "w")  # fmt: skip
+    learned = made(source, ("SINKS", "nn.Parameter"))
+    assert outcome(learned, sink="learned") == (0, [])
+    kept = source.replace("self.sinks = SINKS(", "self.register_buffer('sinks', ")
+    assert outcome(made(kept))[1] == ["gradient_missing"]
+    # One number for all heads may be a constant.
+    one = kept.replace("torch.zeros(n_heads)", "torch.zeros(1)")
+    assert outcome(made(one))[1] == []
+
+
+def test_zeros_in_two_layers_behind_one_another_never_learn():
+    zeros = "        nn.init.zeros_(self.to_out.weight)\n"
+    assert outcome(made(CHANNELS))[1] == []
+    wrong = made(CHANNELS, (zeros, zeros + zeros.replace("out", "qkv")
+                            + zeros.replace("out.weight", "qkv.bias")))  # fmt: skip
+    assert outcome(wrong) == (1, ["init_dead"])
+
+
+def test_a_declared_window_is_given_where_the_constructor_needs_one():
+    source = (
+        PLAIN.replace("d, n_heads)", "d, n_heads, window_size)")
+        .replace("        self.h =", "        self.w, self.h = window_size,")
+        .replace(
+            "** 0.5\n",
+            "** 0.5\n        i = torch.arange(t, device=x.device)\n"
+            "        far = i[:, None] - i\n"
+            "        s = s.masked_fill((far < 0) | (far >= self.w), -torch.inf)\n",
+        )
+    )
+    for window in (2, 4):
+        assert outcome(made(source), causal=True, window=window) == (0, [])
+    wider = made(source, ("far >= self", "far > self"))
+    assert outcome(wider, causal=True, window=2) == (1, ["window_size"])
+
+
+def test_a_mask_may_be_called_valid():
+    source = PLAIN.replace("self, x)", "self, x, valid=None)").replace(
+        "** 0.5\n",
+        "** 0.5\n        if valid is not None:\n"
+        "            s = s.masked_fill(~valid[:, None, None], -torch.inf)\n",
+    )
+    assert outcome(made(source)) == (0, [])
+    rows = made(source, ("valid[:, None, None]", "valid[:, None, :, None]"),
+                ("-torch.inf", "-1e9"))  # fmt: skip
+    assert outcome(rows) == (1, ["padding_rows"])
