@@ -351,6 +351,8 @@ def _another_way(
     kept = subject.how, subject.causal
     for optional in (False, True):
         for way in _ways(subject, optional):
+            if subject.causal and _of_itself(subject, way):
+                return _told(subject)
             if _given(subject, way) is None:
                 continue
             if subject.causal and (way.masked or way.opened) and _leaks(subject):
@@ -376,6 +378,19 @@ def _another_way(
         _set(subject, *first)
         return _told(subject)
     return None
+
+
+def _of_itself(subject: Subject, way: Way) -> bool:
+    """Whether it takes keys beside queries, and hides what comes later in them."""
+    if not way.memory or subject.layer.memory:
+        return False
+    kept = subject.how
+    both = (*way.tokens, *way.memory.split())
+    one = replace(way, tokens=both, memory=None, memory_width=None)
+    if _given(subject, one) is not None and not _leaks(subject):
+        return True
+    _set(subject, kept, True)
+    return False
 
 
 def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:

@@ -1143,7 +1143,8 @@ def _capped(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         into, out = before / walk.scores, walk.taken / behind
         if any(one[seen].std() > 1e-3 * one[seen].mean().abs() for one in (into, out)):
             return
-        usual = walk.d**-0.5
+        declared = subject.layer.scale
+        usual = declared if isinstance(declared, float) else walk.d**-0.5
         first, last = usual / into[seen].mean(), out[seen].mean()
         caps = [v for n, v in subject.given.items() if "cap" in n and type(v) is float]
         caps += [subject.layer.softcap] if subject.layer.softcap else []

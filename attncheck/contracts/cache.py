@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attncheck.build import UnusableError
 from attncheck.collector import Collector
 from attncheck.contracts.base import run
 from attncheck.probes.cached import several, sought
@@ -54,6 +55,8 @@ def check_cache(
     def prepare(subject: Subject, found: Collector) -> list[Stepped]:
         if step is None:
             stepped = sought(subject, found, new_cache, declared=True)
+        elif subject.layer.memory and not arguments.get("memory"):
+            raise UnusableError("a memory was given that nobody spoke of")
         else:
             stepped = Stepped(subject, step, new_cache)
             tokens_alone(stepped, found)

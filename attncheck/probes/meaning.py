@@ -1,6 +1,7 @@
 """Tests of what the output means: who sees whom, and by how much."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -154,6 +155,7 @@ def dependence(subject: Subject, found: Collector) -> None:
             seen += "where only some layers have a window."
             found.add("window_unused", done, seen, "warning")
         matrix = matrix | ((i - j).abs() >= window)
+    matrix = matrix | _hidden_by_bias(subject, t)
     if not subject.layer.documents and takes_documents(subject.pristine):
         _try_documents(subject, found)
     if subject.layer.documents:
@@ -172,6 +174,18 @@ def dependence(subject: Subject, found: Collector) -> None:
         return  # as long as nobody says what is meant
     else:
         _tell_full(matrix, known, found)
+
+
+def _hidden_by_bias(subject: Subject, t: int) -> torch.Tensor:
+    """Return which pairs (t, t) a declared bias hides with -inf, in all heads."""
+    bias: Any = subject.layer.bias
+    if callable(bias):
+        with torch.no_grad():
+            bias = bias(subject.copy(), t)
+    if not isinstance(bias, torch.Tensor):
+        return torch.zeros(t, t, dtype=torch.bool)
+    hidden = (bias == -torch.inf).expand(1, *bias.shape)[..., :t, :t].flatten(0, -3)
+    return hidden.all(dim=0).cpu()
 
 
 def passed_on(subject: Subject) -> torch.Tensor:

@@ -262,3 +262,81 @@ def test_a_mask_may_be_called_valid():
     rows = made(source, ("valid[:, None, None]", "valid[:, None, :, None]"),
                 ("-torch.inf", "-1e9"))  # fmt: skip
     assert outcome(rows) == (1, ["padding_rows"])
+
+
+MASKED = PLAIN.replace("n_heads)", "n_heads, masked=False)").replace(
+    "        self.h =", "        self.masked, self.h = masked,"
+)
+MASKED = MASKED.replace(
+    "** 0.5\n",
+    """** 0.5
+        if self.masked:
+            hidden = torch.ones_like(s).triu(1 + s.shape[3] - t).bool()
+            s = s.masked_fill(hidden, -torch.inf)
+""",
+)
+
+
+def test_masked_is_what_a_class_may_call_causal():
+    assert outcome(made(MASKED), causal=True) == (0, [])
+    assert outcome(made(MASKED), causal=False) == (0, [])
+    assert outcome(made(MASKED), causal=True, masked=False) == (1, ["mask_missing"])
+
+
+TWO = MASKED.replace("self, x)", "self, x_q, x_kv, kv_cache=None)").replace(
+    """        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+""",
+    """        b, t, d = x_q.shape
+        q = F.linear(x_q, *self.w(0))
+        k, v = (F.linear(x_kv, *self.w(i)) for i in (1, 2))
+        if kv_cache is not None:
+            k, v = (torch.cat(two, 1) for two in zip(kv_cache, (k, v)))
+            kv_cache = k, v
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+""",
+)
+TWO = TWO.replace("        return self.proj(", "        y = self.proj(") + (
+    "        return y, kv_cache\n\n    def w(self, i):\n"
+    "        return self.qkv.weight.chunk(3)[i], self.qkv.bias.chunk(3)[i]\n"
+)
+
+
+def test_keys_that_come_beside_queries_may_be_their_own():
+    right, options = made(TWO), {"masked": True, "d": 16, "n_heads": 4}
+    assert outcome(right, causal=True, **options) == (0, [])
+
+    def call(module, chunk, cache):
+        return module(chunk, chunk, (chunk[:, :0],) * 2 if cache is None else cache)
+
+    report = attncheck.check_cache(right, call=call, **options)
+    assert report.exit_status == 0, str(report)
+    wrong = made(TWO, ("triu(1 + s.shape[3] - t)", "triu(1)"))
+    report = attncheck.check_cache(wrong, call=call, **options)
+    assert [one.mistake for one in report.findings][:1] == ["cache_mask_offset"]
+
+
+def test_what_a_declared_bias_hides_needs_not_be_seen():
+    table = "        seen = torch.ones(32, 32).tril()\n        seen[:, 3::4] = 0\n"
+    kept = "        self.register_buffer('seen', seen)\n        self.h ="
+    hide = "        s = s.masked_fill(self.seen[:t, :t] == 0, -torch.inf)\n"
+    source = PLAIN.replace("        self.h =", table + kept)
+    source = source.replace("** 0.5\n", "** 0.5\n" + hide)
+
+    def bias(module, t):
+        return module.seen[:t, :t].log()
+
+    assert outcome(made(source), causal=True, bias=bias) == (0, [])
+    # Where it hides less, a token that is not seen still is told.
+    less = attncheck.check(
+        made(source), bias=lambda module, t: bias(module, t).clamp_min(-1e9)
+    )
+    assert "past_unused" in [one.mistake for one in less.findings], str(less)
+
+
+def test_a_cap_comes_behind_the_declared_scale():
+    capped = ("q @ k.mT / q.shape[-1] ** 0.5", "5 * torch.tanh(q @ k.mT * 0.3 / 5)")
+    options = {"softcap": 5.0, "scale": 0.3}
+    assert outcome(made(PLAIN, capped), **options) == (0, [])
+    wrong = capped[0], "5 * torch.tanh(q @ k.mT / 5) * 0.3"
+    assert outcome(made(PLAIN, wrong), **options) == (1, ["softcap_before_scale"])
