@@ -6,6 +6,7 @@ input into something else than meant is named, whatever else the layer does.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, product
@@ -1033,6 +1034,7 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         return
     if keys == walk.t and walk.h > 1:
         alibi = layer.alibi or subject.speaks_of("alibi|slope")
+        alibi |= bool(re.search("alibi|slope", subject.source.lower()))
         yield from _biased(walk, layer, added, alibi)
     q, k = _factor(walk, walk.query), _factor(walk, walk.key)
     if layer.scale is not None:

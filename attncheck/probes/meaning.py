@@ -182,10 +182,11 @@ def _hidden_by_bias(subject: Subject, t: int) -> torch.Tensor:
     if callable(bias):
         with torch.no_grad():
             bias = bias(subject.copy(), t)
+    none = torch.zeros(1, t, t, dtype=torch.bool)
     if not isinstance(bias, torch.Tensor):
-        return torch.zeros(t, t, dtype=torch.bool)
-    hidden = (bias == -torch.inf).expand(1, *bias.shape)[..., :t, :t].flatten(0, -3)
-    return hidden.all(dim=0).cpu()
+        return none[0]
+    bias = bias[..., :t, :t] if bias.dim() > 1 else bias[..., :t]
+    return (none | (bias == -torch.inf).cpu()).flatten(0, -3).all(dim=0)
 
 
 def passed_on(subject: Subject) -> torch.Tensor:

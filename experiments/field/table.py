@@ -16,16 +16,16 @@ PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.D
 ADDRESS = "https://github.com/"
 COLUMNS = [  # in the order of their runs
     ("first", "4d4f25f"),
-    ("fourteenth", "729bc9b"),
-    ("fifteenth", "7145ae7"),
     ("sixteenth", "7145ae7"),
     ("seventeenth", "6048092"),
     ("eighteenth", "d428c36"),
     ("nineteenth", "d08e468"),
     ("twentieth", "50b1e15"),
+    ("twenty-first", "3513ac1"),
+    ("twenty-second", "bd90fca"),
 ]
 SETS = [name for name, _ in COLUMNS]
-PUBLIC = ("fourteenth", "seventeenth", "eighteenth")  # without planted bugs
+PUBLIC = ("seventeenth", "eighteenth", "twenty-second")  # without planted bugs
 PLANTED = [name for name in SETS if name not in PUBLIC]
 TOLD = COLUMNS[1:]  # those whose errors the page lists
 
@@ -172,7 +172,7 @@ def _notes(name: str, version: str) -> str:
         elif "wrong" in entry and kind in ("passed", "warned"):
             told = "It only got a warning" if kind == "warned" else "Passed"
             where = link(entry) if "address" in entry else "Planted"
-            rows.append(f"- {where}: {entry['wrong']}. {told}. ")
+            rows.append(f"- {where}: {entry['wrong'].rstrip('.')}. {told}. ")
         else:
             continue
         rows[-1] = f"{rows[-1]}{entry.get('note', '')}".rstrip()
