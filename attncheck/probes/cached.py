@@ -30,6 +30,17 @@ from attncheck.trace import tensors
 
 def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
+    _cached(subject, found)
+    name, size = subject.named_window
+    if size <= T or found.found or subject.layer.window:
+        return
+    narrow = subject.variant(own={name: NARROW})
+    if narrow is not None:  # so that the cache has to forget some tokens
+        with contextlib.suppress(SkipTest, CallFailed):
+            _cached(narrow, found)
+
+
+def _cached(subject: Subject, found: Collector) -> None:
     stepped = sought(subject, found)
     if stepped is None or any(name.startswith("cache_") for name in found.found):
         return
@@ -278,6 +289,7 @@ MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|
 BATCH = re.compile(r"^(b|bs|bsz|n)$|batch")
 LENGTH = re.compile(r"len|seq|tokens|positions")
 # Words by which a cache takes one token at a time.
+NARROW = 3  # tokens of a window, fewer than are passed
 SINGLE = re.compile(
     r"\b(one|single|1|newest|new|current|latest) (\w+ )?(token|query|position|step)\b"
     r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",

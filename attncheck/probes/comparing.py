@@ -475,6 +475,10 @@ class Comparison:
                     _tell(found, step, done)
             return
         read = inferred(subject, x, mistakes=False) if x.shape[1] > meant else None
+        if read and subject is not self.subject and "window" not in read.options:
+            text = "Each token still sees all before it. That may be meant, as where "
+            text += "only some layers have a window."
+            found.add("window_unused", done, text, "warning")
         if read and read.asks:
             # As with the window that it was given.
             asks = {"window": read.asks["window"] + more}

@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Mapping
+from itertools import combinations
 
 import torch
 
@@ -52,6 +53,13 @@ def first_weights(subject: Subject, found: Collector) -> None:
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
     positive = _values(weights, subject, found)
+    for (one, first), (other, second) in combinations(weights.items(), 2):
+        same = first.shape == second.shape and first.data_ptr() != second.data_ptr()
+        if same and first.numel() > 1 and first.std() > 0 and first.equal(second):
+            done = "Looked at the parameters of a new instance."
+            seen = f"{one} and {other} start with the same numbers."
+            found.add("projections_tied", done, seen, "warning")
+            break
     image = again.how.way is not None and again.how.way.image not in ("btd", "bdt")
     if not image and not found.found.keys() & {
         "no_gradient",
@@ -145,8 +153,11 @@ def _learns(subject: Subject, found: Collector) -> None:
             found.add("distances_lost", done, seen + "seem to take the same row.")
             return
         # A gain that starts at 0 is meant to be loaded: it holds the rest back.
+        after = dict(module.named_parameters())
         gains = [n for n, p in before.items() if "bias" not in n and p.dim() == 1]
-        severity = "warning" if any(not before[n].any() for n in gains) else None
+        held = [after[n].detach().any() for n in gains if not before[n].any()]
+        # Unless it is held back itself: two that start at 0 and are multiplied.
+        severity = "warning" if any(held) else None
         found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
 
 

@@ -341,6 +341,18 @@ def _try_documents(subject: Subject, found: Collector) -> None:
     if changed(y[:, late], z[:, late], 1e-4):
         done = "Passed a row with two documents, and replaced the tokens of the first."
         found.add("documents_unused", done, "Outputs of the second changed.")
+    if not subject.causal:
+        return
+    other = x.clone()
+    other[:, -1] = subject.tokens(b=1, seed=5)[:, -1]
+    subject.layer = replace(kept, documents=True)
+    try:
+        z = subject(other)
+    finally:
+        subject.layer = kept
+    if changed(y[:, :-1], z[:, :-1], 1e-4):
+        done = "Passed a row with two documents, and replaced its last token."
+        found.add("future_leaks", done, "Earlier outputs changed.")
 
 
 def _tell_full(matrix: torch.Tensor, known: torch.Tensor, found: Collector) -> None:

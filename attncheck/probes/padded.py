@@ -178,7 +178,7 @@ class Masked:
             hidden = self.hidden[:, None].expand(-1, self.x.shape[1], -1)
         else:
             hidden = self.hidden.view(len(self.hidden), *shape, -1)
-        hidden = hidden.to(self.x.device)
+        hidden = hidden.to(self.x.device, copy=True)  # forward may change it
         mask, given = as_mask(how, hidden, self.x), self.subject.how
         if given.call is not None:
             return replace(given, call=_with_mask(given.call, self.name, mask))
