@@ -264,6 +264,7 @@ FOLLOWS = {
         "past_unused",
     ),
     "keeps_state": (
+        "wrong_shape",
         "some_sizes_raise",
         "differs",
         "training_differs",

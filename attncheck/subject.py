@@ -143,6 +143,15 @@ def _casts(kind: str) -> bool:
         return bool(on())
 
 
+def _in_one_place(module: nn.Module) -> list[str]:
+    """Return the names of parameters that share their memory, but aren't the same."""
+    stored: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.dim() > 1 and parameter.numel() and not parameter.is_meta:
+            stored.setdefault(parameter.data_ptr(), []).append(name)
+    return next((names for names in stored.values() if len(names) > 1), [])
+
+
 class Subject:
     """A module with the sizes it was made for, and the way to call it.
 
@@ -189,6 +198,7 @@ class Subject:
         self.uneven: Subject | None = None  # the same with d_in ≠ d_out
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta' and have no values.")
+        self.in_one_place = _in_one_place(module)  # which copies are not
         self.pristine = duplicate(module)
         self.fresh = duplicate(module)
         for held in (self.pristine, self.fresh):

@@ -475,7 +475,8 @@ class Comparison:
                     _tell(found, step, done)
             return
         read = inferred(subject, x, mistakes=False) if x.shape[1] > meant else None
-        if read and subject is not self.subject and "window" not in read.options:
+        mask = hidden(subject, x) if subject is not self.subject else None
+        if mask is not None and not mask.tril().any():
             text = "Each token still sees all before it. That may be meant, as where "
             text += "only some layers have a window."
             found.add("window_unused", done, text, "warning")

@@ -37,6 +37,9 @@ def shared(subject: Subject, found: Collector) -> None:
             seen = f"These are the same parameter: {', '.join(names)}."
             found.add("projections_tied", done, seen)
             return
+    if names := subject.in_one_place:  # to share on purpose, one would be the other
+        seen = f"These are stored in one place: {', '.join(names)}."
+        found.add("projections_tied", done, seen, "error")
 
 
 def first_weights(subject: Subject, found: Collector) -> None:
@@ -60,8 +63,7 @@ def first_weights(subject: Subject, found: Collector) -> None:
             seen = f"{one} and {other} start with the same numbers."
             found.add("projections_tied", done, seen, "warning")
             break
-    image = again.how.way is not None and again.how.way.image not in ("btd", "bdt")
-    if not image and not found.found.keys() & {
+    if not found.found.keys() & {
         "no_gradient",
         "gradient_missing",
         "backward_raises",
@@ -122,7 +124,10 @@ def _learns(subject: Subject, found: Collector) -> None:
     wanted = None
     try:
         for _ in range(STEPS):
-            y = subject(x * 1.0, module, train=True, grad=True)
+            # With a gradient of its own: without, PyTorch 2.13 can end the process
+            # in the backward pass of a group norm of channels that come last.
+            given = x.clone().requires_grad_()
+            y = subject(given * 1.0, module, train=True, grad=True)
             if not y.requires_grad or not y.isfinite().all():
                 return
             if wanted is None:

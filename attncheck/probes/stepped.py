@@ -183,7 +183,17 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
         return mixed
     if _close(last.key[:, :keys], whole.key):  # there may be room for more behind it
         last = replace(last, key=last.key[:, :keys])
-    if (held := last.key.shape[1]) != keys:
+    held = last.key.shape[1]
+    if held < keys and not (whole.weights[:, -t:, : keys - held] > 0).any():
+        # What left the cache is behind a window.
+        whole = replace(
+            whole,
+            key=whole.key[:, -held:],
+            values=whole.values[:, -held:],
+            weights=whole.weights[..., -held:],
+        )
+        keys = held
+    if held != keys:
         name = "cache_forgets" if _forgets(last, whole) else "cache_differs"
         return name, f"It has {held} keys then, not {keys}."
     for name, own, meant in (

@@ -340,3 +340,146 @@ def test_a_cap_comes_behind_the_declared_scale():
     assert outcome(made(PLAIN, capped), **options) == (0, [])
     wrong = capped[0], "5 * torch.tanh(q @ k.mT / 5) * 0.3"
     assert outcome(made(PLAIN, wrong), **options) == (1, ["softcap_before_scale"])
+
+
+def test_keys_behind_a_window_may_leave_the_cache_and_positions_go_on():
+    source = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, window=1024):
+        super().__init__()
+        self.h, self.window = n_heads, window
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def turned(self, x, start):
+        d = x.shape[-1]
+        where = torch.arange(start, start + x.shape[2], device=x.device).to(x)
+        angles = where[:, None] * 10000.0 ** (-torch.arange(0, d, 2).to(x) / d)
+        one, two = x.chunk(2, -1)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+
+    def forward(self, x, cache=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        old_k, old_v, start = cache or (k[:, :, :0], v[:, :, :0], 0)
+        q, k = self.turned(q, start), self.turned(k, start)
+        k, v = torch.cat([old_k, k], 2), torch.cat([old_v, v], 2)
+        n = k.shape[2]
+        far = torch.arange(n - t, n, device=x.device)[:, None] - torch.arange(n).to(
+            x.device)
+        seen = (far >= 0) & (far < self.window)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        kept = [one[:, :, -self.window :] for one in (k, v)]
+        then = start + t
+        return self.proj(y.transpose(1, 2).reshape(b, t, d)), (*kept, then)
+"""
+    assert outcome(made(source), causal=True) == (0, [])
+    wrong = made(source, ("then = start + t", "then = kept[0].shape[2]"))
+    # Its default window is never full in a test, so a narrow one is built.
+    assert outcome(wrong, causal=True) == (1, ["cache_positions"])
+
+
+def test_the_future_is_hidden_within_each_document():
+    source = PLAIN.replace("self, x)", "self, x, doc_ids=None)").replace(
+        "** 0.5\n",
+        "** 0.5\n"
+        "        seen = torch.ones_like(s).tril().bool()\n"
+        "        if doc_ids is not None:\n"
+        "            same = doc_ids[:, None, :, None] == doc_ids[:, None, None]\n"
+        "            seen = seen & same\n"
+        "        s = s.masked_fill(~seen, -torch.inf)\n",
+    )
+    assert outcome(made(source), causal=True) == (0, [])
+    wrong = made(source, ("seen & same", "same"))
+    assert outcome(wrong, causal=True) == (1, ["future_leaks"])
+
+
+def test_a_mask_that_forward_turns_around_is_seen_as_it_was_given():
+    source = PLAIN.replace("self, x)", "self, x, padding_mask=None)").replace(
+        "** 0.5\n",
+        "** 0.5\n        if padding_mask is not None:\n"
+        "            seen = padding_mask.logical_not_()\n"
+        "            s = s.masked_fill(~seen[:, None, None], -1e9)\n",
+    )
+    assert outcome(made(source)) == (1, ["changes_input"])
+    assert outcome(made(source, ("logical_not_", "logical_not"))) == (0, [])
+
+
+def test_projections_that_start_alike_or_share_their_memory_are_told():
+    source = PLAIN.replace(
+        "self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)",
+        "one = torch.randn(d, d) / d**0.5\n"
+        "        self.w_q, self.w_k, self.w_v = START\n"
+        "        self.proj = nn.Linear(d, d)",
+    ).replace(
+        "self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)",
+        "((x @ w).view(b, t, self.h, -1).transpose(1, 2)\n"
+        "                   for w in (self.w_q, self.w_k, self.w_v))",
+    )
+
+    def told(start):
+        report = attncheck.check(made(source, ("START", start)), causal=False)
+        return [(one.mistake, one.severity) for one in report.findings]
+
+    each = "(nn.Parameter({}) for _ in range(3))"
+    assert told(each.format("torch.randn(d, d) / d**0.5")) == []
+    assert told(each.format("one.clone()")) == [("projections_tied", "warning")]
+    assert told(each.format("one")) == [("projections_tied", "error")]
+
+
+def test_a_default_that_calls_write_into_is_told():
+    source = PLAIN.replace("self, x)", "self, x, seen={})").replace(
+        "        s = q", "        seen['keys'] = k.detach()\n        s = q"
+    )
+    assert outcome(made(source)) == (1, ["keeps_state"])
+    fresh = "        seen = {}\n        seen['keys']"
+    given = made(source, ("seen={}", "seen=None"), ("        seen['keys']", fresh))
+    assert outcome(given) == (0, [])
+
+
+def test_gains_of_zero_that_hold_one_another_back_never_learn():
+    gains = (
+        "        self.g = nn.Parameter(torch.zeros(d // n_heads))\n"
+        "        self.f = nn.Parameter(torch.START(d // n_heads))\n"
+        "        self.w_q, self.w_k = nn.Linear(d, d), nn.Linear(d, d)\n"
+        "        self.h ="
+    )
+    normed = (
+        "        q, k = (w(x).view(b, t, self.h, -1).transpose(1, 2)\n"
+        "                for w in (self.w_q, self.w_k))\n"
+        "        q = F.rms_norm(q, q.shape[-1:]) * self.g\n"
+        "        k = F.rms_norm(k, k.shape[-1:]) * self.f\n        s = q"
+    )
+    source = PLAIN.replace("        self.h =", gains).replace("        s = q", normed)
+    source = (
+        source.replace("3 * d", "d")
+        .replace("q, k, v = self.qkv(x).view(b, t, 3", ("v = self.qkv(x).view(b, t"))
+        .replace("permute(2, 0, 3, 1, 4)", "transpose(1, 2)")
+    )
+
+    def told(start):
+        report = attncheck.check(made(source, ("START", start)), causal=False)
+        return [one.mistake for one in report.findings if one.severity == "error"]
+
+    assert told("zeros") == ["init_dead"]
+    assert told("ones") == []
+
+
+def test_a_wide_window_that_never_acts_is_told():
+    source = (
+        PLAIN.replace("n_heads)", "n_heads, window=512)")
+        .replace(
+            "** 0.5\n",
+            "** 0.5\n        i = torch.arange(t, device=x.device)\n"
+            "        far = i[:, None] - i\n"
+            "        s = s.masked_fill((far < 0) | (far >= window), -torch.inf)\n",
+        )
+        .replace("        self.h =", "        self.window, self.h = window,")
+    )
+
+    def told(size):
+        report = attncheck.check(made(source, (">= window", f">= {size}")))
+        return [(one.mistake, one.severity) for one in report.findings]
+
+    assert told("self.window") == []
+    assert told(10**6) == [("window_unused", "warning")]
