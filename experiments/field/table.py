@@ -16,13 +16,14 @@ PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.D
 ADDRESS = "https://github.com/"
 COLUMNS = [  # in the order of their runs
     ("first", "4d4f25f"),
-    ("sixteenth", "7145ae7"),
     ("seventeenth", "6048092"),
     ("eighteenth", "d428c36"),
     ("nineteenth", "d08e468"),
     ("twentieth", "50b1e15"),
     ("twenty-first", "3513ac1"),
     ("twenty-second", "bd90fca"),
+    ("twenty-third", "51eba0f"),
+    ("twenty-fourth", "1689d08"),
 ]
 SETS = [name for name, _ in COLUMNS]
 PUBLIC = ("seventeenth", "eighteenth", "twenty-second")  # without planted bugs
