@@ -34,8 +34,8 @@ _WORDS = {
     "dim dim_in in_dim input_dim in_features embedding_dim embedding_size emb_size "
     "n_embed n_emb emb embed_dims hidden_dim dim_model model_size d_hid in_channels "
     "channels n_channels n_state d_token hid_dim input_size in_dim query_dim num_units "
-    "nx n_in c_in d_embed",
-    "d_out": "d_out dim_out out_dim output_dim out_features head_size",
+    "nx n_in c_in d_embed inp",
+    "d_out": "d_out dim_out out_dim output_dim out_features oup head_size",
     "context_length": "context_length block_size max_seq_len max_seq_length max_len "
     "seq_len n_positions max_length ctx_len n_ctx ctx_size seq_length max_seq "
     "context_window",

@@ -27,7 +27,11 @@ GUESSES: list[tuple[str, Any]] = [
     (KV_HEADS, "kv_heads"),
     (r"heads?_?(count|num|n)$|((^|_)n|^no|num|number|count)(_of)?_?(attn_|attention_|"
      r"q_|query_)?heads?$|^nhead|^heads?$|^n?h$", "num_heads"),
-    (r"^act|_act(ivation)?(_fn|_func|_layer)?$", "gelu"),
+    (r"init\w*_(range|std)$|^std$", 0.02),
+    (r"max_?rel|rel\w*_dist|max_dist|buckets?$", "context_length"),
+    (r"soft_?cap|logits?_cap", 50.0),
+    (r"^(en|de)coder$", False),
+    (r"^act(?!ion)|_act(ivation)?(_fn|_func|_layer)?$", "gelu"),
     (r"norm_(layer|cls|class)$", nn.LayerNorm),
     (r"^d_(query|context|memory|cross|source)$", "d_in"),
     (r"^(dim|c)_?(q|k|v|kv)$|^(k|v|kv|q|key|value|context|cross)_?(in_)?(dim|channels)$"

@@ -483,3 +483,38 @@ def test_a_wide_window_that_never_acts_is_told():
 
     assert told("self.window") == []
     assert told(10**6) == [("window_unused", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "use", "options"),
+    [("init_range", "nn.init.normal_(self.proj.weight, std=init_range)", {}),
+     ("max_rel_dist", "self.far = torch.zeros(max_rel_dist)", {}),
+     ("rel_buckets", "self.far = torch.zeros(rel_buckets)", {}),
+     ("decoder", "assert not decoder", {}),
+     ("action_dim", "self.far = torch.zeros(action_dim)", {}),
+     ("logit_softcap", "self.cap = logit_softcap", {"softcap": 50.0})],
+)  # fmt: skip
+def test_more_settings_are_guessed_by_their_names(setting, use, options):
+    source = PLAIN.replace("n_heads)", f"n_heads, {setting})").replace(
+        "    def forward", f"        {use}\n\n    def forward"
+    )
+    if options:
+        source = source.replace(
+            "s.softmax", "(self.cap * (s / self.cap).tanh()).softmax"
+        )
+    report = attncheck.check(made(source), causal=False, **options)
+    assert report.exit_status == 0, str(report)
+
+
+def test_widths_are_known_by_two_more_names():
+    source = (
+        PLAIN.replace("d, n_heads)", "inp, oup, n_heads)")
+        .replace(
+            "nn.Linear(d, 3 * d), nn.Linear(d, d)",
+            "nn.Linear(inp, 3 * inp), nn.Linear(inp, oup)",
+        )
+        .replace("d = x.shape", "_ = x.shape")
+        .replace("reshape(b, t, d)", "reshape(b, t, -1)")
+    )
+    for given in ({}, {"d_in": 24, "d_out": 32}):
+        assert outcome(made(source), **given) == (0, [])
