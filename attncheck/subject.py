@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from attncheck.build import (
@@ -147,7 +148,8 @@ def _in_one_place(module: nn.Module) -> list[str]:
     """Return the names of parameters that share their memory, but aren't the same."""
     stored: dict[int, list[str]] = {}
     for name, parameter in module.named_parameters():
-        if parameter.dim() > 1 and parameter.numel() and not parameter.is_meta:
+        held = not is_lazy(parameter) and not parameter.is_meta
+        if held and parameter.dim() > 1 and parameter.numel():
             stored.setdefault(parameter.data_ptr(), []).append(name)
     return next((names for names in stored.values() if len(names) > 1), [])
 

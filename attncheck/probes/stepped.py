@@ -184,8 +184,9 @@ def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str,
     if _close(last.key[:, :keys], whole.key):  # there may be room for more behind it
         last = replace(last, key=last.key[:, :keys])
     held = last.key.shape[1]
-    if held < keys and not (whole.weights[:, -t:, : keys - held] > 0).any():
-        # What left the cache is behind a window.
+    unseen = held < keys and not (whole.weights[:, -t:, : keys - held] > 0).any()
+    sizes_held = [one.norm(dim=-1) for one in (last.key, whole.key[:, -held:])]
+    if unseen and _close(*sizes_held):  # what left the cache is behind a window
         whole = replace(
             whole,
             key=whole.key[:, -held:],
