@@ -26,16 +26,6 @@ def gpt(cls=TinyGPT):
     return cls(GPTConfig(11, T, 6, num_heads=3, num_blocks=2)).eval()
 
 
-class Tokens:
-    """A layer that gives back its tokens, as a probe knows it."""
-
-    def tokens(self):
-        return torch.randn(B, T, D_IN)
-
-    def __call__(self, x):
-        return x
-
-
 def lab(name, **state):
     """A driver that computes a lab and draws what stands for it."""
 
@@ -70,7 +60,7 @@ DRIVEN = {
     ),
     "attncheck.probes.meaning": (
         {"t": T, "d_in": D_IN},
-        lambda m: m["finite"](Tokens(), None),
+        lambda m: m["_not_finite"](torch.randn(B, T, D_IN)),
     ),
     "attncheck.projections": (
         {"h": 2, "d_in": D_IN, "d_head": D_K, "d_out": 2 * D_K, "t": T},

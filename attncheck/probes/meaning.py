@@ -17,12 +17,10 @@ from attncheck.trace import norms_of, tensors
 
 def finite(subject: Subject, found: Collector) -> None:
     """Look for NaN and infinity."""
-    y = subject(subject.tokens())
-    bad = ~y.isfinite().all(dim=-1).all(dim=0)  # (t,)
+    bad = _not_finite(subject(subject.tokens()))
     if bad.any():
-        where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
-        seen, severity = f"NaN or inf at {where}.", "error" if bad.all() else None
-        found.add("not_finite", "Passed random tokens.", seen, severity)
+        severity = "error" if bad.all() else None
+        found.add("not_finite", "Passed random tokens.", _at(bad), severity)
     else:
         _zero_token(subject, found)
 
@@ -41,11 +39,21 @@ def _zero_token(subject: Subject, found: Collector) -> None:
                 parameter.zero_()
     x = subject.tokens()
     x[:, 2:3] = 0.0
-    bad = ~subject(x, module).isfinite().all(dim=-1).all(dim=0)
+    bad = _not_finite(subject(x, module))
     if bad.any():
-        where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
         done = "Passed a token of zeros, without biases."
-        found.add("not_finite", done, f"NaN or inf at {where}.")
+        found.add("not_finite", done, _at(bad))
+
+
+def _not_finite(y: torch.Tensor) -> torch.Tensor:
+    """Return which positions hold NaN or infinity, in any sequence."""
+    bad = ~y.isfinite().all(dim=-1).all(dim=0)  # (t,)
+    return bad
+
+
+def _at(bad: torch.Tensor) -> str:
+    where = _positions(torch.nonzero(bad).flatten().tolist(), len(bad))
+    return f"NaN or inf at {where}."
 
 
 def _positions(indices: list[int], t: int) -> str:
