@@ -360,7 +360,7 @@ class Subject:
         before: list[dict[str, tuple[torch.Tensor, torch.Tensor]]] = []
 
         def look(module: nn.Module, args: tuple[Any, ...], named: Any) -> None:
-            taken = inspect.signature(type(module).forward).bind(module, *args, **named)
+            taken = inspect.signature(module.forward).bind(*args, **named)
             given = {n: v for n, v in taken.arguments.items() if not is_cache(n)}
             given = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
             before.append({n: (v, v.detach().clone()) for n, v in given.items()})

@@ -165,39 +165,6 @@ class Config(dict):
     assert report.exit_status == 0, str(report)
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [((), (0, [])), (("out * share", "out"), (1, ["rows_do_not_sum_to_one"]))],
-)
-def test_the_size_of_a_block_is_no_longest_input(change, expected):
-    source = """\
-class Attention(nn.Module):
-    def __init__(self, d, n_heads, block_size=128):
-        super().__init__()
-        self.h, self.n = n_heads, block_size
-        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
-
-    def forward(self, x):
-        b, t, d = x.shape
-        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
-        most = q.new_full((b, self.h, t, 1), -1e9)
-        total, out = torch.zeros_like(most), torch.zeros_like(q)
-        i = torch.arange(t, device=x.device)
-        for n in range(0, t, self.n):
-            s = q @ k[:, :, n : n + self.n].mT / q.shape[-1] ** 0.5
-            s = s.masked_fill(i[n : n + self.n] > i[:, None], -1e9)
-            higher = torch.maximum(most, s.amax(-1, keepdim=True))
-            share, p = (most - higher).exp(), (s - higher).exp()
-            total = total * share + p.sum(-1, keepdim=True)
-            out = out * share + p @ v[:, :, n : n + self.n]
-            most = higher
-        return self.proj((out / total).transpose(1, 2).reshape(b, t, d))
-"""
-    cls = made(source, *([change] if change else []))
-    assert outcome(cls, causal=True) == expected
-    assert outcome(cls, causal=True, block_size=4) == expected
-
-
 def test_a_score_of_zero_hides_nothing():
     mask = "** 0.5\n        hidden = torch.ones_like(s).triu(1).bool()\n"
     right = made(PLAIN, ("** 0.5\n", mask + "        s = s.masked_fill(hidden, "

@@ -403,3 +403,14 @@ def test_an_output_that_is_summed_up_in_chunks_is_a_mean():
     found = errors(attncheck.check(other))
     assert found
     assert "rows_do_not_sum_to_one" not in found
+
+
+@pytest.mark.parametrize("options", [{}, {"block_size": 4}])
+def test_the_size_of_a_block_is_no_longest_input(options):
+    source = ONLINE.replace("chunk=4", "block_size=128").replace(
+        "n_heads, chunk", "n_heads, block_size"
+    )
+    assert attncheck.check(made(source), **options).exit_status == 0
+    wrong = made(source, "out * share", "out")
+    found = errors(attncheck.check(wrong, **options))
+    assert found == ["rows_do_not_sum_to_one"]
