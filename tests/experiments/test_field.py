@@ -53,6 +53,16 @@ def test_the_page_says_what_is_stored():
     assert page == table.written(page)
 
 
+def test_each_set_has_a_column_with_numbers_and_no_other_has_one():
+    made = table.table()
+    heads = [line for line in made.splitlines() if "by set |" in line]
+    shown = {head.strip() for line in heads for head in line.split("|")[2:-1]}
+    assert (len(heads), shown) == (2, {*table.SHORT.values()})
+    assert [*table.SHORT] == table.SETS
+    assert "–" not in made
+    assert all(f"`{version}`" in made for _, version in table.COLUMNS)
+
+
 def report(status, *found, stage="", compared=True):
     return {"exit": status, "compared": compared, "stage": stage, "found": [*found]}
 
