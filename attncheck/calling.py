@@ -481,6 +481,14 @@ def memory_way(module: nn.Module) -> Way | None:
     return Way((names[0],), memory=known[0]) if known else None
 
 
+def own_memories(module: nn.Module, way: Way) -> list[str]:
+    """Return the names of arguments that may take a memory, and may be left out."""
+    parameters = _named(module)
+    given = {*way.tokens, *dict(way.others)}
+    left = [n for n in MEMORIES if n in parameters and n not in given]
+    return [name for name in left if parameters[name].default is None]
+
+
 def memory_first(names: Sequence[str]) -> bool:
     """Whether the first argument is the memory by its name, and the second isn't."""
     told = [bool(re.search("context|memory|encoder", n.lower())) for n in names[:2]]

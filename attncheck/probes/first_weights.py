@@ -7,6 +7,7 @@ from itertools import combinations
 
 import torch
 
+from attncheck.build import duplicate
 from attncheck.collector import Collector, SkipTest
 from attncheck.probes.training import acting
 from attncheck.projections import Projections, find
@@ -116,7 +117,35 @@ def _values(
 
 def _learns(subject: Subject, found: Collector) -> None:
     """Train for some steps; a matrix that never changes cannot learn."""
-    module = subject.fresh
+    module, opened = subject.fresh, duplicate(subject.fresh)
+    before = {n: p.detach().clone() for n, p in module.named_parameters()}
+    still = _trained(subject, module)
+    if not still:
+        return
+    done = f"Trained a new instance for {STEPS} steps."
+    if all(re.search("rel|pos|distance|bucket", name.lower()) for name in still):
+        seen = f"Never changed: {', '.join(still)}. All visible pairs of tokens "
+        found.add("distances_lost", done, seen + "seem to take the same row.")
+        return
+    # A gain that starts at 0 is meant to be loaded: it holds the rest back.
+    after = dict(module.named_parameters())
+    gains = [n for n, p in before.items() if "bias" not in n and p.dim() == 1]
+    gains = [n for n in gains if not before[n].any() and after[n].detach().any()]
+    # Unless it is held back itself, as two that start at 0 and are multiplied are, or
+    # with a gain of 1 the rest still doesn't change: then it is a bias by another name.
+    severity = None
+    if gains:
+        with torch.no_grad():
+            for name in gains:
+                opened.get_parameter(name).fill_(1.0)
+        severity = (
+            "error" if set(still) <= set(_trained(subject, opened)) else "warning"
+        )
+    found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
+
+
+def _trained(subject: Subject, module: torch.nn.Module) -> list[str]:
+    """Train a module for some steps, and return the names of what never changed."""
     module.train()  # some return nothing
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     x = subject.tokens(b=8, seed=11)
@@ -129,7 +158,7 @@ def _learns(subject: Subject, found: Collector) -> None:
             given = x.clone().requires_grad_()
             y = subject(given * 1.0, module, train=True, grad=True)
             if not y.requires_grad or not y.isfinite().all():
-                return
+                return []
             if wanted is None:
                 wanted = torch.randn(y.shape, generator=generator).to(y)
             module.zero_grad()
@@ -139,7 +168,7 @@ def _learns(subject: Subject, found: Collector) -> None:
                     if p.grad is not None:
                         p.sub_(0.5 * p.grad)
     except (CallFailed, RuntimeError):
-        return
+        return []
     still = [
         name
         for name, p in module.named_parameters()
@@ -151,19 +180,7 @@ def _learns(subject: Subject, found: Collector) -> None:
     with contextlib.suppress(CallFailed, RuntimeError):
         x = subject.tokens()
         still = acting(subject, still, x, subject(x, train=True)) if still else []
-    if still:
-        done = f"Trained a new instance for {STEPS} steps."
-        if all(re.search("rel|pos|distance|bucket", name.lower()) for name in still):
-            seen = f"Never changed: {', '.join(still)}. All visible pairs of tokens "
-            found.add("distances_lost", done, seen + "seem to take the same row.")
-            return
-        # A gain that starts at 0 is meant to be loaded: it holds the rest back.
-        after = dict(module.named_parameters())
-        gains = [n for n, p in before.items() if "bias" not in n and p.dim() == 1]
-        held = [after[n].detach().any() for n in gains if not before[n].any()]
-        # Unless it is held back itself: two that start at 0 and are multiplied.
-        severity = "warning" if any(held) else None
-        found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
+    return still
 
 
 def _saturated(reading: Projections, subject: Subject, found: Collector) -> None:

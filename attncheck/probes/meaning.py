@@ -1,11 +1,19 @@
 """Tests of what the output means: who sees whom, and by how much."""
 
+import contextlib
+import re
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from attncheck.calling import asking_way, takes_bounds, takes_documents
+from attncheck.calling import (
+    asking_way,
+    own_memories,
+    plain_way,
+    takes_bounds,
+    takes_documents,
+)
 from attncheck.collector import Collector, SkipTest
 from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
@@ -13,6 +21,9 @@ from attncheck.numbers import changed
 from attncheck.stages import Captured
 from attncheck.subject import CallFailed, Subject
 from attncheck.trace import norms_of, tensors
+
+# A memory as long as the input, whose future may be hidden, too.
+ALIGNED = re.compile(r"\b(aligned|same length|time step|timestep)", re.IGNORECASE)
 
 
 def finite(subject: Subject, found: Collector) -> None:
@@ -178,6 +189,7 @@ def dependence(subject: Subject, found: Collector) -> None:
     elif subject.causal:
         speaks = subject.given_window or subject.speaks_of("window")
         _tell_causal(ahead, behind, itself, known, found, speaks)
+        _try_memory(subject, found)
     elif found.not_compared and subject.speaks_of("window"):
         return  # as long as nobody says what is meant
     else:
@@ -409,6 +421,37 @@ def _tell_memory(
     elif not acts.all():
         text = f"Outputs ignored it in {int((~acts).sum())} of {acts.numel()} cases."
         found.add("cross_masked", done, text)
+
+
+def _try_memory(subject: Subject, found: Collector) -> None:
+    """Give a memory where forward may take one: the causal mask is not for it."""
+    how, x = subject.how, subject.tokens(size=0.2)
+    way = None if how.call else how.way or plain_way(subject.pristine)
+    if way is None or way.masked or way.memory or subject.says(ALIGNED):
+        return  # a mask that it's given hides what it says
+    given = subject.tokens(seed=5, size=0.2)
+    for name in own_memories(subject.pristine, way):
+
+        def rows(memory: torch.Tensor, name: str = name) -> torch.Tensor:
+            subject.how = replace(how, way=way.with_values({name: memory}))
+            try:
+                return subject(x)
+            finally:
+                subject.how = how
+
+        columns = []
+        with contextlib.suppress(CallFailed):
+            y = rows(given)
+            for place in range(given.shape[1]):
+                other = given.clone()
+                other[:, place] = 0.5 - other[:, place]
+                z = rows(other)
+                columns.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
+        acts = torch.tensor(columns)
+        if acts.dim() == 2 and torch.equal(acts, torch.ones_like(acts).triu()):
+            done = f"Passed a memory as {name}, and replaced one token at a time."
+            text = "Only outputs at its own place and behind it changed."
+            found.add("cross_masked", done, text)
 
 
 def _listed(distances: list[int]) -> str:

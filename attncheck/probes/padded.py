@@ -102,7 +102,9 @@ def _with_mask(call: Callable[..., Any], name: str, mask: Any) -> Callable[..., 
     @functools.wraps(call)
     def masked(module: nn.Module, *given: Any) -> Any:
         hook = module.register_forward_pre_hook(
-            lambda _, args, named: (args, named | {name: mask}), with_kwargs=True
+            lambda _, args, named: (args, named | {name: mask}),
+            with_kwargs=True,
+            prepend=True,  # what looks at all arguments has to see it, too
         )
         try:
             return call(module, *given)

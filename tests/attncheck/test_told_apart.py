@@ -485,3 +485,36 @@ def test_widths_are_known_by_two_more_names():
     )
     for given in ({}, {"d_in": 24, "d_out": 32}):
         assert outcome(made(source), **given) == (0, [])
+
+
+EINSUM = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(n_heads, d, d // n_heads) / d**0.5)
+        self.w_k = nn.Parameter(torch.randn(n_heads, d, d // n_heads) / d**0.5)
+        self.w_v = nn.Parameter(torch.randn(n_heads, d, d // n_heads) / d**0.5)
+        self.w_o = nn.Parameter(torch.randn(n_heads, d // n_heads, d) / d**0.5)
+        self.b_o = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        q, k, v = (torch.einsum("btm,hmd->bhtd", x, w)
+                   for w in (self.w_q, self.w_k, self.w_v))
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        y = torch.einsum("bhtd,hdm->btm", s.softmax(-1) @ v, self.w_o)
+        return y + self.b_o
+"""
+
+
+def test_a_bias_of_zeros_under_another_name_holds_nothing_back():
+    assert outcome(made(EINSUM), d=16, n_heads=4, d_in=16) == (0, [])
+    zero = (
+        "self.w_q = nn.Parameter(torch.randn",
+        "self.w_q = nn.Parameter(0 * torch.randn",
+    )
+    key = (zero[0].replace("w_q", "w_k"), zero[1].replace("w_q", "w_k"))
+    wrong = made(EINSUM, zero, key)
+    assert outcome(wrong, d=16, n_heads=4, d_in=16) == (1, ["init_dead"])
+    # A gain of 0 does, and is to be loaded.
+    gain = made(EINSUM, ("return y + self.b_o", "return y * self.b_o"))
+    assert outcome(gain, d=16, n_heads=4, d_in=16)[1] == []

@@ -414,3 +414,57 @@ def test_the_size_of_a_block_is_no_longest_input(options):
     wrong = made(source, "out * share", "out")
     found = errors(attncheck.check(wrong, **options))
     assert found == ["rows_do_not_sum_to_one"]
+
+
+BOTH = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_o = nn.Linear(d, d), nn.Linear(d, d)
+        self.w_kv = nn.Linear(d, 2 * d)
+
+    def forward(self, x, memory=None):
+        b, t, d = x.shape
+        source = x if memory is None else memory
+        q = self.w_q(x).view(b, t, self.h, -1).transpose(1, 2)
+        k, v = self.w_kv(source).view(b, -1, 2, self.h, d // self.h).permute(
+            2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=memory is None)
+        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_memory_that_may_be_left_out_is_seen_as_a_whole():
+    cls = compiled(HEADER + BOTH, "both.py")
+    report = attncheck.check(cls, d=16, n_heads=4, d_in=16)
+    assert (report.exit_status, report.findings) == (0, [])
+    wrong = BOTH.replace("is_causal=memory is None", "is_causal=True")
+    report = attncheck.check(compiled(HEADER + wrong, "both.py"), d=16, n_heads=4)
+    assert [one.mistake for one in report.findings] == ["cross_masked"]
+    # A second stream with a token for each step of the first may be causal as well.
+    aligned = wrong.replace(
+        "        b, t", "        # memory: one for each time step\n        b, t"
+    )
+    report = attncheck.check(compiled(HEADER + aligned, "both.py"), d=16, n_heads=4)
+    assert report.exit_status == 0
+
+
+def test_a_mask_beside_the_readers_call_is_watched_as_well():
+    # With call=, the mask is added to what the call gives.
+    source = (
+        BOUNDS.replace("cu_seqlens", "attention_mask").split("        if attention")[0]
+        + """\
+        if attention_mask is not None:
+            hidden = attention_mask.bool().logical_not()
+            seen = seen & ~hidden[:, None, None]
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d)), None
+"""
+    )
+    options = {"call": lambda module, x: module(x)[0], "d": 16, "n_heads": 4}
+    report = attncheck.check(compiled(HEADER + source, "called.py"), **options)
+    assert not [one for one in report.findings if one.severity == "error"]
+    wrong = source.replace("logical_not()", "logical_not_()")
+    report = attncheck.check(compiled(HEADER + wrong, "called.py"), **options)
+    assert "changes_input" in [one.mistake for one in report.findings]
