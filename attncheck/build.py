@@ -199,7 +199,7 @@ def constructor_arguments(
         arguments | guessed,
         mapped,
         guessed=guessed,
-        rates=_rates(defaults | arguments),
+        rates=rates_of(defaults | arguments),
         asks=asks if unsure else "",
     )
 
@@ -230,7 +230,7 @@ def _scaled(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
     return sorted(flags & {"scale", "scaled", "use_scale"})
 
 
-def _rates(values: Mapping[str, Any]) -> tuple[str, ...]:
+def rates_of(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of those that are rates of dropout."""
     return tuple(n for n, v in values.items() if RATE.search(n) and type(v) is float)
 
@@ -328,7 +328,7 @@ def _with_config(
     if "num_heads" in mapped and mapped.get("d_out") == "head_size":
         del mapped["d_out"]  # the width of one head
     defaults = {n: p.default for n, p in parameters.items()} | (held or {})
-    rates = _rates(defaults | made)
+    rates = rates_of(defaults | made)
     plan = Plan(
         made | outside,
         mapped,

@@ -135,6 +135,8 @@ class Collector:
             self.stages.setdefault(mistake, stage)
         if mistake not in self._told:
             self._told.append(mistake)
+        if self.severities.get(mistake) == "warning" and severity != "warning":
+            del self.severities[mistake], self.found[mistake]  # it is worse than that
         if mistake not in self.found and severity:
             self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
@@ -249,6 +251,7 @@ FOLLOWS = {
         "dropout_not_rescaled",
         "training_differs",
         "gradient_missing",
+        "gradient_wrong",
         "init_dead",
     ),
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
@@ -274,6 +277,7 @@ FOLLOWS = {
     "init_dead": ("init_too_large",),
     "heads_shared": ("projections_tied",),
     "gradient_missing": ("init_dead",),
+    "constant_trained": ("init_too_large",),
     "projection_mixed_up": ("init_dead",),
     "output_projection_unused": ("init_dead",),
     "no_gradient": ("init_dead",),

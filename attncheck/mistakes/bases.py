@@ -158,10 +158,11 @@ class Attention(nn.Module):
 _ROTATE = """\
 def rotate(x, base=10000.0):
     d = x.shape[-1]
-    steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
-    places = torch.arange(x.shape[-2], device=x.device, dtype=x.dtype)
+    fine = torch.promote_types(x.dtype, torch.float32)  # bfloat16 counts to 256
+    steps = torch.arange(0, d, 2, device=x.device, dtype=fine)
+    places = torch.arange(x.shape[-2], device=x.device, dtype=fine)
     angles = places[:, None] * base ** (-steps / d)
-    cos, sin = angles.cos(), angles.sin()
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     one, two = x.chunk(2, dim=-1)
     return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
 """

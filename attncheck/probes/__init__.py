@@ -8,7 +8,6 @@ from attncheck.probes.basics import (
     too_many_tokens,
 )
 from attncheck.probes.cached import cached
-from attncheck.probes.comparing import compare
 from attncheck.probes.first_weights import first_weights, shared, written
 from attncheck.probes.meaning import (
     batch,
@@ -20,6 +19,7 @@ from attncheck.probes.meaning import (
 )
 from attncheck.probes.modes import dropout_place, order, same_in_training
 from attncheck.probes.padded import padded
+from attncheck.probes.settings import compared
 from attncheck.probes.storage import devices, dtypes, precision, saved
 from attncheck.probes.training import dropout, gradients
 
@@ -29,7 +29,7 @@ PROBES = [
     ("output shape", shapes),
     ("input unchanged", input_kept),
     ("same output in eval()", same_in_eval),
-    ("same output as attention with these weights", compare),
+    ("same output as attention with these weights", compared),
     ("finite numbers", finite),
     ("sequences of a batch are independent", batch),
     ("what each position depends on", dependence),

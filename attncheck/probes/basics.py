@@ -8,6 +8,7 @@ from itertools import product
 import torch
 from torch import nn
 
+from attncheck.build import rates_of
 from attncheck.calling import (
     MASKS,
     as_mask,
@@ -247,7 +248,11 @@ def tell_changed(arguments: dict[str, str], found: Collector) -> None:
 def same_in_eval(subject: Subject, found: Collector) -> None:
     """Call twice in eval() after different seeds, with dropout where there is any."""
     with_dropout = subject.variant(dropout=0.5)
-    for one, words in ((subject, ""), (with_dropout, " and dropout 0.5")):
+    # Those of the output have names of their own.
+    others = {n: 0.5 for n in rates_of(subject.given) if 0 <= subject.given[n] < 1}
+    dropped = subject.variant(own=others) if others else None
+    rate = " and dropout 0.5"
+    for one, words in ((subject, ""), (with_dropout, rate), (dropped, rate)):
         if one is None:
             continue
         x = one.tokens()

@@ -32,7 +32,8 @@ def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
     _cached(subject, found)
     name, size = subject.named_window
-    if size <= T or found.found or subject.layer.window:
+    unused = name in subject.given and subject.given[name] is None
+    if not (size > T or unused) or found.found or subject.layer.window:
         return
     narrow = subject.variant(own={name: NARROW})
     if narrow is not None:  # so that the cache has to forget some tokens
@@ -291,7 +292,8 @@ LENGTH = re.compile(r"len|seq|tokens|positions")
 # Words by which a cache takes one token at a time.
 NARROW = 3  # tokens of a window, fewer than are passed
 SINGLE = re.compile(
-    r"\b(one|single|1|newest|new|current|latest) (\w+ )?(token|query|position|step)\b"
+    r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
+    r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"
     r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",
     re.IGNORECASE,
 )

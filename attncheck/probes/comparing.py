@@ -1307,7 +1307,10 @@ NEEDS_BIAS = (
 )
 # Departures that an option declares, and the words by which a class speaks of them.
 MEANT: dict[str, tuple[dict[str, Any], str]] = {
-    "scale_missing": ({"scale": "none"}, rf"{T5}|sagan|non_?local|query_?conv"),
+    "scale_missing": (
+        {"scale": "none"},
+        rf"{T5}|sagan|non_?local|query_?conv|\bno scal(e|ing)\b|unscaled",
+    ),
     "scale_twice": ({"scale": "1/d"}, r"\bmup\b|µp\b|mu_?transfer"),
     "mask_hides_itself": ({"exclusive": True}, "strict|exclusive|shift|start_mask"),
 }

@@ -57,6 +57,7 @@ def first_weights(subject: Subject, found: Collector) -> None:
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
     positive = _values(weights, subject, found)
+    _constants(module, found)
     for (one, first), (other, second) in combinations(weights.items(), 2):
         same = first.shape == second.shape and first.data_ptr() != second.data_ptr()
         if same and first.numel() > 1 and first.std() > 0 and first.equal(second):
@@ -113,6 +114,27 @@ def _values(
             )
             return True
     return False
+
+
+def _constants(module: torch.nn.Module, found: Collector) -> None:
+    """Look for a mask that hides the future, and for slopes by distance, as trained."""
+    done = "Looked at the parameters of a new instance."
+    for name, p in module.named_parameters():
+        held = p.detach().squeeze()
+        if not p.requires_grad or not held.numel() > 1:
+            continue
+        if held.dim() == 2 and held.shape[0] == held.shape[1]:
+            ahead = torch.ones_like(held).triu(1) > 0
+            if not held[~ahead].any() and bool((held[ahead] < -1e3).all()):
+                seen = f"{name} holds 0 where a token is visible, and much less where "
+                found.add("constant_trained", done, seen + "it is hidden.")
+        elif held.dim() == 1 and bool((held > 0).all()) and held[0] != held[1]:
+            h = len(held)
+            slopes = 2.0 ** (-8.0 * torch.arange(1, h + 1, device=p.device) / h)
+            if torch.allclose(held.double(), slopes.double(), rtol=1e-5):
+                # Some learn them; then they are meant to change.
+                seen = f"{name} holds the slopes of a bias by distance."
+                found.add("constant_trained", done, seen, "warning")
 
 
 def _learns(subject: Subject, found: Collector) -> None:

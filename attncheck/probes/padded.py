@@ -24,7 +24,7 @@ from attncheck.calling import (
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.probes.basics import tell_changed
-from attncheck.subject import CallFailed, How, Subject
+from attncheck.subject import CallFailed, How, Subject, guarded
 from attncheck.trace import tensors
 from attncheck.walk import scores_of, walked
 
@@ -279,6 +279,8 @@ def tried(
                     masked.call(masked.x, masked.hidden, how, shape)
                 tell_changed(others, found)
                 _tell_inverted(masked, how, found)
+                if not declared:
+                    _tell_nan(masked, how, shape, found)
                 return how, shape
             named = [step for step in masked.steps(how, shape) if step in BY_MASK]
             if acts and named:
@@ -328,6 +330,30 @@ def tried(
         text = f"{masked.name} changes nothing, whatever is in it."
         found.add("padding_leaks", done, text, severity)
     return None
+
+
+def _tell_nan(
+    masked: Masked, how: str, shape: tuple[int, ...], found: Collector
+) -> None:
+    """Tell where padded rows are NaN, and a loss of the real ones can't go back."""
+    subject, kept = masked.subject, masked.subject.how
+    module = subject.copy()
+    subject.how = masked._how(how, shape)
+    try:
+        y = subject(masked.x, module, grad=True)
+        real = y[0, masked.real]
+        if y.isfinite().all() or not real.isfinite().all() or not y.requires_grad:
+            return
+        guarded(subject.worker, real.sum().backward, "backward_raises")
+    except CallFailed:
+        return
+    finally:
+        subject.how = kept
+    if any(p.grad is not None and p.grad.isnan().any() for p in module.parameters()):
+        done = f"Hid the first tokens by {masked.name}, and sent back the sum of the "
+        text = "Padded rows are NaN, and so are gradients of parameters."
+        # Who pads at the end alone never meets this.
+        found.add("padding_not_finite", f"{done}real tokens' outputs.", text, "warning")
 
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:

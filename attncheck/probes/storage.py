@@ -15,6 +15,7 @@ from attncheck.trace import Arguments, Watch
 
 # A softmax that is computed in float32, for lower precisions, and not cast back.
 FINE = re.compile(r"softmax(?!.*(\.to\(|type_as)).*(torch\.float(32)?\b|\.float\(\))")
+FAR = 320  # tokens; bfloat16 counts to 256 by ones
 
 # Names of what is learned, and of what is drawn once on purpose.
 LEARNED = re.compile(r"rel|pos|bias|table|weight|query|key|value|^w_?[qkvo]$")
@@ -278,3 +279,55 @@ def dtypes(subject: Subject, found: Collector) -> None:
             found.add("overflows", done, "The output contains NaN or infinity.")
     if missing:
         subject.note(f"This PyTorch can't run the layer in {', '.join(missing)}.")
+    _rounded_positions(subject, found)
+
+
+class _Angles(TorchFunctionMode):
+    """Keeps what sines and cosines are taken of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[torch.Tensor] = []
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: Arguments = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        name = getattr(function, "__name__", "").strip("_")
+        if name in ("cos", "sin", "polar") and isinstance(args[-1], torch.Tensor):
+            self.taken.append(args[-1].detach().double())
+        return function(*args, **(kwargs or {}))
+
+
+def _rounded_positions(subject: Subject, found: Collector) -> None:
+    """Compare the angles of far positions in bfloat16, as in float32.
+
+    Buffers stay as they are: who converts a module can leave them out.
+    """
+    few, many = subject.tokens(b=1), subject.tokens(b=1, t=FAR)
+    if many.shape[1] < FAR or subject.dtype != torch.float32 or subject.layer.memory:
+        return
+    kept = []
+    for dtype in (torch.float32, torch.bfloat16):
+        module, angles = subject.copy(), _Angles()
+        for parameter in module.parameters():
+            parameter.data = parameter.data.to(dtype)
+        try:
+            subject(few.to(dtype), module, mode=angles)
+            if not angles.taken:
+                return
+            angles.taken.clear()
+            subject(many.to(dtype), module, mode=angles)
+        except CallFailed:
+            return
+        kept.append(angles.taken)
+    for fine, rough in zip(*kept, strict=False):
+        if fine.shape == rough.shape and (fine - rough).abs().max() > 0.5:
+            done = f"Compared angles of {FAR} positions in bfloat16 and in float32."
+            off = (fine - rough).abs().max().item()
+            text = f"They differ by up to {off:.2g} radians."
+            found.add("low_precision", done, text, "warning")  # right in float32
+            return

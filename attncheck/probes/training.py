@@ -225,14 +225,8 @@ def gradients(subject: Subject, found: Collector) -> None:
         found.add(bias, done, seen)
         return
     cut += rows
-    if not cut and (gap := _not_derived(subject)) > 0.02:
-        done = (
-            "Moved the input a little, and compared the output's change with what the "
-        )
-        done += "gradient predicts."
-        seen = f"They differ by {gap:.0%}: part of the input's effect is cut off."
-        found.add("gradient_missing", done, seen)
-        return
+    if not cut and "random_in_eval" not in found.found:
+        _derived(subject, found)
     if cut:
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
@@ -286,7 +280,19 @@ def _fed_zeros(module: nn.Module) -> set[str]:
     return names
 
 
-def _not_derived(subject: Subject) -> float:
+def _derived(subject: Subject, found: Collector) -> None:
+    """Compare the gradient with the derivative, without and with dropout."""
+    done = "Moved the input a little, and compared the output's change with what the "
+    done += "gradient predicts"
+    for one, words in ((subject, "."), (subject.variant(dropout=P), ", in training.")):
+        gap = _not_derived(one, train=one is not subject) if one else 0.0
+        if gap > 0.02:
+            seen = f"They differ by {gap:.0%}."
+            found.add("gradient_wrong", f"{done}{words}", seen)
+            return
+
+
+def _not_derived(subject: Subject, train: bool = False) -> float:
     """Return how far the input's gradient is from the derivative, or 0."""
     kept = subject.dtype
     try:
@@ -294,7 +300,7 @@ def _not_derived(subject: Subject) -> float:
         module = subject.copy().double()
         x = subject.tokens(b=2).requires_grad_()
         generator = torch.Generator().manual_seed(4)
-        y = subject(x * 1.0, module, grad=True)
+        y = subject(x * 1.0, module, train, grad=True)
         more = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
         (y * more).sum().backward()
         x, gradient = x.detach(), x.grad
@@ -302,7 +308,7 @@ def _not_derived(subject: Subject) -> float:
         slopes = []
         for size in (1e-4, 1e-5):
             ahead, behind = (
-                subject(x + sign * size * step, module) for sign in (1, -1)
+                subject(x + sign * size * step, module, train) for sign in (1, -1)
             )
             slopes.append(((ahead - behind) * more).sum() / (2 * size))
     except (Failure, RuntimeError):

@@ -518,3 +518,142 @@ def test_a_bias_of_zeros_under_another_name_holds_nothing_back():
     # A gain of 0 does, and is to be loaded.
     gain = made(EINSUM, ("return y + self.b_o", "return y * self.b_o"))
     assert outcome(gain, d=16, n_heads=4, d_in=16)[1] == []
+
+
+NORMED = (
+    PLAIN.replace("n_heads):", "n_heads, qk_norm=False, proj_drop=0.0):")
+    .replace(
+        "nn.Linear(d, d)",
+        """nn.Linear(d, d)
+        self.q_norm = nn.LayerNorm(d // n_heads) if qk_norm else nn.Identity()
+        self.k_norm = nn.LayerNorm(d // n_heads) if qk_norm else nn.Identity()
+        self.p = proj_drop""",
+    )
+    .replace(
+        "        s = q", "        q, k = self.q_norm(q), self.k_norm(k)\n        s = q"
+    )
+    .replace(
+        "return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))",
+        "y = self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))\n"
+        "        return F.dropout(y, self.p, self.training)",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "mistake"),
+    [
+        ("self.k_norm(k)", "self.q_norm(k)", "qk_norm_shared"),
+        ("self.p, self.training", "self.p", "random_in_eval"),
+    ],
+)
+def test_what_is_off_by_default_is_tried_as_well(right, wrong, mistake):
+    assert outcome(made(NORMED), d=16, n_heads=4, d_in=16) == (0, [])
+    cls = made(NORMED, (right, wrong))
+    assert outcome(cls, d=16, n_heads=4, d_in=16) == (1, [mistake])
+
+
+CHUNKED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, q_chunk=256, k_chunk=128):
+        super().__init__()
+        self.h, self.qc, self.kc = n_heads, q_chunk, k_chunk
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i, rows = torch.arange(t, device=x.device), []
+        for first in range(0, t, self.qc):
+            last = min(first + self.qc, t)
+            scores = []
+            for start in range(0, t, self.kc):
+                if start > last - 1:
+                    break
+                stop = start + self.kc
+                s = q[:, :, first:last] @ k[:, :, start:stop].mT / q.shape[-1] ** 0.5
+                ahead = i[start:stop] > i[first:last, None]
+                scores.append(s.masked_fill(ahead, -torch.inf))
+            w = torch.cat(scores, -1).softmax(-1)
+            rows.append(w @ v[:, :, : w.shape[-1]])
+        y = torch.cat(rows, 2)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_chunks_larger_than_all_inputs_are_tried_small():
+    options = {"d": 16, "n_heads": 4, "d_in": 16, "causal": True}
+    assert outcome(made(CHUNKED), **options) == (0, [])
+    wrong = made(CHUNKED, ("start > last - 1", "start > first"))
+    assert outcome(wrong, **options)[0] == 1
+    assert outcome(made(CHUNKED), q_chunk=4, k_chunk=2, **options) == (0, [])
+    # Where a chunk is all that a token sees, its size is no detail.
+    own = CHUNKED.replace("            scores = []", "            # within its chunk\n"
+                          "            scores = []")  # fmt: skip
+    local = made(own, ("range(0, t, self.kc)", "range(first, last, self.kc)"),
+                 ("v[:, :, : w.", "v[:, :, first : first + w."))  # fmt: skip
+    assert outcome(local, **options) == (0, [])
+
+
+ROTARY = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def turned(self, x):
+        half, wide = x.shape[-1] // 2, torch.float32
+        i = torch.arange(x.shape[2], device=x.device).to(wide)
+        steps = torch.arange(half, device=x.device).to(wide) / half
+        angles = i[:, None] * 10000.0**-steps
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = self.turned(q) @ self.turned(k).mT / q.shape[-1] ** 0.5
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+@pytest.mark.parametrize("rough", ["x.dtype", "x.dtype).to(torch.float32"])
+def test_positions_are_counted_with_enough_digits(rough):
+    options = {"d": 16, "n_heads": 4, "d_in": 16, "rope": "halves"}
+    assert attncheck.check(made(ROTARY), causal=False, **options).findings == []
+    i = "i = torch.arange(x.shape[2], device=x.device).to("
+    wrong = made(ROTARY, (f"{i}wide)", f"{i}{rough})"))
+    (one,) = attncheck.check(wrong, causal=False, **options).findings
+    assert (one.mistake, one.severity) == ("low_precision", "warning")
+
+
+def test_slopes_that_are_trained_may_be_meant():
+    slopes = "nn.Parameter(2.0 ** (-8.0 * torch.arange(1, n_heads + 1) / n_heads))"
+    source = made(
+        PLAIN, ("self.h = n_heads", f"self.h, self.slopes = n_heads, {slopes}"),
+        ("** 0.5\n", "** 0.5 - self.slopes.view(-1, 1, 1) * (i[:, None] - i).abs()\n"),
+        ("    s = q", "    i = torch.arange(t, device=x.device)\n        s = q"),
+    )  # fmt: skip
+    report = attncheck.check(source, causal=False, alibi=True, d=16, n_heads=4)
+    found = [(one.mistake, one.severity) for one in report.findings]
+    assert found == [("constant_trained", "warning")]
+
+
+def test_a_lesser_finding_gives_way_to_the_same_one_that_is_worse():
+    found = attncheck.collector.Collector()
+    found.start("padding")
+    found.add("padding_not_finite", "All padded.", "NaN.", "warning")
+    found.add("padding_not_finite", "Some padded.", "NaN.")
+    found.add("padding_not_finite", "Others padded.", "NaN.", "warning")
+    (one,) = found.findings()
+    assert (one.severity, one.done) == ("error", "Some padded.")
+
+
+def test_scores_without_a_scale_may_be_meant_where_a_comment_says_so():
+    bare = made(PLAIN, (" / q.shape[-1] ** 0.5", ""))
+    assert outcome(bare, d=16, n_heads=4) == (1, ["scale_missing"])
+    told = made(PLAIN, (" / q.shape[-1] ** 0.5", "  # no scaling"))
+    assert outcome(told, d=16, n_heads=4) == (3, [])
+    assert outcome(told, d=16, n_heads=4, scale="none") == (0, [])

@@ -468,3 +468,51 @@ def test_a_mask_beside_the_readers_call_is_watched_as_well():
     wrong = source.replace("logical_not()", "logical_not_()")
     report = attncheck.check(compiled(HEADER + wrong, "called.py"), **options)
     assert "changes_input" in [one.mistake for one in report.findings]
+
+
+LEFT = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, key_padding_mask=None):
+        # key_padding_mask: (b, t), True where a token is padding
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        if key_padding_mask is not None:
+            hidden = hidden | key_padding_mask[:, None, None]
+            hidden = hidden & ~torch.eye(t, dtype=torch.bool, device=x.device)
+        s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_rows_of_padding_at_the_left_stay_finite_for_the_gradients():
+    options = {"d": 16, "n_heads": 4, "d_in": 16}
+    right, itself = compiled(HEADER + LEFT, "left.py"), "hidden & ~torch.eye"
+    assert attncheck.check(right, **options).exit_status == 0
+    assert attncheck.check_padding(right, **options).exit_status == 0
+    source = LEFT.replace(
+        f"            hidden = {itself}(t, dtype=torch.bool, device=x.device)\n", ""
+    )
+    assert source != LEFT
+    wrong = compiled(HEADER + source, "left.py")
+    for check, status in ((attncheck.check, 0), (attncheck.check_padding, 1)):
+        report = check(wrong, **options)  # a warning where padding may come last
+        assert [one.mistake for one in report.findings] == ["padding_not_finite"]
+        assert report.exit_status == status
+
+
+def test_the_word_newest_alone_does_not_say_that_a_cache_takes_one_token():
+    cached = BASES["cached"][0]
+    name = cached.split("def forward(self, ")[1].split(")")[0]
+    first = f"def forward(self, {name}):\n"
+    told = cached.replace(first, first + "        # keys end at the newest token\n")
+    assert told != cached
+    from attncheck.probes.cached import SINGLE
+
+    assert not SINGLE.search("keys end at the newest token")
+    assert SINGLE.search("x: (b, t, d), only the newest token")

@@ -1,0 +1,71 @@
+"""Compares with settings that are off by default, or too large to act on few tokens."""
+
+import contextlib
+import re
+from typing import Any
+
+from attncheck.build import UnusableError
+from attncheck.collector import Collector, NotCompared, SkipTest
+from attncheck.mistakes import MISTAKES
+from attncheck.probes.comparing import compare
+from attncheck.probes.meaning import dependence
+from attncheck.probes.training import gradients
+from attncheck.subject import Failure, Subject
+from attncheck.variants import runs
+
+NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
+BLOCK = re.compile(r"(^|_)(block|chunk|tile)(_?(size|len|length))?(_[qk])?$")
+# Where a block is all that its tokens see.
+LOCAL = r"local|band|axial|neighbor|strid|dilat|window|spars"
+INSIDE = re.compile(r"(with)?in (its|their|a|each|the same) (own )?(block|chunk)", re.I)
+
+
+def compared(subject: Subject, found: Collector) -> None:
+    """Compare with attention, as it is built and with other settings.
+
+    Raises:
+        NotCompared: no reference fits, or the weights were not found.
+    """
+    before = {*found.found}
+    compare(subject, found)
+    if found.compared and found.found.keys() == before:
+        for own in _others(subject):
+            _try(subject, own, found)
+
+
+def _others(subject: Subject) -> list[dict[str, Any]]:
+    """Return the arguments to try, each time by their names."""
+    given = subject.given
+    tried: list[dict[str, Any]] = [
+        {name: True}
+        for name, value in given.items()
+        if value is False and NORMED.search(name)
+    ]
+    sizes = {
+        name: value
+        for name, value in given.items()
+        if BLOCK.search(name) and type(value) is int and 2 < value != subject.limit
+    }
+    if sizes and not subject.speaks_of(LOCAL) and not subject.says(INSIDE):
+        least = min(sizes.values())  # two of them stay as they are to each other
+        tried.append({n: max(2 * v // least, 2) for n, v in sizes.items()})
+    return tried
+
+
+def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:
+    """Run the tests that such settings decide, and keep what they know for sure."""
+    other, more = runs(subject.variant(own=own)), Collector()
+    if other is None:
+        return
+    other.variant, more.rounded = subject.variant, found.rounded
+    with contextlib.suppress(NotCompared, SkipTest, Failure, UnusableError):
+        compare(other, more)
+    tests = [gradients] if True in own.values() else [dependence]
+    for test in tests:
+        with contextlib.suppress(SkipTest, Failure):
+            test(other, more)
+    told = ", ".join(f"{name}={value}" for name, value in own.items())
+    for name, (_, done, seen) in more.found.items():
+        severity = more.severities.get(name, MISTAKES[name].severity)
+        if severity == "error" and name != "differs":
+            found.add(name, f"Built it with {told}. {done}", seen)
