@@ -113,7 +113,8 @@ def tried(entry: dict, file: Path, row: dict) -> dict:
     if last["exit"] == 3 and commands.get(name):
         attempt("proposed", shlex.split(commands[name])[1:])
     if "declared" in entry:
-        sizes = entry["retry"] if "retry" in row else []
+        # What is declared, as a window, is of a layer in these sizes.
+        sizes = entry.get("retry", [])
         attempt("declared", [target, *options, *sizes, *entry["declared"]])
     if "preset" in entry and "preset" not in row:
         row["preset"] = preset(entry["preset"], target)
