@@ -369,6 +369,9 @@ def ways(
             wanted = [pair, *(n for n in wanted if n not in three)]
             yield from _ways_with(three[:1], wanted, kinds, False, memory_widths, True)
         return
+    if three and optional and not memory and {*required} <= {*three}:
+        # They may be left out by the signature, and forward may still ask for them.
+        yield from _ways_with([*three], three, {}, causal, memory_widths, False)
     firsts, second = names[:1], [] if optional else required[1:2]
     if second and (re.search(QUERIES, second[0].lower()) or memory_first(names)):
         firsts = [*second, *firsts]
@@ -440,7 +443,11 @@ def _three(names: Sequence[str]) -> list[str]:
         letters = _initials(first)
     if sorted(letters) == ["k", "q", "v"]:
         return [first[letters.index(letter)] for letter in "qkv"]
-    return first if letters[1:] == ["k", "v"] else []
+    if letters[1:] == ["k", "v"]:
+        return first
+    # With a mask among them.
+    known = {n.strip("_")[:1].lower(): n for n in names[:4] if not _kind(n)}
+    return [known[n] for n in "qkv"] if sorted(known) == ["k", "q", "v"] else []
 
 
 def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
@@ -616,7 +623,7 @@ def with_memory(
     Raises:
         UnusableError: it is not known how to pass the memory.
     """
-    if isinstance(module, nn.MultiheadAttention):
+    if is_pytorchs(module):
         return lambda module, x, memory: module(x, memory, memory, need_weights=False)
     if (way := memory_way(module)) is not None:
         return lambda module, x, memory: way.call(module, x, 0, 0, 0, memory)
@@ -663,6 +670,12 @@ def asked_documents(module: nn.Module) -> str | None:
     asked = asked_of(module)[1:]
     packed = [n for n in asked if PACKED.fullmatch(n.strip("_").lower())]
     return packed[0] if packed == asked and len(asked) == 1 else None
+
+
+def is_pytorchs(module: nn.Module) -> bool:
+    """Whether it is PyTorch's own layer, and its forward is, too."""
+    own = isinstance(module, nn.MultiheadAttention)
+    return own and type(module).forward is nn.MultiheadAttention.forward
 
 
 def mask_of_pytorch(

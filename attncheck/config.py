@@ -28,7 +28,7 @@ GUESSES: list[tuple[str, Any]] = [
     (r"heads?_?(count|num|n)$|((^|_)n|^no|num|number|count)(_of)?_?(attn_|attention_|"
      r"q_|query_)?heads?$|^nhead|^heads?$|^n?h$", "num_heads"),
     (r"init\w*_(range|std)$|^std$", 0.02),
-    (r"max_?rel|rel\w*_dist|max_dist|buckets?$", "context_length"),
+    (r"max_?pos|max_?rel|rel\w*_dist|max_dist|buckets?$", "context_length"),
     (r"soft_?cap|logits?_cap", 50.0),
     (r"^(en|de)coder$", False),
     (r"^act(?!ion)|_act(ivation)?(_fn|_func|_layer)?$", "gelu"),
@@ -43,7 +43,7 @@ GUESSES: list[tuple[str, Any]] = [
     (r"(rope|rot)\w*dim$", "d_head"),
     (r"drop", 0.0),
     (r"eps", 1e-5),
-    (r"theta|rope_base|rotary_base|rope_freq", 10000.0),
+    (r"theta|(rope|rot\w*)_base|rope_freq", 10000.0),
     (r"layer_?(idx|id|index|number|num)|^layer$", 0),
     (r"_depth$", "d_in"),
     (r"layers?$|depth", 2),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -27,6 +27,7 @@ from attncheck.calling import (
     Way,
     inputs,
     is_cache,
+    is_pytorchs,
     mask_of_pytorch,
     with_documents,
     with_memory,
@@ -429,8 +430,8 @@ class Subject:
             return self.how.way.call(module, x, b, t, self._d_head(), memory)
         if self.layer.memory:
             return with_memory(module)(module, x, memory)
-        if isinstance(module, nn.MultiheadAttention):
-            given = mask_of_pytorch(module, x, self.causal)
+        if is_pytorchs(module):
+            given = mask_of_pytorch(cast(nn.MultiheadAttention, module), x, self.causal)
             return module(x, x, x, **given)
         places, names = inputs(module)
         return module(*[x] * places, **dict.fromkeys(names, x))

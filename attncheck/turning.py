@@ -13,6 +13,7 @@ import torch
 from attncheck.walk import Step, Walk, _close, _cuts, _parts
 
 TOLERANCE = 1e-3
+WIDEST = 64  # numbers of a head; a matrix of 256 takes a second to solve for
 SPARE = 4  # rows more than numbers, so that a fit proves something
 
 
@@ -23,7 +24,7 @@ def turning(walk: Walk, bases: list[float]) -> Iterator[Step]:
         walk: a forward pass with many sequences.
         bases: what the constructor was given as the base of the angles.
     """
-    if walk.key.shape[1] != walk.t:
+    if walk.key.shape[1] != walk.t or walk.d > WIDEST:
         return
     sides = {n: _turns(walk, m) for n, m in (("queries", walk.query),
                                              ("keys", walk.key))}  # fmt: skip

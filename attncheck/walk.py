@@ -1177,6 +1177,9 @@ def _biased(
     past = (i > j) & seen
     if past.sum() < 6:
         return
+    own = added.diagonal(dim1=-2, dim2=-1)[..., None]
+    # What is added to a whole row does nothing: slopes may count a key's place alone.
+    added = added - own if own.isfinite().all() else added
     ahead = added[:, (i < j) & seen]
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()
@@ -1363,6 +1366,11 @@ def _local(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
             return
     one, same = (_own(each)[:, rest][..., rest] for each in (walk, again))
     seen = (one > -1e3) & (same > -1e3)
+    # Softmax is the same whatever is added to a row, as minus its largest score.
+    one, same = (
+        each - each.masked_fill(~seen, -torch.inf).amax(-1, keepdim=True)
+        for each in (one, same)
+    )
     if seen.any() and not _close(one[seen], same[seen]):
         yield Step("third_token_counts", "positions", "Scores of two tokens change "
                    "with a third, although their queries and keys don't.")  # fmt: skip

@@ -5,8 +5,10 @@ import copy
 import inspect
 import math
 import re
+import sys
 from dataclasses import replace
 from itertools import product
+from types import FrameType
 from typing import Any
 
 import torch
@@ -597,10 +599,13 @@ class Comparison:
             found.add("alibi_unused", done, seen)
             return
         watch = Watch(module := self.subject.copy())
+        turned = _calls(module, TURNS)
         self.subject(self.x.to(self.subject.device), module, mode=watch)
-        if "a table of positions" in watch.seen.extras:
+        table = "a table of positions" in watch.seen.extras
+        if table or turned:
             done = "Compared the output with attention without positions."
-            seen = "They're equal, although forward uses a table of positions."
+            by = "uses a table of positions" if table else f"calls {turned[0]}"
+            seen = f"They're equal, although forward {by}."
             if not self.tell_steps(found):
                 found.add("rope_unused", done, seen)
 
@@ -1309,7 +1314,7 @@ NEEDS_BIAS = (
 MEANT: dict[str, tuple[dict[str, Any], str]] = {
     "scale_missing": (
         {"scale": "none"},
-        rf"{T5}|sagan|non_?local|query_?conv|\bno scal(e|ing)\b|unscaled",
+        rf"{T5}|gpt_?neo(?!x)|sagan|non_?local|query_?conv|\bno scal(e|ing)\b|unscaled",
     ),
     "scale_twice": ({"scale": "1/d"}, r"\bmup\b|µp\b|mu_?transfer"),
     "mask_hides_itself": ({"exclusive": True}, "strict|exclusive|shift|start_mask"),
@@ -1324,7 +1329,8 @@ TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and withou
 SOFTCAP = re.compile(
     r"^(?!final|lm_|out).*((attn|attention|score|logit)\w*cap|soft_?cap)"
 )
-ROPE_BASE = re.compile(r"theta|rope_base|rotary_base|rope_freq")
+ROPE_BASE = re.compile(r"theta|rope\w*_base|rotary\w*_base|rope_freq")
+TURNS = re.compile("rope|rotary|rotate")  # in the name of a function that forward calls
 
 # Stages at which positions may act that nobody declared.
 BEFORE_MASK = ("", "projection", "split", "positions", "scores")
@@ -1353,6 +1359,19 @@ _BLAME = [
     ("overflows", ("exp", "softmax")),
     ("dropout_", ("dropout", _FUSED)),
 ]
+
+
+def _calls(module: nn.Module, pattern: re.Pattern[str]) -> list[str]:
+    """Return a list for the names of functions that forward calls, where they fit."""
+    names: list[str] = []
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and pattern.search(frame.f_code.co_name.lower()):
+            names.append(frame.f_code.co_name)
+
+    module.register_forward_pre_hook(lambda *_: sys.setprofile(look))
+    module.register_forward_hook(lambda *_: sys.setprofile(None), always_call=True)
+    return names
 
 
 def _unused(module: nn.Module, readings: list[Projections]) -> str:

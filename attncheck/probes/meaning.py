@@ -188,7 +188,8 @@ def dependence(subject: Subject, found: Collector) -> None:
         raise SkipTest("that no token sees itself was compared")
     elif subject.causal:
         speaks = subject.given_window or subject.speaks_of("window")
-        _tell_causal(ahead, behind, itself, known, found, speaks)
+        prefix = subject.speaks_of("prefix")
+        _tell_causal(ahead, behind, itself, known, found, speaks, prefix)
         _try_memory(subject, found)
     elif found.not_compared and subject.speaks_of("window"):
         return  # as long as nobody says what is meant
@@ -290,8 +291,9 @@ def _tell_causal(
     known: torch.Tensor,
     found: Collector,
     window: int | None = None,
+    prefix: bool = False,
 ) -> None:
-    done = "Replaced one token at a time and compared all outputs."
+    done, severity = "Replaced one token at a time and compared all outputs.", None
     t = len(itself)
     if ahead.any():
         i, j = torch.nonzero(ahead)[0].tolist()
@@ -302,11 +304,13 @@ def _tell_causal(
         if not behind.any():
             seen += " No position changed with an earlier token."
             name = "mask_upside_down" if itself[known].all() else "mask_inverted"
-        elif distances == [1] and t > 2 and not found.causes:
+        elif _square(ahead) and prefix:
+            name, severity = "future_leaks", "warning"  # as far as the prefix goes
+        elif distances == [1] and t > 2 and ahead.sum() > 1 and not found.causes:
             name = "mask_off_by_one"
         else:
             name = "future_leaks"
-        found.add(name, done, seen)
+        found.add(name, done, seen, severity)
         return
     full = torch.ones(t, t, dtype=torch.bool).tril(-1)
     lost = full & ~behind & known[:, None]
@@ -421,6 +425,14 @@ def _tell_memory(
     elif not acts.all():
         text = f"Outputs ignored it in {int((~acts).sum())} of {acts.numel()} cases."
         found.add("cross_masked", done, text)
+
+
+def _square(ahead: torch.Tensor) -> bool:
+    """Whether the first tokens all see one another, and no other sees what follows."""
+    p = int(ahead.any(1).sum()) + 1
+    first = torch.zeros_like(ahead)
+    first[:p, :p] = True
+    return torch.equal(ahead, first.triu(1))
 
 
 def _try_memory(subject: Subject, found: Collector) -> None:

@@ -31,6 +31,11 @@ def saved(subject: Subject, found: Collector) -> None:
     assert first is not None, "it was built with another seed"
     _random_buffers(first, second, found)
     _fixed_sinks(first, found)
+    if unseen := _in_lists(first.pristine):
+        done = "Looked for layers that the module doesn't know."
+        seen = f"{unseen} holds layers whose parameters it doesn't have."
+        found.add("weights_not_saved", done, seen)
+        return
     done = "Loaded the state dict into a second instance, and compared outputs."
     try:
         second.pristine.load_state_dict(first.pristine.state_dict())
@@ -40,6 +45,20 @@ def saved(subject: Subject, found: Collector) -> None:
     x = first.tokens()
     if changed(first(x), second(x)):
         found.add("weights_not_saved", done, "The two instances' outputs differ.")
+
+
+def _in_lists(module: torch.nn.Module) -> str:
+    """Return the name of a list or dictionary with layers of its own, or ""."""
+    known = {id(p) for p in module.parameters()}
+    owned = [pair for part in module.modules() for pair in vars(part).items()]
+    for name, held in owned:
+        if name.startswith("_") or not isinstance(held, dict | list | tuple):
+            continue
+        for part in held.values() if isinstance(held, dict) else held:
+            own = part.parameters() if isinstance(part, torch.nn.Module) else ()
+            if any(p.requires_grad and id(p) not in known for p in own):
+                return name
+    return ""
 
 
 def _random_buffers(first: Subject, second: Subject, found: Collector) -> None:

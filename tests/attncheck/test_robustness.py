@@ -339,3 +339,17 @@ def test_a_gpu_that_cannot_be_used_breaks_nothing(monkeypatch):
     outcome = {r.test: r for r in report.results}[".to(device)"]
     if outcome.outcome != "passed":  # a machine with a GPU may pass
         assert "be moved to cuda" in outcome.why
+
+
+def test_what_others_do_with_the_processor_is_not_counted():
+    worker = Worker(60.0)
+    try:
+        started = time.monotonic()
+        worker.call(lambda: threading.Event().wait(0.3))  # it waits, and does nothing
+        clock = time.monotonic() - started
+        assert worker.spent <= clock / 2
+        before = worker.spent
+        worker.call(lambda: sum(range(3_000_000)))
+        assert worker.spent > before
+    finally:
+        worker.close()

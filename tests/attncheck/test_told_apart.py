@@ -657,3 +657,150 @@ def test_scores_without_a_scale_may_be_meant_where_a_comment_says_so():
     told = made(PLAIN, (" / q.shape[-1] ** 0.5", "  # no scaling"))
     assert outcome(told, d=16, n_heads=4) == (3, [])
     assert outcome(told, d=16, n_heads=4, scale="none") == (0, [])
+
+
+def test_what_is_subtracted_from_a_whole_row_is_no_third_token():
+    off = (
+        "        s = q @ k.mT / q.shape[-1] ** 0.5\n        s = s - s.amax({}, True)\n"
+    )
+    scores = "        s = q @ k.mT / q.shape[-1] ** 0.5\n"
+    table = (
+        "self.h = n_heads",
+        "self.h, self.rel = n_heads, nn.Embedding(33, n_heads)",
+    )
+    gate = (
+        "        return",
+        "        i = torch.arange(t, device=x.device)\n"
+        "        bias = self.rel(i[:, None] - i + 16).permute(2, 0, 1)\n"
+        "        s = s + bias * q.mean(-1, True).sigmoid()\n        return",
+    )
+    right = made(PLAIN, (scores, off.format(-1)), table, gate)
+    assert outcome(right, d=16, n_heads=4)[1] == []
+    wrong = made(PLAIN, (scores, off.format(-2)), table, gate)
+    assert outcome(wrong, d=16, n_heads=4)[0] == 1
+
+
+PREFIX = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, prefix_length=0):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
+        seen[:prefix_length, :prefix_length] = True
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_prefix_may_see_itself_where_the_class_speaks_of_one(length):
+    def call(module, x):
+        return module(x, length)
+
+    options = {"causal": True, "d": 16, "n_heads": 4, "call": call}
+    report = attncheck.check(made(PREFIX), **options)
+    leak = next(one for one in report.findings if one.mistake == "future_leaks")
+    assert leak.severity == "warning"
+    other = made(PREFIX.replace("prefix_length", "first"))
+    found = [one.mistake for one in attncheck.check(other, **options).findings]
+    assert "future_leaks" in found
+    assert "mask_off_by_one" not in found  # only one token sees the next
+
+
+IN_A_LIST = """\
+class Norms(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.own = [nn.LayerNorm(d) for _ in range(h)]
+
+    def forward(self, x):
+        return torch.stack([f(one) for f, one in zip(self.own, x.unbind(1))], 1)
+
+
+""" + PLAIN.replace(
+    "self.h = n_heads",
+    "self.h, self.norm = n_heads, Norms(d // n_heads, n_heads)",
+).replace("        s = q", "        q, k = self.norm(q), self.norm(k)\n        s = q")
+
+
+def test_layers_in_a_plain_list_of_a_part_are_missed_by_the_state_dict():
+    options = {"d": 16, "n_heads": 4, "qk_norm": "layer"}
+    assert outcome(made(IN_A_LIST), **options) == (1, ["weights_not_saved"])
+    plain = "[nn.LayerNorm(d) for _ in range(h)]"
+    known = made(IN_A_LIST, (plain, f"nn.ModuleList({plain})"))
+    found = attncheck.check(known, causal=False, **options).findings
+    assert "weights_not_saved" not in [one.mistake for one in found]
+
+
+def test_slopes_that_count_a_keys_place_alone_are_looked_at_as_well():
+    # What that adds to a whole row does nothing.
+    slopes = "slopes = 2.0 ** -torch.tensor([2.0, 4.0, 6.0, 8.0, 1.0, {}])"
+    source = PLAIN.replace("** 0.5\n", "** 0.5\n        " + slopes + "\n"
+        "        place = torch.arange(t, device=x.device)\n"
+        "        s = s + slopes.to(x).view(-1, 1, 1) * place\n"
+        "        s = s.masked_fill(place > place[:, None], -torch.inf)\n")  # fmt: skip
+    options = {"d": 48, "n_heads": 6, "d_in": 48, "alibi": True, "causal": True}
+    assert outcome(made(source.replace("{}", "3.0")), **options)[1] == []
+    wrong = made(source.replace("{}", "2.0"))
+    assert outcome(wrong, **options) == (1, ["alibi_slopes"])
+
+
+TURNED_HEADS = (
+    ROTARY.replace("x.shape[2]", "x.shape[1]")
+    .replace("i[:, None] *", "i[:, None, None] *")
+    .replace("turned(", "apply_rotary(")
+)
+
+
+def test_a_rotation_by_the_head_is_told_even_if_it_cancels():
+    # Queries and keys of a head are turned by one angle, and their products by none.
+    assert outcome(made(ROTARY), d=16, n_heads=4)[1] == []
+    assert outcome(made(TURNED_HEADS), d=16, n_heads=4)[0] == 1
+
+
+THREE = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(d, d), nn.Linear(d, d)
+        self.w_v, self.w_o = nn.Linear(d, d), nn.Linear(d, d)
+
+    def forward(self, query, key=None, value=None):
+        if key is None or value is None:
+            raise ValueError("key and value are needed")
+        b, t, d = query.shape
+        q, k, v = (one.view(b, t, self.h, -1).transpose(1, 2) for one in
+                   (self.w_q(query), self.w_k(key), self.w_v(value)))
+        y = F.scaled_dot_product_attention(q, k, v)
+        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+@pytest.mark.parametrize("named", ["", "key, mask, query, value"])
+def test_arguments_that_forward_asks_for_after_all_are_given(named):
+    source = THREE.replace("query, key=None, value=None", named) if named else THREE
+    assert outcome(made(source), d=16, n_heads=4, d_in=16) == (0, [])
+
+
+def test_wide_heads_are_judged_in_a_short_time():
+    calls = []
+    from attncheck import turning
+
+    kept = turning._matrices
+    turning._matrices = lambda *given: calls.append(given[0].shape[-1]) or kept(*given)
+    try:
+        wrong = made(ROTARY, ("self.h = n_heads", "self.h, d = n_heads, 4 * 128"),
+                     ("nn.Linear(d, 3 * d), nn.Linear(d, d)",
+                      "nn.Linear(16, 3 * d), nn.Linear(d, 16)"),
+                     ("reshape(b, t, d)", "reshape(b, t, -1)"),
+                     ("b * cos + a * sin", "b * cos - a * sin"))  # fmt: skip
+        assert outcome(wrong, d=16, n_heads=4, rope="halves")[0] == 1
+    finally:
+        turning._matrices = kept
+    assert all(width <= turning.WIDEST for width in calls)
