@@ -1179,7 +1179,8 @@ def _biased(
         return
     own = added.diagonal(dim1=-2, dim2=-1)[..., None]
     # What is added to a whole row does nothing: slopes may count a key's place alone.
-    added = added - own if own.isfinite().all() else added
+    if own.isfinite().all() and own.abs().max() > 1e-3:
+        added = added - own
     ahead = added[:, (i < j) & seen]
     slopes = -(added / (i - j))[:, past]  # (h, pairs)
     even = (slopes - slopes[:, :1]).abs().amax(dim=1) < 1e-3 * slopes[:, 0].abs()

@@ -476,6 +476,8 @@ def prefix(subject: Subject, found: Collector) -> None:
     """Compare the first tokens alone with the same tokens followed by others."""
     if not subject.causal:
         raise SkipTest("without a mask, outputs may differ")
+    if found.severities.get("future_leaks") == "warning":
+        raise SkipTest("the first tokens see one another")
     x = subject.tokens()
     y = subject(x)
     for t in range(1, x.shape[1]):

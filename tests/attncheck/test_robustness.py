@@ -285,15 +285,15 @@ def test_reference_is_what_counts():
 
 
 def test_reference_false_leaves_the_comparison_out():
-    class Unscaled(attention.SelfAttention_v2):
+    class Bare(attention.SelfAttention_v2):
         def forward(self, x):
             return torch.softmax(self.W_query(x) @ self.W_key(x).mT, -1) @ self.W_value(
                 x
             )
 
-    found = attention.check(Unscaled, causal=False).findings
+    found = attention.check(Bare, causal=False).findings
     assert [f.mistake for f in found] == ["scale_missing"]
-    report = attention.check(Unscaled, causal=False, reference=False)
+    report = attention.check(Bare, causal=False, reference=False)
     assert (report.findings, report.exit_status) == ([], 3)
 
 

@@ -241,7 +241,7 @@ def test_a_bias_added_for_each_head_is_named():
 
 def test_a_path_that_is_detached_is_found():
     assert named(GATED.replace("self.gate(x)", "self.gate(x.detach())")) == [
-        "gradient_missing"
+        "gradient_wrong"
     ]
 
 
