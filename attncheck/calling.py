@@ -14,7 +14,8 @@ from torch import nn
 from attncheck.build import FunctionModule, UnusableError
 
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
-            "key_value", "kv", "y", "cond", "source")  # fmt: skip
+            "enc_output", "encoder_out", "key_value", "kv", "y", "cond",
+            "source")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 # By these, nothing else is meant.
 PACKED = re.compile(r"(doc(ument)?|seg(ment)?)(s|_?ids?|_idx)|cu_seq_?lens?")

@@ -274,7 +274,7 @@ FOLLOWS = {
         "dropout_rate_ignored",
     ),
     "init_constant": ("init_dead", "init_too_large"),
-    "init_dead": ("init_too_large",),
+    "init_dead": ("init_too_large", "rope_base", "softcap_unused"),
     "heads_shared": ("projections_tied",),
     "gradient_missing": ("init_dead",),
     "constant_trained": ("init_too_large",),

@@ -38,23 +38,24 @@ def cached(subject: Subject, found: Collector) -> None:
     narrow = subject.variant(own={name: NARROW})
     if narrow is not None:  # so that the cache has to forget some tokens
         with contextlib.suppress(SkipTest, CallFailed):
-            _cached(narrow, found)
+            _cached(narrow, found, narrow=True)
 
 
-def _cached(subject: Subject, found: Collector) -> None:
+def _cached(subject: Subject, found: Collector, narrow: bool = False) -> None:
     stepped = sought(subject, found)
     if stepped is None or any(name.startswith("cache_") for name in found.found):
         return
     if stepped.halves == ONE_BY_ONE:
         return  # one token at a time is all it takes
-    several(stepped, found)
+    several(stepped, found, narrow)
     if any(hasattr(subject.pristine, name) for name in RESETS):
         second(stepped, found)
 
 
-def several(stepped: Stepped, found: Collector) -> None:
+def several(stepped: Stepped, found: Collector, narrow: bool = False) -> None:
     """Give several tokens at a time, if the class doesn't say that it takes one."""
-    chunks(stepped, found, "warning" if stepped.subject.says(SINGLE) else None)
+    one = "warning" if stepped.subject.says(SINGLE) else None
+    chunks(stepped, found, one, forgets=narrow)
 
 
 def sought(

@@ -116,7 +116,7 @@ def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
     for name, (option, words) in MEANT.items():
         if name not in new:
             continue
-        told = bool(re.search(words, subject.source.lower()))
+        told = bool(re.search(words, f"{_doc(subject)}\n{subject.source}".lower()))
         said = told or subject.speaks_of(words)
         said |= "scale" in option and bool(_scales(subject))
         if not said or not agreeing(subject, option, wholly=True):
@@ -419,6 +419,10 @@ class Comparison:
         """Whether each step follows from its input in a layer nobody described."""
         declared = self._declared()
         read = inferred(self.subject, self.x.to(self.subject.device))
+        rope = read.options.get("rope") if read else None
+        if rope and rope.share * self.subject._d_head() <= 2:
+            # One pair of numbers shows neither pairing nor powers.
+            read = inferred(self.owner, self.owner.tokens())
         if read is None or any(not self._meant(n, read.options) for n in declared):
             return False
         done = "Checked each step of attention by what went into it."
@@ -1359,6 +1363,12 @@ _BLAME = [
     ("overflows", ("exp", "softmax")),
     ("dropout_", ("dropout", _FUSED)),
 ]
+
+
+def _doc(subject: Subject) -> str:
+    """Return what the file of a class says about itself."""
+    file = inspect.getmodule(type(subject.pristine))
+    return (file and file.__doc__) or ""
 
 
 def _calls(module: nn.Module, pattern: re.Pattern[str]) -> list[str]:

@@ -17,7 +17,7 @@ from attncheck.walk import Recorded, Walk, _close, _followed, _rows
 RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
 ONE_BY_ONE = [1] * T
-IN_CHUNKS = [2, 3, 1]
+IN_CHUNKS, ONE_AND_REST = [2, 3, 1], [1, T - 1]
 Step = Callable[[nn.Module, torch.Tensor, Any], tuple[torch.Tensor, Any]]
 NewCache = Callable[[nn.Module], Any]
 
@@ -303,13 +303,27 @@ def _counts_alone(stepped: Stepped, x: torch.Tensor) -> bool:
     return not changed(pair[:, -1], every[:, -1], 1e-4)
 
 
-def chunks(stepped: Stepped, found: Collector, severity: str | None = None) -> None:
-    """Give several tokens at a time: the mask must know what is in the cache."""
-    x = stepped.tokens()
+def chunks(
+    stepped: Stepped,
+    found: Collector,
+    severity: str | None = None,
+    forgets: bool = False,
+) -> None:
+    """Give several tokens at a time: the mask must know what is in the cache.
+
+    With ``forgets``, it does, as long as the cache holds all tokens.
+    """
+    x, counts = stepped.tokens(), IN_CHUNKS
     wanted = stepped.subject(x)
-    done = f"Compared all tokens at once with chunks of {IN_CHUNKS}."
+    done = f"Compared all tokens at once with chunks of {counts}."
     try:
-        seen = stepped.outputs(stepped.module(), x, IN_CHUNKS)
+        seen = stepped.outputs(stepped.module(), x, counts)
+        windows = stepped.subject.layer.window or stepped.subject.given_window
+        if windows and not changed(wanted, seen, 1e-4):
+            # The first of many is the one whose window is cut off with the rest's.
+            counts, forgets = ONE_AND_REST, True
+            done = f"Compared all tokens at once with chunks of {counts}."
+            seen = stepped.outputs(stepped.module(), x, counts)
     except CallFailed as failure:
         found.add("cache_mask_offset", done, f"It raised {failure}.", severity)
         return
@@ -318,8 +332,9 @@ def chunks(stepped: Stepped, found: Collector, severity: str | None = None) -> N
     text = f"They differ from token {_first(wanted, seen)} on."
     alone = stepped.outputs(stepped.module(), x, ONE_BY_ONE)
     if not changed(wanted, alone, 1e-4):
-        name, why = _by_steps(stepped, x, IN_CHUNKS)
-        name = name if why else "cache_mask_offset"
+        name, why = _by_steps(stepped, x, counts)
+        if not why:
+            name = "cache_forgets" if forgets else "cache_mask_offset"
         told = f"{text} One by one, they agree. {why}".strip()
         found.add(name, done, told, severity)
     elif not found.found:

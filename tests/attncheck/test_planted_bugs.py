@@ -50,6 +50,9 @@ BLACK_BOX = (
 # Found, and called by what follows from them.
 ANOTHER_NAME = {"low_precision: weights rounded"}
 REPORTS = {}
+# One form of each mistake runs in make test, and the others with the checker's tests.
+FIRST = [mistake.planted[0] for mistake in MISTAKES.values() if mistake.planted]
+OTHERS = [bug for bug in PLANTED.values() if bug not in FIRST]
 
 
 def report_on(bug):
@@ -70,8 +73,7 @@ def names(report):
     return [finding.mistake for finding in report.findings]
 
 
-@pytest.mark.parametrize("bug", PLANTED.values(), ids=lambda bug: bug.name)
-def test_planted_bug_is_named_first_or_second(bug):
+def is_named(bug):
     report = report_on(bug)
     assert [r for r in report.results if r.outcome == "broken"] == []
     assert report.findings, str(report)
@@ -84,13 +86,24 @@ def test_planted_bug_is_named_first_or_second(bug):
     report.strict = kept
 
 
-def test_nearly_all_are_named_first():
+@pytest.mark.parametrize("bug", FIRST, ids=lambda bug: bug.name)
+def test_planted_bug_is_named_first_or_second(bug):
+    is_named(bug)
+
+
+@pytest.mark.parametrize("bug", OTHERS, ids=lambda bug: bug.name)
+def test_another_form_is_named_as_well(bug):
+    is_named(bug)
+
+
+@pytest.mark.parametrize("bugs", [FIRST, OTHERS], ids=["first", "others"])
+def test_nearly_all_are_named_first(bugs):
     places = Counter(
         names(report_on(bug)).index(bug.mistake)
-        for bug in PLANTED.values()
+        for bug in bugs
         if bug.name not in ANOTHER_NAME
     )
-    assert places[0] >= len(PLANTED) - 5, places
+    assert places[0] >= len(bugs) - 3, places
 
 
 @pytest.mark.parametrize("base", BASES)

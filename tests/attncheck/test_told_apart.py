@@ -804,3 +804,81 @@ def test_wide_heads_are_judged_in_a_short_time():
     finally:
         turning._matrices = kept
     assert all(width <= turning.WIDEST for width in calls)
+
+
+PARTIAL = (
+    ROTARY.replace(
+        "def __init__(self, d, n_heads):", "def __init__(self, d=64, n_heads=4):"
+    )
+    .replace(
+        "        half, wide",
+        "        x, rest = x[..., :4], x[..., 4:]\n        half, wide",
+    )
+    .replace(
+        "cos, sin = angles",
+        "angles = torch.cat((angles, angles), -1)\n        cos, sin = angles",
+    )
+    .replace(
+        "        a, b = x[..., :half], x[..., half:]\n"
+        "        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)",
+        "        turned = torch.cat((-x[..., half:], x[..., :half]), -1)\n"
+        "        return torch.cat((x * cos + turned * sin, rest), -1)",
+    )
+)
+
+
+def test_one_pair_of_rotated_numbers_does_not_hide_a_wrong_table():
+    # Built narrower, a head has one pair, and any layout of the table is right.
+    options = {"d": 64, "n_heads": 4, "d_in": 64}
+    assert outcome(made(PARTIAL), **options)[1] == []
+    table = ("torch.cat((angles, angles), -1)", "angles.repeat_interleave(2, -1)")
+    assert outcome(made(PARTIAL, table), **options) == (1, ["rope_pairing"])
+
+
+def test_what_starts_at_zero_in_a_joined_weight_can_be_dead():
+    zero = ("        self.h =", "        self.zero = {}\n        self.h =")
+    end = (", nn.Linear(d, d)\n", ", nn.Linear(d, d)\n"
+           "        with torch.no_grad():\n"
+           "            self.qkv.weight[: self.zero * d].zero_()\n"
+           "            self.qkv.bias.zero_()\n")  # fmt: skip
+    queries = made(PLAIN, (zero[0], zero[1].format(1)), end)
+    assert outcome(queries, d=16, n_heads=4) == (0, [])  # it learns from the keys
+    both = made(PLAIN, (zero[0], zero[1].format(2)), end)
+    assert outcome(both, d=16, n_heads=4) == (1, ["init_dead"])
+
+
+ROLLED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, window=5):
+        super().__init__()
+        self.h, self.window = n_heads, window
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, cache=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+        n = k.shape[2]
+        i = torch.arange(n - t, n, device=x.device)[:, None]
+        far = i - torch.arange(n, device=x.device)
+        seen = (far >= 0) & (far < self.window)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        kept = k[:, :, -self.window :], v[:, :, -self.window :]
+        return self.proj(y.transpose(1, 2).reshape(b, t, d)), kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("window", "mistake"), [(5, "cache_differs"), (1024, "cache_forgets")]
+)
+def test_a_chunk_needs_what_its_first_token_sees(window, mistake):
+    source = ROLLED.replace("window=5", f"window={window}")
+    options = {"d": 16, "n_heads": 4, "d_in": 16, "causal": True}
+    if window == 5:
+        options["window"] = 5
+    assert outcome(made(source), **options) == (0, [])
+    cut = "        k, v = k[:, :, -most:], v[:, :, -most:]\n        n = k.shape[2]"
+    cut = f"        most = max(self.window, t)\n{cut}"
+    early = made(source, ("        n = k.shape[2]", cut))
+    assert outcome(early, **options) == (1, [mistake])
