@@ -101,7 +101,8 @@ def _starts_apart(walk: Walk, made: torch.Tensor) -> bool:
 def _matrices(one: torch.Tensor, made: torch.Tensor) -> torch.Tensor | None:
     b, d = len(one), one.shape[-1]
     left, right = (m.double().permute(2, 0, 1, 3).flatten(1, 2) for m in (one, made))
-    if b < d + SPARE or torch.linalg.matrix_rank(left[0]) < d:
+    # Heads that are wider than the tokens hold no more than these, but for rounding.
+    if b < d + SPARE or torch.linalg.matrix_rank(left[0], rtol=1e-5) < d:
         return None
     turns = torch.linalg.lstsq(left, right).solution
     if not _close(left @ turns, right):

@@ -882,3 +882,32 @@ def test_a_chunk_needs_what_its_first_token_sees(window, mistake):
     cut = f"        most = max(self.window, t)\n{cut}"
     early = made(source, ("        n = k.shape[2]", cut))
     assert outcome(early, **options) == (1, [mistake])
+
+
+WIDE = """\
+class Attention(nn.Module):
+    def __init__(self, dim, heads, dim_head=64):
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_q = nn.Linear(dim, heads * dim_head, bias=False)
+        self.to_kv = nn.Linear(dim, 2 * dim_head, bias=False)
+        self.to_out = nn.Linear(heads * dim_head, dim)
+        self.relative_bias = nn.Embedding(32, heads)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, (k, v) = self.to_q(x), self.to_kv(x).chunk(2, dim=-1)
+        q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2) * self.scale
+        i = torch.arange(t, device=x.device)
+        far = (i[:, None] - i).clamp(min=0)
+        bias = self.relative_bias(far.clamp(max=31)).permute(2, 0, 1)
+        s = torch.einsum("bhid,bjd->bhij", q, k) + bias / self.scale
+        s = s.masked_fill(i > i[:, None], -torch.finfo(s.dtype).max)
+        y = torch.einsum("bhij,bjd->bhid", s.softmax(-1), v)
+        return self.to_out(y.transpose(1, 2).flatten(2))
+"""
+
+
+def test_heads_wider_than_the_tokens_tell_nothing_of_rotations():
+    found = outcome(made(WIDE), dim=16, heads=4, d_in=16, causal=True)[1]
+    assert not [name for name in found if name.startswith("rope")]
