@@ -1318,7 +1318,7 @@ NEEDS_BIAS = (
 MEANT: dict[str, tuple[dict[str, Any], str]] = {
     "scale_missing": (
         {"scale": "none"},
-        rf"{T5}|gpt_?neo(?!x)|sagan|non_?local|query_?conv|\bno scal(e|ing)\b|unscaled",
+        rf"{T5}|gpt_?neo(?!x)|sagan|non_?local|query_?conv|\bno scal(e|ing)\b",
     ),
     "scale_twice": ({"scale": "1/d"}, r"\bmup\b|µp\b|mu_?transfer"),
     "mask_hides_itself": ({"exclusive": True}, "strict|exclusive|shift|start_mask"),
