@@ -98,7 +98,7 @@ def test_what_is_counted():
         "planted bugs, declared: named (or the right stage)": "1 (1) of 4",
         "planted bugs, declared: passed (of these, named in a warning)": "1 (1)",
         "planted bugs, declared: not judged": "1",
-        "runs passed without a comparison": "1 of 14",
+        "runs passed, but not compared": "1 of 14",
     }
 
 
