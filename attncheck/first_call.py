@@ -545,6 +545,8 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
     meant = meant and not subject.says(TOKENS)
     collector.add("batch_first", done, seen, "error" if meant else None)
     subject.note("The other tests passed the input as (t, b, d).")
+    if subject.causal and subject.how.call is None and _leaks(subject):
+        _with_a_mask(subject)  # the masks that were tried had the batch's size
 
 
 # By these, the batch comes first, "(batch, tokens, width)" or "b, t, d = x.shape",

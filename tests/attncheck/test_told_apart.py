@@ -911,3 +911,30 @@ class Attention(nn.Module):
 def test_heads_wider_than_the_tokens_tell_nothing_of_rotations():
     found = outcome(made(WIDE), dim=16, heads=4, d_in=16, causal=True)[1]
     assert not [name for name in found if name.startswith("rope")]
+
+
+TIME_FIRST = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, hidden_states, attention_mask):
+        t, b, d = hidden_states.shape
+        q, k, v = self.qkv(hidden_states).view(t, b, 3, self.h, -1).permute(
+            2, 1, 3, 0, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        if attention_mask is not None:
+            s = s.masked_fill(~attention_mask, -torch.inf)
+        return self.proj((s.softmax(-1) @ v).permute(2, 0, 1, 3).reshape(t, b, d))
+"""
+
+
+def test_a_mask_is_tried_again_once_the_first_axis_is_known_to_be_the_tokens():
+    options = {"d": 16, "n_heads": 4, "d_in": 16, "causal": True}
+    report = attncheck.check(made(TIME_FIRST), **options)
+    assert [one.mistake for one in report.findings] == ["batch_first"]
+    assert report.exit_status == 0
+    blind = made(TIME_FIRST, ("s.masked_fill(~attention_mask, -torch.inf)", "s"))
+    assert outcome(blind, **options) == (1, ["mask_missing"])
