@@ -141,6 +141,18 @@ class Collector:
             self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
 
+    def take(self, other: "Collector", built: str, but: Iterable[str] = ()) -> None:
+        """Add the errors that were found in a class built otherwise.
+
+        Args:
+            other: holds them.
+            built: how it was built, a sentence.
+            but: names that are left out.
+        """
+        for name, (_, done, seen) in other.found.items():
+            if other._severity(name) == "error" and name not in but:
+                self.add(name, f"{built} {done}", seen)
+
     def cannot_run(self, test: str, failure: Failure, done: str) -> None:
         """Add that the module failed where nothing else can be tested."""
         self.start(test)

@@ -89,9 +89,7 @@ def _compare_blocks(subject: Subject, found: Collector) -> None:
     other.rounded = found.rounded
     with contextlib.suppress(NotCompared, Failure, UnusableError):
         _compare(small, other)
-    for name, (_, done, seen) in other.found.items():
-        if other.severities.get(name, MISTAKES[name].severity) == "error":
-            found.add(name, f"Built it with a block of 4 tokens. {done}", seen)
+    found.take(other, "Built it with a block of 4 tokens.")
 
 
 def _rounds(subject: Subject) -> bool:

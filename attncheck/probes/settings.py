@@ -6,7 +6,6 @@ from typing import Any
 
 from attncheck.build import UnusableError
 from attncheck.collector import Collector, NotCompared, SkipTest
-from attncheck.mistakes import MISTAKES
 from attncheck.probes.comparing import compare
 from attncheck.probes.meaning import dependence
 from attncheck.probes.training import gradients
@@ -65,7 +64,4 @@ def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:
         with contextlib.suppress(SkipTest, Failure):
             test(other, more)
     told = ", ".join(f"{name}={value}" for name, value in own.items())
-    for name, (_, done, seen) in more.found.items():
-        severity = more.severities.get(name, MISTAKES[name].severity)
-        if severity == "error" and name != "differs":
-            found.add(name, f"Built it with {told}. {done}", seen)
+    found.take(more, f"Built it with {told}.", but=("differs",))

@@ -1,10 +1,12 @@
 """Masks of a memory, documents, caches and settings: what people pass besides x."""
 
+import re
+
 import pytest
 import torch
 
 import attncheck
-from attncheck.mistakes import BASES, HEADER, compiled
+from attncheck.mistakes import BASES, HEADER, PLANTED, compiled
 from attncheck.probes.meaning import depends
 
 CACHED, CROSS = (BASES[name][0] for name in ("cached", "cross"))
@@ -507,12 +509,14 @@ def test_rows_of_padding_at_the_left_stay_finite_for_the_gradients():
 
 
 def test_the_word_newest_alone_does_not_say_that_a_cache_takes_one_token():
-    cached = BASES["cached"][0]
-    name = cached.split("def forward(self, ")[1].split(")")[0]
-    first = f"def forward(self, {name}):\n"
-    told = cached.replace(first, first + "        # keys end at the newest token\n")
-    assert told != cached
-    from attncheck.probes.cached import SINGLE
-
-    assert not SINGLE.search("keys end at the newest token")
-    assert SINGLE.search("x: (b, t, d), only the newest token")
+    bug = PLANTED["cache_mask_offset"]
+    check = getattr(attncheck, bug.preset)
+    for told, severity in (
+        ("its keys end at the newest token", "error"),
+        ("only the newest token is passed", "warning"),
+    ):
+        first = r"( +)(def forward.*:\n)"
+        source = re.sub(first, rf"\1\2\1    # {told}\n", bug.source())
+        assert told in source
+        (one,) = check(compiled(source, f"{severity}.py"), **bug.settings).findings
+        assert (one.mistake, one.severity) == ("cache_mask_offset", severity)
