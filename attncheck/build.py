@@ -49,7 +49,7 @@ _WORDS = {
     "num_q_heads n_q_heads num_query_heads n_local_heads query_heads q_heads "
     "num_attn_heads n_attn_heads attn_heads attention_heads",
     "qkv_bias": "qkv_bias bias use_bias",
-    "causal": "causal is_causal casual masked use_causal use_causal_mask",
+    "causal": "causal is_causal casual masked use_causal use_causal_mask is_decoder",
 }
 ALIASES = {name: others.split() for name, others in _WORDS.items()}
 

@@ -57,7 +57,8 @@ OPEN = [("open", how, axes) for _, how, axes in MASKS]
 OPEN += [("open", how, 1) for how in ("numbers", "keeps", "hides", "added")]
 SHARES = (1, 0.5)
 FORMS = [(form, share) for share in SHARES for form in (
-    "1td", "td", "halved", "11td", "1halved", "1td neighbors")]  # fmt: skip
+    "1td", "td", "halved", "11td", "1halved", "1td neighbors",
+    "td neighbors")]  # fmt: skip
 TURNS = [("turn", form, share) for share in SHARES for form in (
     "complex", "stacked", "pair", "pair td", "pair halved", "pair halved 1t1",
     "turned pair", "angles", "half angles", "matrix", "distances",

@@ -42,6 +42,7 @@ KINDS = [
 def base_recipe(causal: bool, layer: Layer = PLAIN) -> Recipe:
     """Return what is right."""
     right = RIGHT if layer.scale is None else replace(RIGHT, scale=layer.scale)
+    right = replace(right, residual="behind the norm") if layer.late else right
     return right if causal else replace(right, mask="none")
 
 
@@ -55,6 +56,8 @@ def table(causal: bool, layer: Layer) -> list[Row]:
     for option, changes in LAYER_CHANGES.items():
         if getattr(layer, option):
             rows += [row for row in changes if not _is_meant(row, layer)]
+    added = base_recipe(causal, layer).residual
+    rows = [row for row in rows if row[1].get("residual") != added]
     if layer.memory:  # one may come normed, or not at all
         rows = [row for row in rows if row[1].get("prenormed") != "q"]
     return rows
@@ -95,7 +98,10 @@ def pairs(causal: bool, layer: Layer) -> Iterator[Named]:
     base = base_recipe(causal, layer)
     rows = table(causal, layer)
     for (name, change, words), (other, second, more) in combinations(rows, 2):
-        if name != other and not set(change) & set(second):
+        both = set(change) | set(second)
+        # One head that attends to itself is a token's own value, and no attention.
+        nothing = both >= {"attend", "one_head"}
+        if name != other and not nothing and not set(change) & set(second):
             recipe = replace(base, **change, **second)
             yield (name, other), recipe, f"{words} and {more}"
 

@@ -317,7 +317,10 @@ def _add_layer(group: argparse._ArgumentGroup) -> None:
         "--norm-over", choices=("heads", "all"), help="per head, or all at once"
     )
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
-    group.add_argument("--residual", action="store_true", help="adds its input")
+    group.add_argument(
+        "--residual", nargs="?", const=True, choices=("late",),
+        help="adds its input; late: behind the norm of the output",
+    )  # fmt: skip
     group.add_argument("--postnorm", nargs="?", const="on", choices=norms)
     group.add_argument("--softcap", type=float, metavar="CAP")
     group.add_argument(

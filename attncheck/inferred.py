@@ -1747,7 +1747,7 @@ class Reading:
                  if _close(took, one) and _close(made, joined)}  # fmt: skip
         if norms and self.normed is None and "postnorm" not in self.options:
             told = f"{norms.pop()} acts on the projected heads, and the input is added "
-            told += "behind it. Some models do so; most norm the sum."
+            told += "behind it. Some models do so, and may declare it as late."
             step = Step("residual_after_norm", "output", told, severity="warning")
             self.steps.append(step)
 

@@ -49,7 +49,7 @@ class Layer:
         qk_norm: the norm of queries and keys within each head.
         softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
-        residual: the input is added to the output.
+        residual: the input is added to the output; "late": behind the norm of it.
         postnorm: the norm of the output, behind the sum with the input.
         memory: how many tokens of a fixed memory make the keys and values.
         sink: one more score for each head, with no value: "learned" or "zero".
@@ -70,7 +70,7 @@ class Layer:
     qk_norm: str | None = None
     softcap: float | None = None
     prenorm: str | None = None
-    residual: bool = False
+    residual: bool | str = False
     postnorm: str | None = None
     memory: int | None = None
     sink: str | None = None
@@ -85,6 +85,11 @@ class Layer:
     def plain(self) -> bool:
         """Whether nothing acts."""
         return self.words() == "nothing else"
+
+    @property
+    def late(self) -> bool:
+        """Whether the input is added behind the norm of the output."""
+        return self.residual == "late" and self.postnorm is not None
 
     @property
     def ordered(self) -> bool:
@@ -115,10 +120,12 @@ class Layer:
             told.append(f"scores capped at {self.softcap:g}")
         if self.prenorm:
             told.append(f"a norm of the input ({self.prenorm})")
-        if self.residual:
+        if self.residual and not self.late:
             told.append("the input added")
         if self.postnorm:
             told.append(f"a norm of the output ({self.postnorm})")
+        if self.late:
+            told.append("the input added behind it")
         if self.memory:
             told.append(f"a memory of {self.memory} tokens")
         if self.sink:
@@ -161,6 +168,10 @@ def described(
         size = others.get(name)
         if size is not None and (type(size) is not int or size < 1):
             raise UnusableError(f"{name} must be a whole number ≥ 1, got {size!r}.")
+    if others.get("residual", False) not in (True, False, "late"):
+        raise UnusableError(
+            f'residual must be True or "late", but got {others["residual"]!r}.'
+        )
     others["sink"] = _sink(others.get("sink"))
     others["scale"] = _scale(others.get("scale"))
     over = others.get("norm_over", "heads")

@@ -51,16 +51,20 @@ def _materialized(
 def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     """Return the subject with other arguments or another seed, or None.
 
-    Arguments by the names of sizes, or in ``own`` by those of the constructor.
+    Arguments by the names of sizes, or in ``own`` by those of the constructor. With
+    ``alone``, no other rate than ``dropout`` acts.
     """
     dropout, own = changes.pop("dropout", None), changes.pop("own", {})
+    alone = changes.pop("alone", False)
     if not source.is_class and (changes or own):
         return None
     if not set(changes) <= {"seed", *source.mapped}:
         return None
     if dropout is not None and "dropout" in source.mapped:
         changes["dropout"] = dropout
-    own |= source.rates() if dropout == 0 else {}
+    meant = "" if dropout == 0 else source.mapped.get("dropout", "")
+    if alone or dropout == 0:
+        own |= {name: rate for name, rate in source.rates().items() if name != meant}
     try:
         module = source.build(own=own, **changes)
         if is_lazy(module):

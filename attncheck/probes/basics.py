@@ -36,7 +36,7 @@ def state(subject: Subject, found: Collector) -> None:
     first = subject(x, module).clone()
     _tell_state_dict(saved, _shapes(module), found)
     try:
-        _try_other(subject, other, module)
+        otherwise = _try_other(subject, other, module)
         again = subject(x, module)
     except CallFailed as failure:
         found.add("keeps_state", done, f"The second time, it raised {failure}.")
@@ -47,6 +47,9 @@ def state(subject: Subject, found: Collector) -> None:
     elif changed(first, again):
         gap = (first - again).abs().max().item()
         found.add("keeps_state", done, f"The outputs differ by up to {gap:.2g}.")
+    elif otherwise:
+        seen = "After a first call with more tokens, its output for these changed."
+        found.add("keeps_state", done, seen)
     elif _depends_on_the_first(subject, x, other, first):
         seen = "After a first call with fewer tokens, it failed or its output changed."
         found.add("keeps_state", done, seen)
@@ -128,13 +131,16 @@ def _depends_on_the_first(
         return True
 
 
-def _try_other(subject: Subject, other: torch.Tensor, module: nn.Module) -> None:
-    """Run the input in between, unless this size fails for a fresh instance too."""
+def _try_other(subject: Subject, other: torch.Tensor, module: nn.Module) -> bool:
+    """Run the input in between; say whether its output isn't a fresh instance's.
+
+    Not if this size fails for a fresh instance, too.
+    """
     try:
-        subject(other)
+        expected = subject(other)
     except CallFailed:
-        return
-    subject(other, module)
+        return False
+    return changed(expected, subject(other, module))
 
 
 def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -226,14 +232,19 @@ def _plural(count: int, noun: str) -> str:
 def input_kept(subject: Subject, found: Collector) -> None:
     """Compare the input before and after, and what else forward is given."""
     x = subject.tokens()
-    given = x.clone()
+    given, dropped = x.clone(), x.clone()
     with subject.arguments_changed() as others:
         subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
-    if not torch.equal(x, given):
-        gap = (x - given).abs().max().item()
-        done = "Compared the input with a copy made before the call."
-        found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
-        return
+    rates = {n: 0.5 for n in rates_of(subject.given)}
+    if rates and (one := subject.variant(own=rates)) is not None:
+        with contextlib.suppress(CallFailed):  # a test of its own tells that
+            one(dropped, one.copy(), grad=True, train=True)
+    for after, words in ((given, ""), (dropped, " in training mode with dropout")):
+        if not torch.equal(x, after):
+            gap = (x - after).abs().max().item()
+            done = f"Compared the input with a copy made before the call{words}."
+            found.add("changes_input", done, f"It changed by up to {gap:.2g}.")
+            return
     tell_changed(others, found)
 
 

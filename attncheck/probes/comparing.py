@@ -664,8 +664,11 @@ class Comparison:
             return False
         x = self.x.to(subject.device, copy=True)
         x[..., 0] = 1.0  # so each value is 1, in each head
-        y = subject(x, module)
-        return bool(y.isfinite().all()) and changed(y, y[:1, :1].expand_as(y), 1e-4)
+        y, others = subject(x, module), x.flip(0)
+        others[:, -1] = x[:, -1]  # a gate is a token's own, whatever the others are
+        gated = not changed(y[:, -1], subject(others, module)[:, -1], 1e-4)
+        unequal = changed(y, y[:1, :1].expand_as(y), 1e-4)
+        return bool(y.isfinite().all()) and unequal and not gated
 
     def _ropes(self) -> list[Layer]:
         """Rotary positions to try where a table acts and nothing was declared."""

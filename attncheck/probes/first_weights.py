@@ -4,6 +4,7 @@ import contextlib
 import re
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import torch
 
@@ -140,9 +141,10 @@ def _constants(module: torch.nn.Module, found: Collector) -> None:
 def _learns(subject: Subject, found: Collector) -> None:
     """Train for some steps; a matrix that never changes cannot learn."""
     module, opened = subject.fresh, duplicate(subject.fresh)
+    idle = _given_zeros(subject, duplicate(module))
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     still = _trained(subject, module)
-    if not still:
+    if not {name.rpartition(".")[0] for name in still} - idle:
         return
     done = f"Trained a new instance for {STEPS} steps."
     if all(re.search("rel|pos|distance|bucket", name.lower()) for name in still):
@@ -164,6 +166,22 @@ def _learns(subject: Subject, found: Collector) -> None:
             "error" if set(still) <= set(_trained(subject, opened)) else "warning"
         )
     found.add("init_dead", done, f"Never changed: {', '.join(still)}.", severity)
+
+
+def _given_zeros(subject: Subject, module: torch.nn.Module) -> set[str]:
+    """Return the names of parts that a call gives zeros alone: they can't learn."""
+    zeros = set()
+
+    def look(part: torch.nn.Module, args: tuple[Any, ...]) -> None:
+        if args and isinstance(args[0], torch.Tensor) and not args[0].any():
+            zeros.add(names[part])
+
+    names = {part: name for name, part in module.named_modules()}
+    for part in names:
+        part.register_forward_pre_hook(look)
+    with contextlib.suppress(CallFailed):
+        subject(subject.tokens(), module, train=True)
+    return zeros
 
 
 def _trained(subject: Subject, module: torch.nn.Module) -> list[str]:

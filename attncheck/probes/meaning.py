@@ -365,6 +365,10 @@ def _try_documents(subject: Subject, found: Collector) -> None:
     if changed(y[:, late], z[:, late], 1e-4):
         done = "Passed a row with two documents, and replaced the tokens of the first."
         found.add("documents_unused", done, "Outputs of the second changed.")
+    elif _of_another_row(subject, x, other, apart):
+        done = "Passed a row of one document and a row of two, and replaced the first "
+        seen = "Outputs of the last one changed: its row's own borders don't count."
+        found.add("samples_mixed", f"{done}of the two.", seen)
     if not subject.causal:
         return
     other = x.clone()
@@ -377,6 +381,21 @@ def _try_documents(subject: Subject, found: Collector) -> None:
     if changed(y[:, :-1], z[:, :-1], 1e-4):
         done = "Passed a row with two documents, and replaced its last token."
         found.add("future_leaks", done, "Earlier outputs changed.")
+
+
+def _of_another_row(
+    subject: Subject, x: torch.Tensor, other: torch.Tensor, apart: torch.Tensor
+) -> bool:
+    """Whether a row's documents are taken for those of the row before it."""
+    kept, documents = subject.layer, torch.stack([apart.long() * 0, 1 - apart.long()])
+    subject.layer, subject.own_documents = replace(kept, documents=True), documents
+    try:
+        y, z = (subject(torch.cat([x, one])) for one in (x, other))
+    except CallFailed:
+        return False
+    finally:
+        subject.layer, subject.own_documents = kept, None
+    return changed(y[1, ~apart], z[1, ~apart], 1e-4)
 
 
 def _tell_full(matrix: torch.Tensor, known: torch.Tensor, found: Collector) -> None:
@@ -402,16 +421,6 @@ def _tell_memory(
     mixed = bool((matrix & ~torch.eye(len(matrix), dtype=torch.bool)).any())
     if mixed and BESIDE in found.read:
         return  # so is meant
-    if mixed:
-        # Where nothing was compared, the memory may hold the queries, too.
-        severity = "warning" if found.not_compared else None
-        seen = "Outputs of other queries changed."
-        found.add("cross_mixes_queries", done, seen, severity)
-    elif not matrix.diagonal()[known].all():
-        some = found.not_compared and matrix.diagonal()[known].any()
-        seen = "Its own output didn't change."
-        found.add("cross_ignores_queries", done, seen, "warning" if some else None)
-    done = "Replaced one token of the memory at a time."
     x = subject.tokens(size=0.2)
     y, columns = subject(x), []
     for place in range(subject.layer.memory or 0):
@@ -420,6 +429,18 @@ def _tell_memory(
         columns.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
     subject.replaced_memory = None
     acts = torch.tensor(columns)[:, known]
+    # A query that sees one token of the memory alone has nothing to weigh.
+    itself = matrix.diagonal()[known] | (acts.sum(dim=0) == 1)
+    if mixed:
+        # Where nothing was compared, the memory may hold the queries, too.
+        severity = "warning" if found.not_compared else None
+        seen = "Outputs of other queries changed."
+        found.add("cross_mixes_queries", done, seen, severity)
+    elif not itself.all():
+        some = found.not_compared and itself.any()
+        seen = "Its own output didn't change."
+        found.add("cross_ignores_queries", done, seen, "warning" if some else None)
+    done = "Replaced one token of the memory at a time."
     if not acts.any():
         found.add("cross_ignores_memory", done, "No output changed.")
     elif not acts.all():
@@ -500,6 +521,8 @@ def equal_tokens(subject: Subject, found: Collector) -> None:
     if found.not_compared:
         _mixing(subject, found)
         return
+    if subject.layer.memory and subject.layer.ordered:
+        raise SkipTest("queries at other places weigh the memory otherwise")
     x = subject.tokens()
     x = x[:, :1].expand_as(x).contiguous()
     y = subject(x)

@@ -5,6 +5,7 @@ import re
 import torch
 from torch import nn
 
+from attncheck.build import rates_of
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.probes.training import DISTANCES, dropped_at, mean_holds
@@ -94,11 +95,13 @@ def dropout_place(subject: Subject, found: Collector) -> None:
     if "not_finite" in found.found:
         raise SkipTest("the output isn't finite without dropout either")
     _rate(subject, found)
-    if subject.layer.residual and _residual_dropped(dropped):
-        done = "Called it in training mode with dropout 0.5."
-        seen = "About half of the outputs are 0: dropout hits the added input with the "
-        found.add("dropout_elsewhere", done, seen + "rest.", "error")
-        return
+    for name in ["dropout", *rates_of(subject.given)] if subject.layer.residual else ():
+        one = dropped if name == "dropout" else subject.variant(own={name: 0.5})
+        if one is not None and _residual_dropped(one):
+            done = f"Called it in training mode with {name} 0.5."
+            seen = "About half of the outputs are 0: dropout hits the added input with "
+            found.add("dropout_elsewhere", done, seen + "the rest.", "error")
+            return
     places, times = dropped_at(dropped)
     if times > 1:
         done = "Counted the dropout calls in one call in training mode."
@@ -128,7 +131,7 @@ def dropout_place(subject: Subject, found: Collector) -> None:
 
 def _residual_dropped(subject: Subject) -> bool | torch.Tensor:
     """Whether numbers of the output are set to 0, though the input is added."""
-    x = subject.tokens()
+    x = subject.tokens(b=32)  # whole sequences may be dropped
     still, y = subject(x), subject(x, train=True, seed=5)
     share = (y == 0).float().mean()
     return not (still == 0).any() and 0.3 < share < 0.7
@@ -148,7 +151,7 @@ def _rate(subject: Subject, found: Collector) -> None:
     if not mean_holds(subject):
         return
     spreads, times = [], 1
-    both = [one for rate in RATES if (one := subject.variant(dropout=rate))]
+    both = [one for rate in RATES if (one := subject.variant(dropout=rate, alone=True))]
     _without_others(both)
     for one in both:
         times = max(len(dropped_at(one)[0]), 1)

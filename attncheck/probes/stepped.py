@@ -17,6 +17,7 @@ from attncheck.walk import Recorded, Walk, _close, _followed, _rows
 RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
 ONE_BY_ONE = [1] * T
+WIDEST = 64  # of a window whose end is tried
 IN_CHUNKS, ONE_AND_REST = [2, 3, 1], [1, T - 1]
 Step = Callable[[nn.Module, torch.Tensor, Any], tuple[torch.Tensor, Any]]
 NewCache = Callable[[nn.Module], Any]
@@ -147,6 +148,7 @@ def tokens_alone(stepped: Stepped, found: Collector) -> None:
     wanted = stepped.subject(x)
     seen = stepped.outputs(stepped.module(), x, ONE_BY_ONE[: x.shape[1]])
     if not changed(wanted, seen, 1e-4):
+        _beyond(stepped, found)
         return
     done = "Compared all tokens at once with one by one through the cache."
     alone = stepped.outputs(stepped.module(), x[:, 1:2], [1])
@@ -167,6 +169,24 @@ def tokens_alone(stepped: Stepped, found: Collector) -> None:
         return
     name, why = _by_steps(stepped, x, ONE_BY_ONE[: x.shape[1]])
     found.add(name, done, f"They differ from token {first} on. {why}".strip())
+
+
+def _beyond(stepped: Stepped, found: Collector) -> None:
+    """Give more tokens than a window holds: the cache may have to drop some."""
+    subject = stepped.subject
+    window = subject.layer.window or subject.given_window or 0
+    if not T - 2 < window <= WIDEST or "cache_unused" in found.found:
+        return
+    x = stepped.tokens(t=window + T)
+    if x.shape[1] < window + 2:
+        return  # it doesn't take as many
+    wanted, ones = subject(x), [1] * x.shape[1]
+    seen = stepped.outputs(stepped.module(), x, ones)
+    if changed(wanted, seen, 1e-4):
+        done = f"Compared {len(ones)} tokens at once with one by one, window {window}."
+        name, why = _by_steps(stepped, x, ones)
+        text = f"They differ from token {_first(wanted, seen)} on. {why}"
+        found.add(name, done, text.strip())
 
 
 def _by_steps(stepped: Stepped, x: torch.Tensor, sizes: list[int]) -> tuple[str, str]:

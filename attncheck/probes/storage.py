@@ -326,6 +326,9 @@ def _rounded_positions(subject: Subject, found: Collector) -> None:
 
     Buffers stay as they are: who converts a module can leave them out.
     """
+    way = subject.how.way
+    if way is not None and way.turns:
+        return  # the table that it's given is ours
     subject = subject.variant(context_length=FAR) or subject
     few, many = subject.tokens(b=1), subject.tokens(b=1, t=FAR)
     if many.shape[1] < FAR or subject.dtype != torch.float32 or subject.layer.memory:

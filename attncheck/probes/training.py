@@ -406,11 +406,24 @@ def _by_name(name: str) -> tuple[str, str]:
 def _lost_distances(
     subject: Subject, module: nn.Module, found: Collector, t: int
 ) -> None:
-    """Look for a table of distances to both sides with rows that no pair reaches."""
-    if subject.causal or subject.layer.memory:
+    """Look for a table of distances with rows that pairs of tokens should reach."""
+    if subject.layer.memory:
         return
     held = {id(p) for part in module.modules() for p in part.parameters(recurse=False)
             if isinstance(part, torch.nn.Linear)}  # fmt: skip
+    done = "Ran the backward pass from a random sum of the outputs."
+    for name, p in module.named_parameters():
+        if id(p) in held or p.grad is None or not DISTANCES.search(name):
+            continue
+        if p.dim() != 2 or len(p) < 4 or t < 4:
+            continue
+        places = p.grad.any(dim=1).nonzero().flatten().tolist()
+        if len(places) == 1:
+            seen = f"Of {name}, row {places[0]} alone gets a gradient, for all "
+            found.add("distances_lost", done, f"{seen}distances among {t} tokens.")
+            return
+    if subject.causal:
+        return  # it never reaches the rows of later tokens
     for name, p in module.named_parameters():
         odd = p.dim() >= 2 and p.shape[0] % 2 == 1 and p.shape[0] > 2
         if not odd or id(p) in held or p.grad is None or not p.grad.any():
@@ -422,7 +435,6 @@ def _lost_distances(
         if len(reached) == 1 or (own and not DISTANCES.search(name)):
             continue  # no table of distances
         if dead.any() and not torch.equal(dead, dead.flip(0)):
-            done = "Ran the backward pass from a random sum of the outputs."
             rows = ", ".join(map(str, dead.nonzero().flatten().tolist()))
             seen = f"Rows {rows} of {name} get no gradient, unlike the rows "
             found.add("distances_lost", done, seen + "as far from the other end.")

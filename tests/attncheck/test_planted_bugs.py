@@ -26,6 +26,7 @@ ELSEWHERE = {
     "not_finite", "out_of_memory", "output_bias_repeated", "padding_rows",
     "prenorm_partly", "prenorm_unused", "qk_norm_axis", "qk_norm_unused",
     "residual_after_norm", "residual_moved", "residual_unused", "rope_directions",
+    "sum_normed",
     "rope_offset", "rows_do_not_sum_to_one", "scores_scaled_apart", "slow",
     "tokens_not_mixed", "training_differs", "window_one_sided",
     "alibi_one_sided",

@@ -1,0 +1,355 @@
+"""Wrong only at an edge: behind a window, in another row, in training, in a later call.
+
+Each beside a right class that looks like it.
+"""
+
+import pytest
+import torch
+
+import attncheck
+from attncheck.mistakes import HEADER, compiled
+
+PLAIN = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)
+        return self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def made(source, *changes):
+    for right, wrong in changes:
+        assert right in source, right
+        source = source.replace(right, wrong)
+    return compiled(HEADER + source, "edges.py")
+
+
+def outcome(cls, preset="check", **options):
+    report = getattr(attncheck, preset)(cls, **options)
+    found = [one.mistake for one in report.findings if one.severity == "error"]
+    return report.exit_status, found[:1]
+
+
+EINSUM = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (
+            nn.Parameter(torch.randn(n_heads, d, d // n_heads) / d**0.5)
+            for _ in range(3))
+        self.w_o = nn.Parameter(torch.randn(n_heads, d // n_heads, d) / d**0.5)
+
+    def forward(self, x):
+        q, k, v = (torch.einsum("btd,hdk->bhtk", x, w)
+                   for w in (self.w_q, self.w_k, self.w_v))
+        s = torch.einsum("bhik,bhjk->bhij", q, k) / q.shape[-1] ** 0.5
+        y = torch.einsum("bhij,bhjk->bhik", s.softmax(-1), v)
+        return torch.einsum("bhik,hkd->bid", y, self.w_o)
+"""
+
+
+def test_a_value_that_each_token_keeps_is_no_attention_over_heads():
+    assert outcome(made(EINSUM), causal=False) == (0, [])
+    wrong = made(EINSUM, ("bhij,bhjk->", "bhij,bhik->"))
+    assert outcome(wrong, causal=False) == (1, ["tokens_not_mixed"])
+
+
+CROSS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, is_causal=True):
+        super().__init__()
+        self.h, self.is_causal = n_heads, is_causal
+        self.q, self.kv, self.proj = nn.Linear(d, d), nn.Linear(d, 2 * d), \\
+            nn.Linear(d, d)
+
+    def forward(self, x, memory=None):
+        b, t, d = x.shape
+        own = memory is None
+        y = x if own else memory
+        q = self.q(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+        k, v = self.kv(y).view(b, -1, 2, self.h, q.shape[-1]).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal and own)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_memory_is_seen_whole_by_a_layer_that_masks_itself():
+    assert outcome(made(CROSS), "check_cross") == (0, [])
+    wrong = made(CROSS, ("self.is_causal and own", "self.is_causal"))
+    assert outcome(wrong, "check_cross") == (1, ["cross_masked"])
+    # One that needs a memory, or of which the mask was spoken, is built as was said.
+    needs = made(CROSS, ("memory=None", "memory"), ("self.is_causal and own", "own"))
+    assert outcome(needs, "check_cross") == (0, [])
+    assert outcome(wrong, "check_cross", is_causal=False) == (0, [])
+
+
+PATHS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, attn_drop=0.0, drop_path=0.0):
+        super().__init__()
+        self.h, self.path = n_heads, drop_path
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.drop, self.norm = nn.Dropout(attn_drop), nn.LayerNorm(d)
+
+    def kept(self, x):
+        if not self.training or self.path == 0:
+            return x
+        return x * x.new_empty(len(x), 1, 1).bernoulli_(1 - self.path) / (1 - self.path)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, t, 3, self.h, -1).permute(
+            2, 0, 3, 1, 4)
+        w = self.drop((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1))
+        y = self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+        return x + self.kept(y)
+"""
+
+
+@pytest.mark.parametrize("declared", [{}, {"prenorm": "layer", "residual": True}])
+@pytest.mark.parametrize("path", [{}, {"drop_path": 0.5}])
+def test_whole_sequences_may_be_dropped_but_not_what_they_are_added_to(declared, path):
+    options = declared | path | {"causal": False}
+    assert outcome(made(PATHS), **options) == (0, [])
+    wrong = made(PATHS, ("x + self.kept(y)", "self.kept(x + y)"))
+    assert outcome(wrong, **options) == (1, ["dropout_elsewhere"])
+
+
+def test_the_input_may_be_declared_to_be_added_behind_the_norm_of_the_output():
+    early = PATHS.replace("x + self.kept(y)", "self.norm(x + y)").replace(
+        "self.qkv(self.norm(x))", "self.qkv(x)"
+    )
+    late = early.replace("self.norm(x + y)", "x + self.norm(y)")
+    options = {"causal": False, "postnorm": "layer"}
+    assert outcome(made(early), **options, residual=True) == (0, [])
+    assert outcome(made(late), **options, residual="late") == (0, [])
+    assert outcome(made(late), **options, residual=True)[1] == ["residual_after_norm"]
+    assert outcome(made(early), **options, residual="late")[1] == ["sum_normed"]
+    report = attncheck.check(made(late), residual="behind", causal=False)
+    assert "residual must be True or \"late\", but got 'behind'" in report.problem
+
+
+TABLE = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.far = n_heads, None
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.slope = nn.Parameter(torch.tensor(0.3))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        if self.far is None or len(self.far) < 2 * t - 1:
+            self.far = torch.arange(t - 1, -t, -1, device=x.device).abs()
+        far = self.far[len(self.far) // 2 - t + 1 :][: 2 * t - 1]
+        bias = torch.stack([far[t - 1 - i : 2 * t - 1 - i] for i in range(t)])
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5 - self.slope * bias
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_table_that_is_kept_serves_fewer_tokens_as_well():
+    def bias(module, t):
+        i = torch.arange(t)
+        return -module.slope * (i[:, None] - i).abs()
+
+    options = {"causal": False, "bias": bias}
+    assert outcome(made(TABLE), **options) == (0, [])
+    wrong = made(TABLE, ("self.far[len(self.far) // 2 - t + 1 :]", "self.far"))
+    assert outcome(wrong, **options) == (1, ["keeps_state"])
+
+
+PACKED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, document_ids=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
+        if document_ids is not None:
+            own = document_ids[:]
+            seen = (seen & (own[:, :, None] == own[:, None]))[:, None]
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_each_row_has_its_own_documents_though_none_were_declared():
+    assert outcome(made(PACKED)) == (0, [])
+    wrong = made(PACKED, ("document_ids[:]", "document_ids[:1]"))
+    assert outcome(wrong) == (1, ["samples_mixed"])
+
+
+LORA = PLAIN.replace("n_heads):", "n_heads, lora_dropout=0.0):").replace(
+    "b, t, d = x.shape\n", "b, t, d = x.shape\n        z = self.drop(x)\n"
+).replace("self.h = n_heads\n", """self.h = n_heads
+        self.drop = nn.Dropout(lora_dropout)
+        self.down, self.up = nn.Linear(d, 2), nn.Linear(2, d)
+        nn.init.zeros_(self.up.weight), nn.init.zeros_(self.up.bias)
+""").replace("self.proj((w", "self.up(self.down(z)) + self.proj((w")  # fmt: skip
+
+
+def test_an_input_is_changed_in_training_alone():
+    changes = ("nn.Dropout(lora_dropout)", "nn.Dropout(lora_dropout, inplace=True)")
+    assert outcome(made(LORA))[1] != ["changes_input"]
+    assert outcome(made(LORA, changes))[1] == ["changes_input"]
+
+
+BUCKETS = (
+    PLAIN.replace(
+        "self.h = n_heads\n",
+        "self.h = n_heads\n        self.relative_bias = nn.Embedding(16, n_heads)\n"
+        "        nn.init.normal_(self.relative_bias.weight, std=1e-3)\n",
+    )
+    .replace(
+        "** 0.5\n",
+        "** 0.5 + self.relative_bias((i[:, None] - i).clamp(0, 15)).permute(2, 0, 1)\n",
+    )
+    .replace("/ q.shape[-1] ** 0.5 ", "")
+)
+
+
+def test_a_table_of_distances_of_which_one_row_acts():
+    bias = "lambda module, t: module.relative_bias((torch.arange(t)[:, None] - \
+torch.arange(t)).clamp(0, 15)).permute(2, 0, 1)"
+    assert outcome(made(BUCKETS), scale="none", bias=eval(bias)) == (0, [])
+    wrong = made(BUCKETS, ("(i[:, None] - i)", "(i - i[:, None])"))
+    assert outcome(wrong, scale="none") == (1, ["distances_lost"])
+
+
+STREAM = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, span=6):
+        super().__init__()
+        self.h, self.span = n_heads, span
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def turned(self, x, places):
+        half = x.shape[-1] // 2
+        f = 10000.0 ** (-torch.arange(half, device=x.device) / half)
+        angles = places[:, None] * f
+        one, two = x.chunk(2, dim=-1)
+        cos, sin = angles.cos().to(x), angles.sin().to(x)
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
+
+    def forward(self, x, cache=None):
+        b, t, d = x.shape
+        start = 0 if cache is None else cache[2]
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(start, start + t, device=x.device)
+        q, k = self.turned(q, i), self.turned(k, i)
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+        j = torch.arange(start + t - k.shape[2], start + t, device=x.device)
+        far = i[:, None] - j
+        y = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=(far >= 0) & (far < self.span))
+        cut = max(k.shape[2] - self.span + 1, 0)
+        y = self.proj(y.transpose(1, 2).reshape(b, t, d))
+        return y, (k[:, :, cut:], v[:, :, cut:], start + t)
+"""
+
+
+def test_a_cache_is_used_for_longer_than_its_window():
+    def call(module, chunk, cache):
+        return module(chunk, cache)
+
+    options = {"rope": "halves", "window": 6, "call": call}
+    assert outcome(made(STREAM), "check_cache", **options) == (0, [])
+    wrong = made(STREAM, ("else cache[2]", "else cache[0].shape[2]"))
+    assert outcome(wrong, "check_cache", **options) == (1, ["cache_positions"])
+
+
+TABLES = PLAIN.replace("forward(self, x)", "forward(self, x, cos, sin)").replace(
+    "        i = torch", """\
+        cos, sin = cos[:t], sin[:t]
+        q, k = (y * cos + torch.stack([-y[..., 1::2], y[..., ::2]], -1).flatten(-2)
+                * sin for y in (q, k))
+        i = torch"""
+)  # fmt: skip
+
+
+def test_a_table_that_is_given_repeats_each_angle_for_neighbors():
+    report = attncheck.check(made(TABLES))
+    assert report.exit_status == 0
+    # What bfloat16 takes from the table's angles isn't the class's doing.
+    assert report.findings == []
+    told = "\n".join(report.notes)
+    assert "rotary positions (pairs of neighbors" in told
+    wrong = made(
+        TABLES, ("[-y[..., 1::2], y[..., ::2]]", "[y[..., 1::2], y[..., ::2]]")
+    )
+    assert outcome(wrong)[0] == 1
+
+
+def test_a_decoder_by_its_setting_hides_the_future():
+    cls = made(
+        PLAIN, ("n_heads):", "n_heads, *, is_decoder):"),
+        ("self.h =", "self.decodes, self.h = is_decoder,"),
+        ("i > i[:, None]", "(i > i[:, None]) & self.decodes"),
+    )  # fmt: skip
+    assert outcome(cls) == (0, [])
+    assert outcome(cls, causal=False) == (0, [])
+    wrong = made(
+        PLAIN, ("n_heads):", "n_heads, *, is_decoder):"),
+        ("i > i[:, None]", "(i > i[:, None]) & False"),
+    )  # fmt: skip
+    assert outcome(wrong) == (1, ["mask_missing"])
+
+
+def test_a_gate_is_no_weight_of_a_row():
+    gated = [("self.proj((w @ v)", "self.proj(x.sigmoid() * (w @ v)")]
+    found = outcome(made(PLAIN, *gated), qk_norm="rms")
+    assert found == (1, ["differs"])
+    columns = made(PLAIN, (".softmax(-1)", ".softmax(-2).nan_to_num()"))
+    assert outcome(columns, qk_norm="rms")[1] != ["differs"]
+
+
+def test_queries_at_other_places_may_weigh_a_memory_otherwise():
+    turned = CROSS.replace("memory=None", "memory").replace(
+        "        y = F.", """\
+        i = torch.arange(max(t, y.shape[1]), device=x.device)[:, None]
+        f = 10000.0 ** (-torch.arange(0, q.shape[-1], 2, device=x.device) / q.shape[-1])
+        cos, sin = (i * f).cos().to(x), (i * f).sin().to(x)
+        q, k = (torch.cat([
+            one * cos[: one.shape[2]] - two * sin[: one.shape[2]],
+            two * cos[: one.shape[2]] + one * sin[: one.shape[2]]], -1)
+            for one, two in (z.chunk(2, -1) for z in (q, k)))
+        y = F."""
+    )  # fmt: skip
+    assert outcome(made(turned), "check_cross", rope="halves") == (0, [])
+
+
+PAIRS = PLAIN.replace("forward(self, x)", "forward(self, x, z)").replace(
+    "self.h = n_heads\n",
+    "self.h = n_heads\n        self.pair = nn.Sequential("
+    "nn.LayerNorm(3), nn.Linear(3, n_heads, bias=False))\n",
+).replace("** 0.5\n", "** 0.5 + self.pair(z).permute(0, 3, 1, 2)\n")  # fmt: skip
+
+
+def test_what_a_call_gives_no_numbers_cannot_learn_and_that_is_no_mistake():
+    def zeros(module, x):
+        return module(x, x.new_zeros(*x.shape[:2], x.shape[1], 3))
+
+    assert outcome(made(PAIRS), call=zeros)[1] != ["init_dead"]
+    dead = LORA.replace(
+        "nn.init.zeros_(self.up.bias)",
+        "nn.init.zeros_(self.up.bias), nn.init.zeros_(self.down.weight), "
+        "nn.init.zeros_(self.down.bias)",
+    )
+    report = attncheck.check(made(dead))
+    assert "init_dead" in [one.mistake for one in report.findings]
