@@ -69,6 +69,10 @@ DRIVEN = {
             m["_plain"](torch.randn(2, D_IN, D_K), D_IN),
         ),
     ),
+    "attncheck.turning": (
+        {"t": T, "d": D_IN, "d_in": D_OUT},
+        lambda m: m["_waves"](torch.diag_embed(INPUTS)),
+    ),
     "attention.functional": (
         {"t": T, "t_q": T, "t_k": 6, "d_out": D_OUT, "d_head": 4, "d_in": D_IN},
         lambda m: (

@@ -37,6 +37,9 @@ def test_nothing_is_found_in_a_correct_variant(cls, arguments):
 
 def test_there_are_enough_variants():
     assert len(correct_variants.VARIANTS) >= 14
+    for words, _, arguments in correct_variants.VARIANTS:
+        assert ("tokens first" in words) == (arguments.get("layout") == "tbd"), words
+        assert "tokens last" not in words
 
 
 @pytest.mark.parametrize(("ours", "causal"), OURS)

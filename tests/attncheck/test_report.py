@@ -4,6 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 import attention
+from attncheck import pytest_plugin
 from attncheck.formats import as_text
 from attncheck.mistakes import PLANTED
 from attncheck.report import PAGES, CheckFailed, Finding, Report, Result
@@ -131,3 +132,18 @@ def test_several_reports_end_with_their_counts():
     assert one == str(passed)
     three = as_text([(passed, "a.py"), (failed, "b.py"), (passed, "c.py")])
     assert three.endswith("\n\n\n3 classes: 2 passed, 1 failed")
+
+
+def test_a_subtest_skips_what_was_not_run_and_fails_with_what_was_found():
+    found = finding(test="b", mistake="mask_missing", code="ATT201")
+    report = Report("Mine", findings=[found])
+    try:
+        pytest_plugin._tell(report, Result("a", "passed"))
+    except pytest.skip.Exception:  # which would skip this test as well
+        pytest.fail("a test that passed was skipped")
+    with pytest.raises(pytest.skip.Exception, match="there is no mask"):
+        pytest_plugin._tell(report, Result("c", "not run", "there is no mask"))
+    with pytest.raises(pytest.fail.Exception, match=r"mask_missing \(ATT201\)"):
+        pytest_plugin._tell(report, Result("b", "failed", mistakes=("mask_missing",)))
+    with pytest.raises(pytest.fail.Exception, match="no device"):
+        pytest_plugin._tell(report, Result("d", "broken", "no device"))

@@ -6,10 +6,12 @@ its turns of phrase, with `…` for the word. So no page, exercise or message sa
 "queries and values".
 """
 
+import ast
 import inspect
 import math  # noqa: F401 - expressions read it, and the next but one
 import re
 from functools import cache
+from itertools import pairwise
 
 import pytest
 import torch
@@ -105,6 +107,7 @@ FACTS = {
             r"\bwhat an? … may see",
             r"\beach head's …",
             r"suppl(?:y|ies) the …",
+            r"value by value: the … journey",
             r"(?:search with a|looking is called the|matrix to the|and u to the) …",
             r"(?:the|divide the) … (?:of both heads|by √)",
             r"row of scores changes, [a-z ]+ makes the …",
@@ -448,3 +451,31 @@ def test_cases_of_find_the_bug_are_numbered_as_they_are_shown():
 )
 def test_a_wrong_word_is_seen(text):
     assert list(wrong(text))
+
+
+CELLS = re.compile(r"^```(?:\{code-cell\}[^\n]*|python)\n(.*?)^```$", re.M | re.S)
+
+
+def mislabeled(code):
+    """Labels of what is printed that say the opposite of the comparison behind them."""
+    for call in ast.walk(ast.parse(code)):
+        printed = isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print"
+        for label, shown in pairwise(call.args) if printed else ():
+            words, truth = str(getattr(label, "value", "")), ast.unparse(shown)
+            equal = re.search(r"\b(all)?(close|equal)\(", truth)
+            if equal and "differ" in words and not truth.startswith("not "):
+                yield words, truth
+
+
+@pytest.mark.parametrize("stem", FILES)
+def test_what_is_printed_as_different_is_not_whether_two_are_equal(stem):
+    text = FILES[stem].read_text(encoding="utf-8")
+    for cell in CELLS.findall(text):
+        code = re.sub(r"^(:\w.*|[%!].*|\[.*\])$", "", cell, flags=re.M)
+        assert not list(mislabeled(code))
+
+
+def test_a_wrong_label_is_seen():
+    assert list(mislabeled('print("different:", torch.allclose(a, b))'))
+    assert not list(mislabeled('print("different:", not torch.equal(a, b))'))
+    assert not list(mislabeled('print("equal:", torch.equal(a, b))'))

@@ -103,6 +103,14 @@ def test_going_on_from_a_checkpoint_gives_the_same_weights(tmp_path, monkeypatch
     assert resumed == whole
 
 
+def test_losses_are_kept_of_some_steps_and_heads_of_those_shown():
+    config = dataclasses.replace(SMALL, steps=8, shown=(0, 5))
+    result = induction.fit(config, 1, seed=0)
+    assert result["steps"] == [0, 4, 5, 8]
+    assert [one["step"] for one in result["shown"]] == [0, 5]
+    assert len(result["loss"]) == 4
+
+
 def test_training_changes_every_weight(tmp_path, monkeypatch):
     trained, _ = run(tmp_path, monkeypatch)
     torch.manual_seed(0)

@@ -87,6 +87,17 @@ def test_a_mistake_that_fits_no_grid_is_no_answer_there(monkeypatch):
     assert site.table_of("mean-of-the-past").rules == rules
 
 
+def test_each_mistake_of_a_grid_has_one_rule(monkeypatch):
+    check = check_of("mean-of-the-past")
+    last = (lambda x: x, "the inputs")
+    twice = [last, (lambda x: x.clone(), "again"), (check.right, "right")]
+    more = dataclasses.replace(check, mistakes=twice)
+    monkeypatch.setattr("coding_attention.exercises.build.check_of", lambda name: more)
+    said = [rule.say for rule in site.table_of("mean-of-the-past").rules]
+    assert said[:2] == [check.praise, "the inputs"]
+    assert len(said) == 3
+
+
 @pytest.mark.parametrize("name", ON_SITE)
 def test_the_answers_of_the_tests_get_the_same_words(name, on_site):
     answers = [one.answer for one in tried(name)]
