@@ -234,7 +234,10 @@ def norms_of(module: nn.Module) -> list[Norm]:
 def _acting(
     part: nn.Module, which: str, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return what a norm multiplies with: its weight, or 1 + weight, by its acts."""
+    """Return what a norm multiplies with, by its acts.
+
+    That is its weight, or 1 + weight, or with the variance of a sample a bit less.
+    """
     x = torch.randn(4, len(weight), generator=torch.Generator().manual_seed(0))
     try:
         with torch.no_grad():
@@ -244,8 +247,11 @@ def _acting(
     centered = x - x.mean(dim=-1, keepdim=True) if which == "layer" else x
     size = centered.square().mean(dim=-1, keepdim=True) + _eps(part)
     plain = (centered / size.sqrt()).to(weight)
-    one_more = weight + 1
-    return one_more if torch.allclose(y, plain * one_more, 1e-4, 1e-5) else weight
+    sample = (1 - 1 / len(weight)) ** 0.5
+    for acting in (weight + 1, weight * sample, (weight + 1) * sample):
+        if torch.allclose(y, plain * acting, 1e-4, 1e-5):
+            return acting
+    return weight
 
 
 def _eps(part: nn.Module) -> float:

@@ -1045,7 +1045,9 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         return
     product = first * q * k
     added = added[seen].abs().max()
-    if abs(product * walk.d**0.5 - 1) < 1e-3:
+    # With positions in the scores, DeBERTa divides by the root of two or three widths.
+    counts = {1, len(made.factors)} | ({2, 3} if added > 1e-4 else set())
+    if any(abs(product * (n * walk.d) ** 0.5 - 1) < 1e-3 for n in counts):
         return
     # One factor is no two, where the sizes make both the same.
     single = sum(abs(one - 1) > 1e-3 for one in (first, q, k)) == 1

@@ -421,6 +421,7 @@ class Comparison:
         if rope and rope.share * self.subject._d_head() <= 2:
             # One pair of numbers shows neither pairing nor powers.
             read = inferred(self.owner, self.owner.tokens())
+        declared -= {"rope"} if read and self._turns_a_slice(read) else set()
         if read is None or any(not self._meant(n, read.options) for n in declared):
             return False
         done = "Checked each step of attention by what went into it."
@@ -513,6 +514,15 @@ class Comparison:
     def _declared(self) -> set[str]:
         layer = replace(self.subject.layer, memory=None, window=None)
         return set(declaration(layer))
+
+    def _turns_a_slice(self, read: Read) -> bool:
+        """Whether the declared share of each head is turned, wherever it stands."""
+        rope = self.subject.layer.rope
+        if rope is None:
+            return False
+        turned = replace(rope, share=1.0).words()
+        told = rf"rotary positions \({re.escape(turned)}, \d+ numbers of each head"
+        return any(re.match(told, words) for words in read.words)
 
     def _meant(self, name: str, read: dict[str, Any]) -> bool:
         """Whether what was read off is what was declared."""
@@ -776,6 +786,8 @@ class Comparison:
 
     def _in_groups(self) -> str:
         """Return that tokens see others of their group alone, where a name says so."""
+        if self.subject.layer.memory:
+            return ""  # no query sees another
         try:
             seen = depends(self.subject, t=8)
         except Failure:  # it takes fewer tokens

@@ -387,6 +387,8 @@ def _of_another_row(
     subject: Subject, x: torch.Tensor, other: torch.Tensor, apart: torch.Tensor
 ) -> bool:
     """Whether a row's documents are taken for those of the row before it."""
+    if takes_bounds(subject.pristine):
+        return False  # they are the same for all rows
     kept, documents = subject.layer, torch.stack([apart.long() * 0, 1 - apart.long()])
     subject.layer, subject.own_documents = replace(kept, documents=True), documents
     try:

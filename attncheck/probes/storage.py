@@ -223,6 +223,8 @@ def precision(subject: Subject, found: Collector) -> None:
         found.add("low_precision", done, seen)
         return
     _rounded(subject, x.double(), fine, scale, found)
+    if found.rounded and "low_precision" not in found.found:
+        _without_rounding(subject, x, y, found)  # as a table that both dtypes round
 
 
 def _without_rounding(
@@ -326,9 +328,10 @@ def _rounded_positions(subject: Subject, found: Collector) -> None:
 
     Buffers stay as they are: who converts a module can leave them out.
     """
-    way = subject.how.way
-    if way is not None and way.turns:
-        return  # the table that it's given is ours
+    way, call = subject.how.way, subject.how.call
+    given = {*getattr(getattr(call, "__code__", None), "co_names", ())}
+    if (way is not None and way.turns) or given & {"sin", "cos", "polar"}:
+        return  # the table that it's given isn't its own
     subject = subject.variant(context_length=FAR) or subject
     few, many = subject.tokens(b=1), subject.tokens(b=1, t=FAR)
     if many.shape[1] < FAR or subject.dtype != torch.float32 or subject.layer.memory:

@@ -353,3 +353,133 @@ def test_what_a_call_gives_no_numbers_cannot_learn_and_that_is_no_mistake():
     )
     report = attncheck.check(made(dead))
     assert "init_dead" in [one.mistake for one in report.findings]
+
+
+ROTARY = PLAIN.replace(
+    "        i = torch", """\
+        f = 10000.0 ** (-torch.arange(0, q.shape[-1], 2, device=x.device) / q.shape[-1])
+        angles = torch.arange(t, device=x.device)[:, None] * f
+        cos, sin = angles.cos(), angles.sin()
+        q, k = (torch.cat([one * cos - two * sin, two * cos + one * sin], -1).to(x)
+                for one, two in (y.chunk(2, -1) for y in (q, k)))
+        i = torch"""
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", [{}, {"rope": "halves"}])
+def test_a_table_that_every_dtype_rounds_alike_is_rounded(declared):
+    assert outcome(made(ROTARY), **declared) == (0, [])
+    rounded = "angles.cos().bfloat16(), angles.sin().bfloat16()"
+    wrong = made(ROTARY, ("angles.cos(), angles.sin()", rounded))
+    assert outcome(wrong, **declared) == (1, ["low_precision"])
+
+
+ONLINE = CROSS.replace("is_causal=True", "kv_chunk=64").replace(
+    "is_causal = n_heads, is_causal", "chunk = n_heads, kv_chunk"
+).replace("memory=None", "memory").replace(
+    "        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal and "
+    "own)\n",
+    """\
+        most = q.new_full((*q.shape[:-1], 1), -torch.inf)
+        total, y = torch.zeros_like(most), torch.zeros_like(q)
+        for start in range(0, k.shape[2], self.chunk):
+            part = slice(start, start + self.chunk)
+            s = q @ k[:, :, part].mT / q.shape[-1] ** 0.5
+            new = torch.maximum(most, s.amax(-1, keepdim=True))
+            less, p = (most - new).exp(), (s - new).exp()
+            total = total * less + p.sum(-1, keepdim=True)
+            y, most = y * less + p @ v[:, :, part], new
+        y = y / total
+""",
+)  # fmt: skip
+
+
+def test_chunks_of_a_memory_are_tried_small():
+    options = {"causal": False}
+    assert outcome(made(ONLINE), **options) == (0, [])
+    wrong = made(ONLINE, ("total * less", "total"))
+    assert outcome(wrong, **options) == (1, ["differs"])
+
+
+SLICED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.plain, self.turned = n_heads, 4, 2
+        self.q_down, self.kv_down = nn.Linear(d, 12), nn.Linear(d, 10)
+        self.q_up, self.k_up = nn.Linear(12, 4 * n_heads), nn.Linear(10, 4 * n_heads)
+        self.q_rope = nn.Linear(12, 2 * n_heads)
+        self.k_rope = nn.Linear(10, 2 * n_heads)
+        self.v_up, self.proj = nn.Linear(10, 6 * n_heads), nn.Linear(6 * n_heads, d)
+
+    def rotated(self, x):
+        i = torch.arange(x.shape[1], device=x.device)[:, None]
+        one, two = x[..., :1], x[..., 1:]
+        cos, sin = i.cos()[:, None].to(x), i.sin()[:, None].to(x)
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        small, kv = self.q_down(x), self.kv_down(x)
+        q = torch.cat([self.q_up(small).view(b, t, self.h, -1),
+                       self.rotated(self.q_rope(small).view(b, t, self.h, -1))], -1)
+        k = torch.cat([self.k_up(kv).view(b, t, self.h, -1),
+                       self.rotated(self.k_rope(kv).view(b, t, self.h, -1))], -1)
+        v = self.v_up(kv).view(b, t, self.h, -1)
+        y = F.scaled_dot_product_attention(
+            *(one.transpose(1, 2) for one in (q, k, v)), is_causal=True)
+        return self.proj(y.transpose(1, 2).reshape(b, t, -1))
+"""
+
+
+def test_a_share_that_turns_may_stand_at_a_heads_end():
+    options = {"rope": {"share": 1 / 3}}
+    assert outcome(made(SLICED), **options) == (0, [])
+    turned = "self.rotated(self.k_rope(kv).view(b, t, self.h, -1))"
+    wrong = made(SLICED, (turned, turned[13:-1]))
+    assert outcome(wrong, **options)[0] != 0
+
+
+NORM = """\
+class Norm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d))
+        self.bias = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True)
+        return self.weight * x / (x.var(-1, keepdim=True) + 1e-5).sqrt() + self.bias
+
+
+"""
+
+
+def test_a_norm_may_divide_by_the_spread_of_a_sample():
+    early = PATHS.replace("x + self.kept(y)", "self.norm(x + y)").replace(
+        "self.qkv(self.norm(x))", "self.qkv(x)"
+    )
+    own = NORM + early.replace("nn.LayerNorm(d)", "Norm(d)")
+    options = {"causal": False, "postnorm": "layer", "residual": True}
+    assert outcome(made(own), **options) == (0, [])
+    wrong = made(own, ("x.var(-1, keepdim=True)", "2 * x.var(-1, keepdim=True)"))
+    assert outcome(wrong, **options)[0] == 1
+
+
+TERMS = PLAIN.replace("w = s.masked", "w = (s + far).masked").replace(
+    "        s = q @ k.mT / q.shape[-1] ** 0.5\n",
+    """\
+        e = self.table[(i[:, None] - i).clamp(-7, 7) + 7]
+        spread = (3 * q.shape[-1]) ** 0.5
+        s = q @ k.mT / spread
+        far = torch.einsum("bhid,ijd->bhij", q, e)
+        far = (far + torch.einsum("bhjd,ijd->bhij", k, e)) / spread
+""",
+).replace("self.h = n_heads\n", """self.h = n_heads
+        self.table = nn.Parameter(torch.randn(15, d // n_heads))
+""")  # fmt: skip
+
+
+def test_three_products_may_share_one_spread():
+    assert outcome(made(TERMS))[1] == []
+    assert outcome(made(TERMS, ("3 * q", "5 * q")))[0] != 0
