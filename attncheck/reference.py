@@ -151,7 +151,8 @@ class Computation:
         """Return the output (b, t, width)."""
         r, p = recipe, self.p
         context = self.context(r)
-        context = _join(context.transpose(1, 2) if r.attend == "heads" else context, r)
+        context = context.transpose(1, 2) if r.attend == "heads" else context
+        context = _join(context, r, p.key[0].shape[0] // p.d_head)
         if p.out is not None and r.use_out:
             context = _project(context, p.out, use_bias=True)
             if r.use_out == "twice":
@@ -476,9 +477,13 @@ def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
     return torch.softmax(scores, dim=how)
 
 
-def _join(context: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+def _join(context: torch.Tensor, recipe: Recipe, groups: int) -> torch.Tensor:
     """Put heads (b, h, t, d_head) together to (b, t, width)."""
     b, h, t, d_head = context.shape
+    if recipe.join == "groups last":
+        if groups in (1, h) or h % groups:
+            raise RuntimeError("each head has its own keys, or all have the same")
+        context = context.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)
     if recipe.merge.startswith(("first", "last")):
         place, held = 0 if recipe.merge.startswith("first") else h - 1, context
         if h == 1:

@@ -263,12 +263,15 @@ def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _window(given: type, arguments: Mapping[str, Any], size: int) -> dict[str, int]:
-    """Return the declared window by the name under which the constructor needs it."""
+    """Return the declared window by the constructor's name, if it has none of its own.
+
+    It needs one, or by default there is none.
+    """
     with contextlib.suppress(TypeError, ValueError):
         needed = [
             name
             for name, one in inspect.signature(given).parameters.items()
-            if one.default is one.empty and WINDOW.fullmatch(name)
+            if one.default in (one.empty, None) and WINDOW.fullmatch(name)
         ]
         return {name: size for name in needed if name not in arguments}
     return {}

@@ -55,8 +55,22 @@ def state(subject: Subject, found: Collector) -> None:
         found.add("keeps_state", done, seen)
     else:
         subject.keeps_state = False
+        _tell_kept_weights(subject, x, found)
         _tell_kept_mask(subject, x, first, found)
         _tell_kept_documents(subject, x, first, found)
+
+
+def _tell_kept_weights(subject: Subject, x: torch.Tensor, found: Collector) -> None:
+    """Change the weights after a call: the next one must know them."""
+    used, fresh = subject.copy(), subject.copy()
+    subject(x, used)
+    for module in (used, fresh):
+        for p in module.parameters():
+            p.data.mul_(1.1)
+    if changed(subject(x, fresh), subject(x, used)):
+        done = "Passed the same tokens before and after all weights were changed."
+        seen = "The second output still holds what was made of the old weights."
+        found.add("keeps_state", done, seen)
 
 
 def _tell_kept_default(subject: Subject, found: Collector) -> bool:
@@ -180,7 +194,9 @@ def shapes(subject: Subject, found: Collector) -> None:
             seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."
             found.add("wrong_shape", done, seen)
     if refused:
-        severity = "warning" if _by_design(subject, taken, {*refused}) else None
+        way = subject.how.way  # what it was given to hide nothing may be a bias
+        known = _by_design(subject, taken, {*refused}) or (way and way.opened)
+        severity = "warning" if known else None
         found.add("some_sizes_raise", *refused[min(refused)], severity)
     _width(subject, found, width)
     _strided(subject, found)
@@ -232,14 +248,19 @@ def _plural(count: int, noun: str) -> str:
 def input_kept(subject: Subject, found: Collector) -> None:
     """Compare the input before and after, and what else forward is given."""
     x = subject.tokens()
-    given, dropped = x.clone(), x.clone()
+    given, unlearned, dropped = x.clone(), x.clone(), x.clone()
     with subject.arguments_changed() as others:
         subject(given, subject.copy(), grad=True)  # grad: given as it is, not cloned
+        subject(unlearned, subject.copy(), grad=True, mode=torch.no_grad())
     rates = {n: 0.5 for n in rates_of(subject.given)}
     if rates and (one := subject.variant(own=rates)) is not None:
         with contextlib.suppress(CallFailed):  # a test of its own tells that
             one(dropped, one.copy(), grad=True, train=True)
-    for after, words in ((given, ""), (dropped, " in training mode with dropout")):
+    for after, words in (
+        (given, ""),
+        (unlearned, " without gradients"),
+        (dropped, " in training mode with dropout"),
+    ):
         if not torch.equal(x, after):
             gap = (x - after).abs().max().item()
             done = f"Compared the input with a copy made before the call{words}."

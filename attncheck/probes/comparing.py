@@ -26,7 +26,7 @@ from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
 from attncheck.projections import Projections, find
 from attncheck.roles import find_roles
 from attncheck.stages import first_difference
-from attncheck.subject import ITSELF, CallFailed, Failure, Subject, Unrounded
+from attncheck.subject import ITSELF, LOW, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, is_table, norms_of
 from attncheck.turning import turning
 from attncheck.variants import runs
@@ -63,33 +63,11 @@ def compare(subject: Subject, found: Collector) -> None:
         one.unrounded = found.rounded
     try:
         _compare(subject, found)
-        if found.found.keys() == before:
-            _compare_blocks(subject, found)
         if found.undeclared and (new := found.found.keys() - before):
             _ask(subject, found, new)
     finally:
         for one in both:
             one.unrounded = kept
-
-
-def _compare_blocks(subject: Subject, found: Collector) -> None:
-    """Compare over two blocks where a block's size was taken for the longest input."""
-    named = any(
-        size == subject.limit and re.search("block|chunk", name)
-        for name, size in subject.given.items()
-    )
-    small = subject.variant(context_length=4) if named and found.compared else None
-    if small is None:
-        return
-    small.sizes["context_length"] = small.limit = None
-    small.variant = subject.variant
-    if runs(small) is None:
-        return
-    other = Collector()
-    other.rounded = found.rounded
-    with contextlib.suppress(NotCompared, Failure, UnusableError):
-        _compare(small, other)
-    found.take(other, "Built it with a block of 4 tokens.")
 
 
 def _rounds(subject: Subject) -> bool:
@@ -208,6 +186,10 @@ def _compare(subject: Subject, found: Collector) -> None:
             done = "Set the value weights so that each value is 1, in each token."
             text = "Some tokens get another mean of these values than others."
             found.add("rows_do_not_sum_to_one", done, text)
+            return
+        held = [n for n, b in owner.pristine.named_buffers() if b.dtype in LOW]
+        if held:
+            found.add("low_precision", done, f"{', '.join(held)} holds few digits.")
             return
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""

@@ -16,6 +16,7 @@ from attncheck.roles import Pair
 from attncheck.subject import CallFailed, Subject
 
 STEPS = 3
+FREQUENCIES = re.compile("freq|theta|rot|angle")
 SATURATED = 0.9  # the mean of the largest weight in rows of eight
 
 
@@ -102,6 +103,9 @@ def _values(
     weights: Mapping[str, torch.Tensor], subject: Subject, found: Collector
 ) -> bool:
     done = "Looked at the parameters of a new instance."
+    if len(weights) > 2 and not any(weight.any() for weight in weights.values()):
+        found.add("init_constant", done, f"All numbers of {', '.join(weights)} are 0.")
+        return False
     for name, weight in weights.items():
         if weight.numel() < 2 or not weight.isfinite().all():
             continue
@@ -118,7 +122,7 @@ def _values(
 
 
 def _constants(module: torch.nn.Module, found: Collector) -> None:
-    """Look for a mask that hides the future, and for slopes by distance, as trained."""
+    """Look for masks, slopes by distance and frequencies of rotations, as trained."""
     done = "Looked at the parameters of a new instance."
     for name, p in module.named_parameters():
         held = p.detach().squeeze()
@@ -129,6 +133,9 @@ def _constants(module: torch.nn.Module, found: Collector) -> None:
             if not held[~ahead].any() and bool((held[ahead] < -1e3).all()):
                 seen = f"{name} holds 0 where a token is visible, and much less where "
                 found.add("constant_trained", done, seen + "it is hidden.")
+        elif held.dim() == 1 and FREQUENCIES.search(name) and _is_geometric(held):
+            seen = f"{name} holds the frequencies of rotary positions."
+            found.add("constant_trained", done, seen)
         elif held.dim() == 1 and bool((held > 0).all()) and held[0] != held[1]:
             h = len(held)
             slopes = 2.0 ** (-8.0 * torch.arange(1, h + 1, device=p.device) / h)
@@ -136,6 +143,13 @@ def _constants(module: torch.nn.Module, found: Collector) -> None:
                 # Some learn them; then they are meant to change.
                 seen = f"{name} holds the slopes of a bias by distance."
                 found.add("constant_trained", done, seen, "warning")
+
+
+def _is_geometric(held: torch.Tensor) -> bool:
+    """Whether it falls from 1 by one factor."""
+    factor = held[1] / held[0]
+    powers = factor ** torch.arange(len(held), device=held.device)
+    return bool(0 < factor < 1) and torch.allclose(held, powers.to(held), rtol=1e-3)
 
 
 def _learns(subject: Subject, found: Collector) -> None:
@@ -218,7 +232,7 @@ def _trained(subject: Subject, module: torch.nn.Module) -> list[str]:
         and torch.equal(p.detach(), before[name])
     ]
     for name, p in module.named_parameters():  # of joined ones, what starts at 0
-        if p.dim() == 2 and p.shape[0] % 3 == 0 and name not in still:
+        if p.dim() == 2 and p.numel() and p.shape[0] % 3 == 0 and name not in still:
             thirds = zip(p.detach().chunk(3), before[name].chunk(3), strict=True)
             if any(not then.any() and torch.equal(now, then) for now, then in thirds):
                 still.append(name)

@@ -97,10 +97,10 @@ def dropout_place(subject: Subject, found: Collector) -> None:
     _rate(subject, found)
     for name in ["dropout", *rates_of(subject.given)] if subject.layer.residual else ():
         one = dropped if name == "dropout" else subject.variant(own={name: 0.5})
-        if one is not None and _residual_dropped(one):
+        if one is not None and (seen := _residual_dropped(one)):
             done = f"Called it in training mode with {name} 0.5."
-            seen = "About half of the outputs are 0: dropout hits the added input with "
-            found.add("dropout_elsewhere", done, seen + "the rest.", "error")
+            seen += ": dropout hits the added input with the rest."
+            found.add("dropout_elsewhere", done, seen, "error")
             return
     places, times = dropped_at(dropped)
     if times > 1:
@@ -129,12 +129,24 @@ def dropout_place(subject: Subject, found: Collector) -> None:
         found.add("dropout_elsewhere", done, f"{seen}.{where}")
 
 
-def _residual_dropped(subject: Subject) -> bool | torch.Tensor:
-    """Whether numbers of the output are set to 0, though the input is added."""
+def _residual_dropped(subject: Subject) -> str:
+    """Say how it shows that dropout acts on the sum with the input, if it does."""
     x = subject.tokens(b=32)  # whole sequences may be dropped
     still, y = subject(x), subject(x, train=True, seed=5)
     share = (y == 0).float().mean()
-    return not (still == 0).any() and 0.3 < share < 0.7
+    if not (still == 0).any() and 0.3 < share < 0.7:
+        return "About half of the outputs are 0"
+    if not subject.layer.postnorm or subject.layer.late:
+        return ""
+    # A norm of the sum hides the zeros.
+    module, taken = subject.copy(), list[torch.Tensor]()
+    for part in module.modules():
+        if "norm" in type(part).__name__.lower():
+            part.register_forward_pre_hook(lambda _, args: taken.append(args[0]))
+    watch = Watch(module)
+    subject(x, module, train=True, mode=watch)
+    direct = any(one is last for last in taken[-1:] for one in watch.seen.dropped)
+    return "The last norm takes what dropout returns" if direct else ""
 
 
 def _patterns(subject: Subject) -> tuple[int, int]:

@@ -43,8 +43,11 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
     sizes = {
         name: value
         for name, value in given.items()
-        if BLOCK.search(name) and type(value) is int and 2 < value != subject.limit
+        if BLOCK.search(name) and type(value) is int and value > 2
     }
+    # A block's size may have been taken for the longest input.
+    tried += [{name: 4} for name, value in sizes.items() if value == subject.limit]
+    sizes = {name: value for name, value in sizes.items() if value != subject.limit}
     if sizes and not subject.speaks_of(LOCAL) and not subject.says(INSIDE):
         least = min(sizes.values())  # two of them stay as they are to each other
         tried.append({n: max(2 * v // least, 2) for n, v in sizes.items()})
@@ -53,8 +56,12 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
 
 def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:
     """Run the tests that such settings decide, and keep what they know for sure."""
-    other, more = runs(subject.variant(own=own)), Collector()
+    other, more = subject.variant(own=own), Collector()
     if other is None:
+        return
+    if any(subject.given[name] == subject.limit for name in own):
+        other.sizes["context_length"] = other.limit = None
+    if runs(other) is None:
         return
     other.variant, more.rounded = subject.variant, found.rounded
     with contextlib.suppress(NotCompared, SkipTest, Failure, UnusableError):

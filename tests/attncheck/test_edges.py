@@ -124,6 +124,18 @@ def test_whole_sequences_may_be_dropped_but_not_what_they_are_added_to(declared,
     assert outcome(wrong, **options) == (1, ["dropout_elsewhere"])
 
 
+def test_a_norm_behind_it_does_not_hide_that_the_sum_is_dropped():
+    post = PATHS.replace("x + self.kept(y)", "self.norm(x + self.drop(y))").replace(
+        "self.qkv(self.norm(x))", "self.qkv(x)"
+    )
+    options = {"causal": False, "postnorm": "layer", "residual": True}
+    assert outcome(made(post), **options) == (0, [])
+    wrong = made(post, ("self.norm(x + self.drop(y))", "self.norm(self.drop(x + y))"))
+    assert outcome(wrong, **options) == (1, ["dropout_elsewhere"])
+    late = post.replace("self.norm(x + self.drop(y))", "x + self.norm(self.drop(y))")
+    assert outcome(made(late), **options | {"residual": "late"}) == (0, [])
+
+
 def test_the_input_may_be_declared_to_be_added_behind_the_norm_of_the_output():
     early = PATHS.replace("x + self.kept(y)", "self.norm(x + y)").replace(
         "self.qkv(self.norm(x))", "self.qkv(x)"
@@ -167,6 +179,29 @@ def test_a_table_that_is_kept_serves_fewer_tokens_as_well():
     assert outcome(made(TABLE), **options) == (0, [])
     wrong = made(TABLE, ("self.far[len(self.far) // 2 - t + 1 :]", "self.far"))
     assert outcome(wrong, **options) == (1, ["keeps_state"])
+
+
+STALE = TABLE.replace(
+    "- self.slope * bias", "- self.kept(bias)"
+).replace("    def forward", """\
+    def kept(self, bias):
+        if self.training or getattr(self, "made", bias[:0]).shape != bias.shape:
+            self.made = self.slope * bias
+        return self.made
+
+    def forward""")  # fmt: skip
+
+
+def test_what_was_made_of_weights_goes_with_them():
+    right = STALE.replace("if self.training or", "if True or")
+
+    def bias(module, t):
+        i = torch.arange(t)
+        return -module.slope * (i[:, None] - i).abs()
+
+    options = {"causal": False, "bias": bias}
+    assert outcome(made(right), **options) == (0, [])
+    assert outcome(made(STALE), **options) == (1, ["keeps_state"])
 
 
 PACKED = """\
@@ -483,3 +518,108 @@ TERMS = PLAIN.replace("w = s.masked", "w = (s + far).masked").replace(
 def test_three_products_may_share_one_spread():
     assert outcome(made(TERMS))[1] == []
     assert outcome(made(TERMS, ("3 * q", "5 * q")))[0] != 0
+
+
+KEPT = ROTARY.replace("self.h = n_heads\n", """self.h = n_heads
+        half = torch.arange(0, d // n_heads, 2) / (d // n_heads)
+        self.register_buffer("inv_freq", 10000.0**-half)
+""").replace(
+    "f = 10000.0 ** (-torch.arange(0, q.shape[-1], 2, device=x.device) / q.shape[-1])",
+    "f = self.inv_freq",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", [{}, {"rope": "halves"}])
+def test_frequencies_are_constants_of_full_precision(declared):
+    assert outcome(made(KEPT), **declared) == (0, [])
+    buffer = 'self.register_buffer("inv_freq", 10000.0**-half)'
+    trained = made(KEPT, (buffer, "self.inv_freq = nn.Parameter(10000.0**-half)"))
+    assert outcome(trained, **declared)[1] == ["constant_trained"]
+    few = KEPT.replace("10000.0**-half", "(10000.0**-half).bfloat16()")
+    if declared:
+        assert outcome(made(few), **declared) == (1, ["low_precision"])
+
+
+def test_projections_that_all_start_at_zero():
+    zeros = "self.h = n_heads\n        for p in (self.qkv.weight,{}): nn.init.zeros_(p)"
+    source = PLAIN.replace(
+        "        self.h = n_heads\n", ""
+    ).replace("nn.Linear(d, d)\n", f"nn.Linear(d, d)\n        {zeros}\n")  # fmt: skip
+    assert outcome(made(source, (",{}", ",")))[1] == ["init_constant"]
+    out = made(source, ("(self.qkv.weight,{})", "(self.proj.weight,)"))
+    assert outcome(out) == (0, [])
+
+
+def test_an_input_is_changed_only_where_no_gradient_is_wanted():
+    added = "x + self.proj((w @ v).transpose(1, 2).reshape(b, t, d))"
+    right = PLAIN.replace(added[4:], added)
+    assert outcome(made(right), residual=True) == (0, [])
+    wrong = made(
+        right, ("return " + added, "y = " + added[4:] + """
+        return x + y if torch.is_grad_enabled() else x.add_(y)"""),
+    )  # fmt: skip
+    assert outcome(wrong, residual=True) == (1, ["changes_input"])
+
+
+GROUPED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, n_kv_heads, window_size=None):
+        super().__init__()
+        self.h, self.g, self.window = n_heads, n_kv_heads, window_size
+        wide = d // n_heads * n_kv_heads
+        self.q_proj, self.o_proj = nn.Linear(d, d), nn.Linear(d, d)
+        self.k_proj, self.v_proj = nn.Linear(d, wide), nn.Linear(d, wide)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q = self.q_proj(x).view(b, t, self.g, -1, d // self.h).permute(0, 2, 3, 1, 4)
+        k, v = (p(x).view(b, t, self.g, 1, d // self.h).permute(0, 2, 3, 1, 4)
+                for p in (self.k_proj, self.v_proj))
+        i = torch.arange(t, device=x.device)
+        far = i[:, None] - i
+        hidden = (far < 0) | (far >= (self.window or t))
+        s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        return self.o_proj((s.softmax(-1) @ v).permute(0, 3, 1, 2, 4).reshape(b, t, d))
+"""
+
+
+def test_heads_of_groups_are_joined_as_they_were_split():
+    sizes = {"d": 24, "n_heads": 6, "n_kv_heads": 3, "d_in": 24}
+    assert outcome(made(GROUPED), **sizes) == (0, [])
+    wrong = made(
+        GROUPED, ("permute(0, 3, 1, 2, 4).resh", "permute(0, 3, 2, 1, 4).resh")
+    )
+    assert outcome(wrong, **sizes) == (1, ["join_interleaved"])
+
+
+def test_a_declared_window_is_built_where_there_is_none_by_default():
+    assert outcome(made(GROUPED), window=3) == (0, [])
+    wrong = made(GROUPED, ("far >= (self.window", "far > (self.window"))
+    assert outcome(wrong, window=3) == (1, ["window_size"])
+
+
+BIASED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.fc = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, query, key, value, relative_position_bias):
+        parts = [p(x).chunk(self.h, -1) for p, x in
+                 ((self.q, query), (self.k, key), (self.v, value))]
+        made = []
+        for i, (q, k, v) in enumerate(zip(*parts)):
+            s = q @ k.mT + relative_position_bias[:, i]
+            made.append((s / q.shape[-1] ** 0.5).softmax(-1) @ v)
+        return self.fc(torch.cat(made, -1))
+"""
+
+
+def test_a_bias_that_is_taken_for_a_mask_accuses_nobody():
+    assert outcome(made(BIASED), causal=False)[1] == []
+
+
+def test_a_part_without_numbers_has_nothing_to_learn():
+    empty = PLAIN.replace("self.h =", "self.none, self.h = nn.Linear(0, 0),")
+    assert outcome(made(empty)) == (0, [])
