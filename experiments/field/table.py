@@ -16,21 +16,21 @@ PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.D
 ADDRESS = "https://github.com/"
 COLUMNS = [  # in the order of their runs
     ("first", "4d4f25f"),
-    ("twenty-fifth", "42908ee"),
-    ("twenty-sixth", "42908ee"),
-    ("twenty-seventh", "49f66bf"),
-    ("twenty-eighth", "49f66bf"),
-    ("twenty-ninth", "02b4f04"),
-    ("thirtieth", "02b4f04"),
+    ("thirty-first", "23acf2c"),
+    ("thirty-second", "23acf2c"),
+    ("thirty-third", "e444456"),
+    ("thirty-fourth", "e444456"),
+    ("thirty-fifth", "a8a32e8"),
+    ("thirty-sixth", "a8a32e8"),
 ]
 # A phone has no room for the words.
-SHORT = {"first": "1st", "twenty-fifth": "25th", "twenty-sixth": "26th",
-         "twenty-seventh": "27th", "twenty-eighth": "28th",
-         "twenty-ninth": "29th", "thirtieth": "30th"}  # fmt: skip
+SHORT = {"first": "1st", "thirty-first": "31st", "thirty-second": "32nd",
+         "thirty-third": "33rd", "thirty-fourth": "34th",
+         "thirty-fifth": "35th", "thirty-sixth": "36th"}  # fmt: skip
 PLANTS = re.compile(r"planted bugs(: |, )")
 OF_PUBLIC = re.compile(r"(?!planted|runs)")
 SETS = [name for name, _ in COLUMNS]
-PUBLIC = ("twenty-sixth", "twenty-eighth", "thirtieth")  # without planted bugs
+PUBLIC = ("thirty-second", "thirty-fourth", "thirty-sixth")  # without planted bugs
 PLANTED = [name for name in SETS if name not in PUBLIC]
 TOLD = COLUMNS[1:]  # those whose errors the page lists
 
