@@ -84,7 +84,8 @@ def check(
             rope=True, "halves", "neighbors", "other-way" or a dictionary with
             pairing, base, share and way; window=…, and first=… tokens that stay
             visible behind it; exclusive=True, where no token sees itself; alibi=True;
-            qk_norm= and prenorm="layer", "rms" or "l2";
+            qk_norm=, prenorm= and postnorm="layer", "rms" or "l2"; residual=True, or
+            "late" where the input is added behind the norm of the output;
             norm_over="all" for a norm over all heads; softcap=…; scale="1/d", "none"
             or a number; bias=function (module, t) that gives what is added to the
             scores; memory=…, the number of tokens that keys and values come from in
