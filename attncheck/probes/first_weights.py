@@ -59,6 +59,8 @@ def first_weights(subject: Subject, found: Collector) -> None:
     if not weights:
         weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
     positive = _values(weights, subject, found)
+    # One alone may begin so on purpose. Later on, they are trained.
+    zeros = len(weights) > 2 and not any(one.any() for one in weights.values())
     _constants(module, found)
     for (one, first), (other, second) in combinations(weights.items(), 2):
         same = first.shape == second.shape and first.data_ptr() != second.data_ptr()
@@ -73,6 +75,9 @@ def first_weights(subject: Subject, found: Collector) -> None:
         "backward_raises",
     }:
         _learns(again, found)
+    if zeros and "init_dead" not in found.found:
+        done = "Looked at the parameters of a new instance."
+        found.add("init_constant", done, f"All numbers of {', '.join(weights)} are 0.")
     if readings and not positive:
         _saturated(readings[0], again, found)
 
@@ -103,9 +108,6 @@ def _values(
     weights: Mapping[str, torch.Tensor], subject: Subject, found: Collector
 ) -> bool:
     done = "Looked at the parameters of a new instance."
-    if len(weights) > 2 and not any(weight.any() for weight in weights.values()):
-        found.add("init_constant", done, f"All numbers of {', '.join(weights)} are 0.")
-        return False
     for name, weight in weights.items():
         if weight.numel() < 2 or not weight.isfinite().all():
             continue
