@@ -172,6 +172,10 @@ def described(
         raise UnusableError(
             f'residual must be True or "late", but got {others["residual"]!r}.'
         )
+    if others.get("residual") == "late" and not norms["postnorm"]:
+        raise UnusableError(
+            'residual="late" needs postnorm=, behind which it is added.'
+        )
     others["sink"] = _sink(others.get("sink"))
     others["scale"] = _scale(others.get("scale"))
     over = others.get("norm_over", "heads")

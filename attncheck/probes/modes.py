@@ -142,7 +142,7 @@ def _residual_dropped(subject: Subject) -> str:
     module, taken = subject.copy(), list[torch.Tensor]()
     for part in module.modules():
         if "norm" in type(part).__name__.lower():
-            part.register_forward_pre_hook(lambda _, args: taken.append(args[0]))
+            part.register_forward_pre_hook(lambda _, args: taken.extend(args[:1]))
     watch = Watch(module)
     subject(x, module, train=True, mode=watch)
     direct = any(one is last for last in taken[-1:] for one in watch.seen.dropped)

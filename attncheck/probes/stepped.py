@@ -180,8 +180,11 @@ def _beyond(stepped: Stepped, found: Collector) -> None:
     x = stepped.tokens(t=window + T)
     if x.shape[1] < window + 2:
         return  # it doesn't take as many
-    wanted, ones = subject(x), [1] * x.shape[1]
-    seen = stepped.outputs(stepped.module(), x, ones)
+    ones = [1] * x.shape[1]
+    try:
+        wanted, seen = subject(x), stepped.outputs(stepped.module(), x, ones)
+    except CallFailed:
+        return  # nobody said that it takes as many
     if changed(wanted, seen, 1e-4):
         done = f"Compared {len(ones)} tokens at once with one by one, window {window}."
         name, why = _by_steps(stepped, x, ones)

@@ -148,6 +148,8 @@ def test_the_input_may_be_declared_to_be_added_behind_the_norm_of_the_output():
     assert outcome(made(early), **options, residual="late")[1] == ["sum_normed"]
     report = attncheck.check(made(late), residual="behind", causal=False)
     assert "residual must be True or \"late\", but got 'behind'" in report.problem
+    report = attncheck.check(made(late), residual="late", causal=False)
+    assert 'residual="late" needs postnorm=' in report.problem
 
 
 TABLE = """\
