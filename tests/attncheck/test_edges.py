@@ -7,30 +7,15 @@ import pytest
 import torch
 
 import attncheck
-from attncheck.mistakes import HEADER, compiled
+from tests.attncheck.plain import PLAIN, made
 
-PLAIN = """\
-class Attention(nn.Module):
-    def __init__(self, d, n_heads):
-        super().__init__()
-        self.h = n_heads
-        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
-
-    def forward(self, x):
-        b, t, d = x.shape
-        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
-        i = torch.arange(t, device=x.device)
-        s = q @ k.mT / q.shape[-1] ** 0.5
-        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)
-        return self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
-"""
-
-
-def made(source, *changes):
-    for right, wrong in changes:
-        assert right in source, right
-        source = source.replace(right, wrong)
-    return compiled(HEADER + source, "edges.py")
+CAUSAL = PLAIN.replace(
+    "        s = q", "        i = torch.arange(t, device=x.device)\n        s = q"
+).replace(
+    "        return self.proj((s.softmax(-1)",
+    "        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)\n"
+    "        return self.proj((w",
+)  # fmt: skip
 
 
 def outcome(cls, preset="check", **options):
@@ -231,7 +216,7 @@ def test_each_row_has_its_own_documents_though_none_were_declared():
     assert outcome(wrong) == (1, ["samples_mixed"])
 
 
-LORA = PLAIN.replace("n_heads):", "n_heads, lora_dropout=0.0):").replace(
+LORA = CAUSAL.replace("n_heads):", "n_heads, lora_dropout=0.0):").replace(
     "b, t, d = x.shape\n", "b, t, d = x.shape\n        z = self.drop(x)\n"
 ).replace("self.h = n_heads\n", """self.h = n_heads
         self.drop = nn.Dropout(lora_dropout)
@@ -247,7 +232,7 @@ def test_an_input_is_changed_in_training_alone():
 
 
 BUCKETS = (
-    PLAIN.replace(
+    CAUSAL.replace(
         "self.h = n_heads\n",
         "self.h = n_heads\n        self.relative_bias = nn.Embedding(16, n_heads)\n"
         "        nn.init.normal_(self.relative_bias.weight, std=1e-3)\n",
@@ -311,7 +296,7 @@ def test_a_cache_is_used_for_longer_than_its_window():
     assert outcome(wrong, "check_cache", **options) == (1, ["cache_positions"])
 
 
-TABLES = PLAIN.replace("forward(self, x)", "forward(self, x, cos, sin)").replace(
+TABLES = CAUSAL.replace("forward(self, x)", "forward(self, x, cos, sin)").replace(
     "        i = torch", """\
         cos, sin = cos[:t], sin[:t]
         q, k = (y * cos + torch.stack([-y[..., 1::2], y[..., ::2]], -1).flatten(-2)
@@ -335,14 +320,14 @@ def test_a_table_that_is_given_repeats_each_angle_for_neighbors():
 
 def test_a_decoder_by_its_setting_hides_the_future():
     cls = made(
-        PLAIN, ("n_heads):", "n_heads, *, is_decoder):"),
+        CAUSAL, ("n_heads):", "n_heads, *, is_decoder):"),
         ("self.h =", "self.decodes, self.h = is_decoder,"),
         ("i > i[:, None]", "(i > i[:, None]) & self.decodes"),
     )  # fmt: skip
     assert outcome(cls) == (0, [])
     assert outcome(cls, causal=False) == (0, [])
     wrong = made(
-        PLAIN, ("n_heads):", "n_heads, *, is_decoder):"),
+        CAUSAL, ("n_heads):", "n_heads, *, is_decoder):"),
         ("i > i[:, None]", "(i > i[:, None]) & False"),
     )  # fmt: skip
     assert outcome(wrong) == (1, ["mask_missing"])
@@ -350,9 +335,9 @@ def test_a_decoder_by_its_setting_hides_the_future():
 
 def test_a_gate_is_no_weight_of_a_row():
     gated = [("self.proj((w @ v)", "self.proj(x.sigmoid() * (w @ v)")]
-    found = outcome(made(PLAIN, *gated), qk_norm="rms")
+    found = outcome(made(CAUSAL, *gated), qk_norm="rms")
     assert found == (1, ["differs"])
-    columns = made(PLAIN, (".softmax(-1)", ".softmax(-2).nan_to_num()"))
+    columns = made(CAUSAL, (".softmax(-1)", ".softmax(-2).nan_to_num()"))
     assert outcome(columns, qk_norm="rms")[1] != ["differs"]
 
 
@@ -371,7 +356,7 @@ def test_queries_at_other_places_may_weigh_a_memory_otherwise():
     assert outcome(made(turned), "check_cross", rope="halves") == (0, [])
 
 
-PAIRS = PLAIN.replace("forward(self, x)", "forward(self, x, z)").replace(
+PAIRS = CAUSAL.replace("forward(self, x)", "forward(self, x, z)").replace(
     "self.h = n_heads\n",
     "self.h = n_heads\n        self.pair = nn.Sequential("
     "nn.LayerNorm(3), nn.Linear(3, n_heads, bias=False))\n",
@@ -392,7 +377,7 @@ def test_what_a_call_gives_no_numbers_cannot_learn_and_that_is_no_mistake():
     assert "init_dead" in [one.mistake for one in report.findings]
 
 
-ROTARY = PLAIN.replace(
+ROTARY = CAUSAL.replace(
     "        i = torch", """\
         f = 10000.0 ** (-torch.arange(0, q.shape[-1], 2, device=x.device) / q.shape[-1])
         angles = torch.arange(t, device=x.device)[:, None] * f
@@ -503,7 +488,7 @@ def test_a_norm_may_divide_by_the_spread_of_a_sample():
     assert outcome(wrong, **options)[0] == 1
 
 
-TERMS = PLAIN.replace("w = s.masked", "w = (s + far).masked").replace(
+TERMS = CAUSAL.replace("w = s.masked", "w = (s + far).masked").replace(
     "        s = q @ k.mT / q.shape[-1] ** 0.5\n",
     """\
         e = self.table[(i[:, None] - i).clamp(-7, 7) + 7]
@@ -544,7 +529,7 @@ def test_frequencies_are_constants_of_full_precision(declared):
 
 def test_projections_that_all_start_at_zero():
     zeros = "self.h = n_heads\n        for p in (self.qkv.weight,{}): nn.init.zeros_(p)"
-    source = PLAIN.replace(
+    source = CAUSAL.replace(
         "        self.h = n_heads\n", ""
     ).replace("nn.Linear(d, d)\n", f"nn.Linear(d, d)\n        {zeros}\n")  # fmt: skip
     assert outcome(made(source, (",{}", ",")))[1] == ["init_constant"]
@@ -554,7 +539,7 @@ def test_projections_that_all_start_at_zero():
 
 def test_an_input_is_changed_only_where_no_gradient_is_wanted():
     added = "x + self.proj((w @ v).transpose(1, 2).reshape(b, t, d))"
-    right = PLAIN.replace(added[4:], added)
+    right = CAUSAL.replace(added[4:], added)
     assert outcome(made(right), residual=True) == (0, [])
     wrong = made(
         right, ("return " + added, "y = " + added[4:] + """
@@ -623,5 +608,5 @@ def test_a_bias_that_is_taken_for_a_mask_accuses_nobody():
 
 
 def test_a_part_without_numbers_has_nothing_to_learn():
-    empty = PLAIN.replace("self.h =", "self.none, self.h = nn.Linear(0, 0),")
+    empty = CAUSAL.replace("self.h =", "self.none, self.h = nn.Linear(0, 0),")
     assert outcome(made(empty)) == (0, [])

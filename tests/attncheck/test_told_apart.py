@@ -4,28 +4,7 @@ import pytest
 import torch
 
 import attncheck
-from attncheck.mistakes import HEADER, compiled
-
-PLAIN = """\
-class Attention(nn.Module):
-    def __init__(self, d, n_heads):
-        super().__init__()
-        self.h = n_heads
-        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
-
-    def forward(self, x):
-        b, t, d = x.shape
-        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
-        s = q @ k.mT / q.shape[-1] ** 0.5
-        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
-"""
-
-
-def made(source, *changes):
-    for right, wrong in changes:
-        assert right in source
-        source = source.replace(right, wrong)
-    return compiled(HEADER + source, "told.py")
+from tests.attncheck.plain import PLAIN, made
 
 
 def outcome(cls, **options):
@@ -160,7 +139,7 @@ class Config(dict):
     taken = ("self, d, n_heads):", "self, config: Config):")
     first = ("        self.h = n_heads", "        self.config = config\n"
              "        d, self.h = config.d, config.n_heads")  # fmt: skip
-    cls = compiled(HEADER + config + PLAIN.replace(*taken).replace(*first), "told.py")
+    cls = made(config + PLAIN.replace(*taken).replace(*first))
     report = attncheck.check(cls, causal=False, config={"d": 24, "n_heads": 3})
     assert report.exit_status == 0, str(report)
 
