@@ -17,7 +17,7 @@ from attncheck.run import checked
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 CODES = ("call", "weights", "reference", "bias")
 NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "residual",
-           "exclusive", "norm_over", "scale", "sink")  # fmt: skip
+           "exclusive", "norm_over", "norm_late", "scale", "sink")  # fmt: skip
 
 
 def classes_of(target: str) -> list[str]:

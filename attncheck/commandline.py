@@ -316,6 +316,9 @@ def _add_layer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--norm-over", choices=("heads", "all"), help="per head, or all at once"
     )
+    group.add_argument(
+        "--norm-late", action="store_true", help="queries and keys: behind the rotation"
+    )
     group.add_argument("--prenorm", nargs="?", const="on", choices=norms)
     group.add_argument(
         "--residual", nargs="?", const=True, choices=("late",),

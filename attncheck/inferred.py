@@ -578,6 +578,10 @@ class Reading:
         for slot, made in enumerate((walk.query, walk.key, walk.values)):
             heads = made.view(self.b, self.h, *made.shape[1:]).double()
             kinds.append(self._side(slot, self._without_extra(slot, heads)))
+        if 1 in self.slices and kinds[0][0] != kinds[1][0] and 0 not in self.slices:
+            made = walk.query.view(self.b, self.h, *walk.query.shape[1:]).double()
+            kinds[0] = self._sliced(0, self._without_extra(0, made))
+            self.sources[0], self.ways[0] = self.sources.pop(), self.ways.pop()
         (one, q, part_q), (two, k, part_k), (three, _, part_v) = kinds
         if "rotated" in self.wrong and None in (one[1], two[1]):
             one, two = ((both[0], one[1] or two[1]) for both in (one, two))
@@ -620,6 +624,7 @@ class Reading:
             self.words.append(f"a norm of queries and keys{over} ({norm})")
             self.options |= {"qk_norm": norm}
             self.options |= {"norm_over": "all"} if over else {}
+            self.options |= {"norm_late": True} if one[0][1] == "behind" else {}
         if rope:
             turned, axial = rope
             self.words.append(f"rotary positions ({turned.words()}{axial})")
@@ -795,8 +800,9 @@ class Reading:
         pieces = self._pieces(heads)
         turned = [one for one in pieces if one.turn]
         plain = [one for one in pieces if not one.turn]
-        if slot == 1 and len(plain) == 2:  # where the first numbers are the latent's
-            turned, plain = plain[1:], plain[:1]
+        if slot == 1 and len(plain) == 2:  # one is the latent's, one shared by heads
+            shared = plain[0].step == 0
+            turned, plain = plain[not shared :][:1], plain[shared:][:1]
         if len(plain) != 1 or len(turned) > 1 or (turned and slot == 2):
             raise UnexplainedError
         (one,) = plain
@@ -888,15 +894,17 @@ class Reading:
         plain = next((i for i, one in enumerate(same) if not one), len(same))
         if plain:
             yield plain, None, factor
-        if part.shape[-1] % 2:
-            return
         given = self.subject.given.items()
         numbers = {n: v for n, v in given if type(v) in (int, float) and v > 1}
         bases = [float(v) for n, v in numbers.items() if BASE.search(n)]
-        for base in dict.fromkeys([*bases, 1e4]):
+        # Its first numbers alone may be turned: as many as it was built with.
+        widths = {part.shape[-1], *(v for v in numbers.values() if type(v) is int)}
+        widths = {n for n in widths if n % 2 == 0 and n <= part.shape[-1]}
+        for n, base in product(sorted(widths), dict.fromkeys([*bases, 1e4])):
             for pairing in ("halves", "neighbors"):
-                if _close(heads, _rotated(scaled, (Rope(pairing, base), ""))):
-                    yield part.shape[-1], Rope(pairing, base), factor
+                turned = _rotated(scaled[..., :n], (Rope(pairing, base), ""))
+                if _close(heads[..., :n], turned):
+                    yield n, Rope(pairing, base), factor
 
     def _scaled_to(
         self, heads: torch.Tensor, made: torch.Tensor, slot: int

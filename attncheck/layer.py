@@ -57,6 +57,7 @@ class Layer:
         scale: what scores are multiplied with; None for 1/√d_head.
         bias: what is added to the scores, a function (module, t) or a tensor.
         norm_over: "heads" if queries and keys are normed head by head, or "all".
+        norm_late: queries and keys are normed behind the rotation.
         norms: what a norm is multiplied with and added, by place: "x", "q", "k"; at
             "sink", the sinks.
         open: what was left open by whoever described the layer.
@@ -78,6 +79,7 @@ class Layer:
     scale: str | float | None = None
     bias: Any = None
     norm_over: str = "heads"
+    norm_late: bool = False
     norms: tuple[tuple[str, Numbers], ...] = ()
     open: tuple[str, ...] = ()
 
@@ -115,6 +117,7 @@ class Layer:
             told.append("a distance bias")
         if self.qk_norm:
             over = " over all heads" if self.norm_over == "all" else ""
+            over += " behind the rotation" if self.norm_late else ""
             told.append(f"a norm of queries and keys{over} ({self.qk_norm})")
         if self.softcap:
             told.append(f"scores capped at {self.softcap:g}")
@@ -181,6 +184,11 @@ def described(
     over = others.get("norm_over", "heads")
     if over not in ("heads", "all"):
         raise UnusableError(f'norm_over must be "heads" or "all", but got {over!r}.')
+    if others.get("norm_late") and not (rope and qk_norm and over == "heads"):
+        raise UnusableError(
+            "norm_late=True is for queries and keys that are normed within each head "
+            "behind their rotation: it needs rope= and qk_norm=."
+        )
     opened = [] if "norm_over" in others else ["norm_over"]
     opened += ["qk_norm"] if qk_norm is True else []
     rope, left = _rope(rope)

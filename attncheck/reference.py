@@ -239,10 +239,12 @@ class Computation:
             made = _rotated(made[:, None], layer.rope, "both", slot)[:, 0]
         heads = 1 if r.one_head else max(made.shape[-1] // p.d_head, 1)
         made = _split(made, heads, how)
-        if normed and not over_all:
+        if normed and not over_all and not layer.norm_late:
             made = normalize(made, layer.qk_norm, numbers)
         if layer.rope and not across:
             made = _rotated(made, layer.rope, r.rotated, slot)
+        if normed and not over_all and layer.norm_late:
+            made = normalize(made, layer.qk_norm, numbers)
         if slot > 0:
             h = 1 if r.one_head else p.num_heads
             made = _share(made, h, r.groups[slot - 1])

@@ -86,7 +86,8 @@ def check(
             visible behind it; exclusive=True, where no token sees itself; alibi=True;
             qk_norm=, prenorm= and postnorm="layer", "rms" or "l2"; residual=True, or
             "late" where the input is added behind the norm of the output;
-            norm_over="all" for a norm over all heads; softcap=…; scale="1/d", "none"
+            norm_over="all" for a norm over all heads; norm_late=True for one behind
+            the rotation; softcap=…; scale="1/d", "none"
             or a number; bias=function (module, t) that gives what is added to the
             scores; memory=…, the number of tokens that keys and values come from in
             cross-attention; sink=True, one learned score for each head, in a parameter

@@ -924,6 +924,9 @@ def _turns(name: str, one: torch.Tensor, made: torch.Tensor) -> Iterator[Step]:
     d = made.shape[-1]
     for turned in range(2, d, 2):
         rest, first = made[..., turned:], one[..., : d - turned]
+        own, long = (part[..., :turned].norm(dim=-1) for part in (one, made))
+        if not _close(own, long):
+            continue  # no rotation, so it is of another part
         if _close(made, one.roll(-turned, dims=-1)):
             return  # nothing is lost
         if _close(rest, first) and not _close(rest, one[..., turned:]):

@@ -54,7 +54,8 @@ def _cached(subject: Subject, found: Collector, narrow: bool = False) -> None:
 
 def several(stepped: Stepped, found: Collector, narrow: bool = False) -> None:
     """Give several tokens at a time, if the class doesn't say that it takes one."""
-    one = "warning" if stepped.subject.says(SINGLE) else None
+    told = stepped.subject
+    one = "warning" if told.says(SINGLE) and not told.says(PARTS) else None
     chunks(stepped, found, one, forgets=narrow)
 
 
@@ -298,6 +299,10 @@ SINGLE = re.compile(
     r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",
     re.IGNORECASE,
 )
+
+PARTS = re.compile(r"\b(part|chunk|piece|rest)s? of (a|the) (prompt|sequence|text)\b"
+                   r"|\b(one|single|1) or (more|several|many)\b"
+                   r"|\b(several|many|more) (new )?tokens\b", re.I)  # fmt: skip
 
 
 # Words by which the caller joins what each call returns.

@@ -193,6 +193,9 @@ def _compare(subject: Subject, found: Collector) -> None:
             return
         found.stage = stage = comparison.first_step or comparison.stage()
         seen += f" The first stage that differs: {stage}." if stage else ""
+        if comparison.normed_behind():
+            found.add("qk_norm_late", done, f"{seen} With the norm there, they agree.")
+            return
         late = comparison.late.late if comparison.late else ""
         seen += f" {comparison.late.seen}" if late and comparison.late else ""
         found.add(late or "differs", done, seen)
@@ -367,6 +370,15 @@ class Comparison:
             return False
         match = parity.name_mistake(self.x, self.y, named, causal, layer, several=False)
         return match is not None and bool(set(match.names) & ROLES)
+
+    def normed_behind(self) -> bool:
+        """Whether queries and keys are normed behind the rotation, not before it."""
+        layer = self.layer
+        if not (layer.rope and layer.qk_norm) or layer.norm_late:
+            return False
+        layer, causal = replace(layer, norm_late=True), self.subject.causal
+        made = parity.right_distance(self.x, self.y, self.readings, causal, layer)
+        return made < parity.TOLERANCE
 
     def unread(self) -> bool:
         """Whether no reading of the weights gives an output of this size at all."""

@@ -17,6 +17,8 @@ from attncheck.subject import CallFailed, Subject
 
 STEPS = 3
 FREQUENCIES = re.compile("freq|theta|rot|angle")
+# What follows the tensor is its mean.
+MEAN = re.compile(r"\binit\.normal_\([^,()]+, *(0?\.\d+|\de-\d+|[\w.]*(std|range))\)")
 SATURATED = 0.9  # the mean of the largest weight in rows of eight
 
 
@@ -258,7 +260,10 @@ def _saturated(reading: Projections, subject: Subject, found: Collector) -> None
     if largest > SATURATED:
         done = "Passed random tokens to a new instance."
         seen = f"A row's largest attention weight is {largest:.2f} on average."
-        found.add("init_too_large", done, seen)
+        slip = MEAN.search(subject.source)
+        if slip:  # large weights may be meant, a mean for a deviation is not
+            seen += f" {slip[0]} sets the mean, and leaves the deviation at 1."
+        found.add("init_too_large", done, seen, "error" if slip else None)
 
 
 def _project(x: torch.Tensor, pair: Pair) -> torch.Tensor:

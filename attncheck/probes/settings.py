@@ -4,16 +4,21 @@ import contextlib
 import re
 from typing import Any
 
+import torch
+
 from attncheck.build import UnusableError
 from attncheck.collector import Collector, NotCompared, SkipTest
+from attncheck.inferred import inferred
+from attncheck.layer import Layer
 from attncheck.probes.comparing import compare
 from attncheck.probes.meaning import dependence
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
+from attncheck.trace import norms_of
 from attncheck.variants import runs
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
-BLOCK = re.compile(r"(^|_)(block|chunk|tile)(_?(size|len|length))?(_[qk])?$")
+BLOCK = re.compile(r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?(_[qk])?$")
 # Where a block is all that its tokens see.
 LOCAL = r"local|band|axial|neighbor|strid|dilat|window|spars"
 INSIDE = re.compile(r"(with)?in (its|their|a|each|the same) (own )?(block|chunk)", re.I)
@@ -25,11 +30,41 @@ def compared(subject: Subject, found: Collector) -> None:
     Raises:
         NotCompared: no reference fits, or the weights were not found.
     """
-    before = {*found.found}
+    before, declared = {*found.found}, subject.layer
     compare(subject, found)
     if found.compared and found.found.keys() == before:
         for own in _others(subject):
             _try(subject, own, found)
+        if subject.layer.rope and subject.layer.qk_norm:
+            _norm_again(subject, declared, found)
+
+
+def _norm_again(subject: Subject, declared: Layer, found: Collector) -> None:
+    """See whether queries and keys are normed before the rotation, or behind it.
+
+    With gains that are all 1, as they start, both orders give the same.
+    """
+    other = subject.variant(own={})
+    if other is None:
+        return
+    parts = dict(other.pristine.named_modules())
+    generator = torch.Generator().manual_seed(5)
+    for name, *_ in norms_of(other.pristine):
+        for p in parts[name].parameters(recurse=False):
+            more = torch.rand(p.shape, generator=generator).to(p)
+            p.data.add_(more)
+    with contextlib.suppress(Exception):  # what is captured may have any form
+        read = inferred(other, other.tokens())
+        done = "Gave the norms of queries and keys other gains than 1."
+        late = read is not None and "norm_late" in read.options
+        if late and not declared.norm_late:
+            seen = "Queries and keys are rotated first, and normed then."
+            severity = None if declared.qk_norm else "warning"
+            found.add("qk_norm_late", done, seen, severity)
+        elif read and read.options.keys() >= {"rope", "qk_norm"} and not late:
+            seen = "Queries and keys are normed first, and rotated then."
+            if declared.norm_late:
+                found.add("differs", done, seen, stage="positions")
 
 
 def _others(subject: Subject) -> list[dict[str, Any]]:
@@ -48,7 +83,9 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
     # A block's size may have been taken for the longest input.
     tried += [{name: 4} for name, value in sizes.items() if value == subject.limit]
     sizes = {name: value for name, value in sizes.items() if value != subject.limit}
-    if sizes and not subject.speaks_of(LOCAL) and not subject.says(INSIDE):
+    window, _ = subject.named_window  # has a size of its own, so blocks are no window
+    local = subject.speaks_of(LOCAL) and (not window or window in sizes)
+    if sizes and not local and not subject.says(INSIDE):
         least = min(sizes.values())  # two of them stay as they are to each other
         tried.append({n: max(2 * v // least, 2) for n, v in sizes.items()})
     return tried

@@ -281,19 +281,27 @@ def _fed_zeros(module: nn.Module) -> set[str]:
 
 
 def _derived(subject: Subject, found: Collector) -> None:
-    """Compare the gradient with the derivative, without and with dropout."""
-    done = "Moved the input a little, and compared the output's change with what the "
-    done += "gradient predicts"
-    for one, words in ((subject, "."), (subject.variant(dropout=P), ", in training.")):
-        gap = _not_derived(one, train=one is not subject) if one else 0.0
+    """Compare gradients with derivatives, without and with dropout."""
+    dropped = subject.variant(dropout=P)
+    for one, what, words in (
+        (subject, "the input", "."),
+        (subject, "what is no matrix", "."),
+        (dropped, "the input", ", in training."),
+    ):
+        gap = _not_derived(one, what == "the input", one is dropped) if one else 0.0
         if gap > 0.02:
-            seen = f"They differ by {gap:.0%}."
-            found.add("gradient_wrong", f"{done}{words}", seen)
+            done = f"Moved {what} a little, and compared the output's change with "
+            done += f"what the gradient predicts{words}"
+            found.add("gradient_wrong", done, f"They differ by {gap:.0%}.")
             return
 
 
-def _not_derived(subject: Subject, train: bool = False) -> float:
-    """Return how far the input's gradient is from the derivative, or 0."""
+def _not_derived(subject: Subject, of_input: bool, train: bool) -> float:
+    """Return how far a gradient is from the derivative, or 0.
+
+    It is the input's, or that of all parameters that are no matrices, such as sinks:
+    a product has the derivative that PyTorch gives it, they may be in other hands.
+    """
     kept = subject.dtype
     try:
         subject.dtype = torch.float64
@@ -303,20 +311,33 @@ def _not_derived(subject: Subject, train: bool = False) -> float:
         y = subject(x * 1.0, module, train, grad=True)
         more = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
         (y * more).sum().backward()
-        x, gradient = x.detach(), x.grad
-        step = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        moved = [x] if of_input else [p for p in module.parameters() if p.dim() < 2]
+        moved = [one for one in moved if one.grad is not None]
+        if not moved:
+            return 0.0
+        gradients = [one.grad.clone() for one in moved if one.grad is not None]
+        steps = [
+            torch.randn(one.shape, generator=generator, dtype=one.dtype).to(one.device)
+            for one in moved
+        ]
         slopes = []
         for size in (1e-4, 1e-5):
-            ahead, behind = (
-                subject(x + sign * size * step, module, train) for sign in (1, -1)
-            )
-            slopes.append(((ahead - behind) * more).sum() / (2 * size))
+            ends = []
+            for sign in (1, -2):  # ahead, then behind
+                with torch.no_grad():
+                    for one, step in zip(moved, steps, strict=True):
+                        one.add_(step, alpha=sign * size)
+                ends.append(subject(x.detach() * 1.0, module, train))
+            with torch.no_grad():
+                for one, step in zip(moved, steps, strict=True):
+                    one.add_(step, alpha=size)
+            slopes.append(((ends[0] - ends[1]) * more).sum() / (2 * size))
     except (Failure, RuntimeError):
         return 0.0
     finally:
         subject.dtype = kept
-    assert gradient is not None, "the probe has seen it arrive"
-    told, scale = (gradient * step).sum(), gradient.norm() + abs(slopes[1])
+    told = sum((g * s).sum() for g, s in zip(gradients, steps, strict=True))
+    scale = sum(g.norm() for g in gradients) + abs(slopes[1])
     gap, apart = abs(told - slopes[1]), abs(slopes[0] - slopes[1])
     # What is computed in float32 drowns such small steps, and both slopes differ.
     sure = apart < 1e-3 * scale and apart < 0.1 * gap

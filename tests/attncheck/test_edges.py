@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import attncheck
+from attncheck.loading import load
+from attncheck.mistakes import HEADER
 from tests.attncheck.plain import PLAIN, made
 
 CAUSAL = PLAIN.replace(
@@ -610,3 +612,213 @@ def test_a_bias_that_is_taken_for_a_mask_accuses_nobody():
 def test_a_part_without_numbers_has_nothing_to_learn():
     empty = CAUSAL.replace("self.h =", "self.none, self.h = nn.Linear(0, 0),")
     assert outcome(made(empty)) == (0, [])
+
+
+NORMED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)
+        self.q_norm, self.k_norm = (nn.RMSNorm(d // n_heads, eps=1e-6) for _ in "qk")
+
+    def turned(self, x):
+        t, half = x.shape[-2], x.shape[-1] // 2
+        angles = torch.outer(torch.arange(t, device=x.device, dtype=torch.float32),
+                             10000.0 ** -(torch.arange(half, device=x.device) / half))
+        cos, sin = (f(angles).to(x.dtype) for f in (torch.cos, torch.sin))
+        one, two = x.chunk(2, dim=-1)
+        return torch.cat((one * cos - two * sin, two * cos + one * sin), dim=-1)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_norm_behind_the_rotation_is_told_and_can_be_declared():
+    swapped = [(f"self.turned(self.{n}_norm({n}))", f"self.{n}_norm(self.turned({n}))")
+               for n in "qk"]  # fmt: skip
+    declared, late = {"rope": "halves", "qk_norm": "rms"}, made(NORMED, *swapped)
+    for options in ({}, declared):
+        assert outcome(made(NORMED), **options) == (0, [])
+        assert attncheck.check(made(NORMED), **options).findings == []
+    (told,) = attncheck.check(late).findings  # some models mean it
+    assert (told.mistake, told.severity) == ("qk_norm_late", "warning")
+    assert outcome(late, **declared) == (1, ["qk_norm_late"])
+    assert outcome(late, **declared, norm_late=True) == (0, [])
+    assert outcome(made(NORMED), **declared, norm_late=True) == (1, ["differs"])
+    # One that was trained has other gains, and is compared with them.
+    for cls, norm_late in ((NORMED, False), (late, True)):
+        layer = (made(cls) if cls is NORMED else cls)(16, 4)
+        for norm in (layer.q_norm, layer.k_norm):
+            torch.nn.init.uniform_(norm.weight, 0.5, 2.0)
+        assert outcome(layer, **declared, norm_late=norm_late) == (0, [])
+    assert outcome(layer, **declared) == (1, ["qk_norm_late"])
+
+
+def test_a_late_norm_needs_positions_and_a_norm():
+    report = attncheck.check(made(NORMED), rope=True, norm_late=True)
+    assert (report.exit_status, "needs rope= and qk_norm=" in report.problem) == (2, 1)
+
+
+LATENT = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, rank=12, plain=4, turned=4):
+        super().__init__()
+        self.h, self.rank, self.plain, self.turned = n_heads, rank, plain, turned
+        self.q = nn.Linear(d, n_heads * (plain + turned), bias=False)
+        self.down = nn.Linear(d, rank + turned, bias=False)
+        self.up = nn.Linear(rank, n_heads * 2 * plain, bias=False)
+        self.proj = nn.Linear(n_heads * plain, d, bias=False)
+
+    def rope(self, x):
+        t, half = x.shape[-2], x.shape[-1] // 2
+        angles = torch.outer(torch.arange(t, device=x.device, dtype=torch.float32),
+                             10000.0 ** -(torch.arange(half, device=x.device) / half))
+        cos, sin = (f(angles).to(x.dtype) for f in (torch.cos, torch.sin))
+        one, two = x.chunk(2, dim=-1)
+        return torch.cat((one * cos - two * sin, two * cos + one * sin), dim=-1)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q = self.q(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+        q = torch.cat((self.rope(q[..., :self.turned]), q[..., self.turned:]), dim=-1)
+        latent, one = self.down(x).split((self.rank, self.turned), dim=-1)
+        k, v = self.up(latent).view(b, t, self.h, 2, -1).permute(3, 0, 2, 1, 4)
+        one = self.rope(one[:, None]).expand(-1, self.h, -1, -1)
+        s = q @ torch.cat((one, k), dim=-1).mT / (self.plain + self.turned) ** 0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        w = s.masked_fill(future, -torch.inf).softmax(dim=-1)
+        return self.proj((w @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_latent_whose_turned_part_is_in_front_is_judged():
+    assert outcome(made(LATENT)) == (0, [])
+    wrong = made(LATENT, ("(self.plain + self.turned) ** 0.5", "self.plain**0.5"))
+    assert outcome(wrong) == (1, ["scale_other"])
+    apart = made(LATENT, ("self.rope(one[:, None])", "one[:, None]"))
+    assert outcome(apart)[1] == ["rope_on_one_side"]
+
+
+SINKS = """\
+class Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, s, sink):
+        whole = torch.cat((s, sink.view(-1, 1, 1).expand(*s.shape[:3], 1)), dim=-1)
+        w = whole.softmax(dim=-1)
+        ctx.save_for_backward(w)
+        return w[..., :-1]
+
+    @staticmethod
+    def backward(ctx, grad):
+        (w,) = ctx.saved_tensors
+        grad = torch.cat((grad, torch.zeros_like(grad[..., :1])), dim=-1)
+        grad = w * (grad - (grad * w).sum(dim=-1, keepdim=True))
+        return grad[..., :-1], grad[..., -1].sum(dim=(0, 2))
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.sinks = nn.Parameter(torch.randn(n_heads))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        w = Softmax.apply(s.masked_fill(future, -torch.inf), self.sinks)
+        return self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_backward_that_is_wrong_for_the_sinks_alone_is_noticed():
+    assert outcome(made(SINKS), sink=True) == (0, [])
+    wrong = made(SINKS, ("grad[..., -1].sum", "-grad[..., -1].sum"))
+    assert outcome(wrong, sink=True) == (1, ["gradient_wrong"])
+
+
+TILES = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, window=512, softcap=30.0, block=128):
+        super().__init__()
+        self.h, self.window, self.cap, self.block = n_heads, window, softcap, block
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        total, mixed = q.new_zeros(q.shape[:3]), torch.zeros_like(q)
+        most = q.new_full(q.shape[:3], -torch.inf)
+        for at in range(0, t, self.block):
+            j = i[at : at + self.block]
+            s = q @ k[:, :, j].mT / q.shape[-1] ** 0.5
+            s, ago = self.cap * torch.tanh(s / self.cap), i[:, None] - j
+            s = s.masked_fill((ago < 0) | (ago >= self.window), -torch.inf)
+            more = torch.maximum(most, s.amax(dim=-1))
+            w, shrunk = (s - more[..., None]).exp(), (most - more).exp()
+            total = shrunk * total + w.sum(dim=-1)
+            mixed = shrunk[..., None] * mixed + w @ v[:, :, j]
+            most = more
+        y = mixed / total[..., None]
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_blocks_beside_a_window_are_tried_small():
+    assert outcome(made(TILES)) == (0, [])
+    wrong = made(TILES, ("shrunk[..., None] * mixed", "mixed"))
+    assert outcome(wrong) == (1, ["rows_do_not_sum_to_one"])
+
+
+PARTS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, past=None):
+        # x: a prompt, a part of a prompt, or one token while generating
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        if past is not None:
+            k, v = (torch.cat(two, dim=2) for two in zip(past, (k, v)))
+        seen = torch.ones(t, k.shape[2], dtype=torch.bool, device=x.device)
+        y = F.scaled_dot_product_attention(q, k, v, seen.tril(k.shape[2] - t))
+        return self.proj(y.transpose(1, 2).reshape(b, t, d)), (k, v)
+"""
+
+
+def test_a_class_that_takes_parts_of_a_prompt_has_to_take_them_right():
+    assert outcome(made(PARTS)) == (0, [])
+    wrong = made(PARTS, ("seen.tril(k.shape[2] - t)", "is_causal=t > 1"))
+    assert outcome(wrong) == (1, ["cache_mask_offset"])
+    # With a word about single tokens alone, more may be more than it takes.
+    single = (" a prompt, a part of a prompt, or one token", " one token")
+    report = attncheck.check(
+        made(PARTS, ("seen.tril(k.shape[2] - t)", "is_causal=t > 1"), single)
+    )
+    assert [one.severity for one in report.findings] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("call", "severity"), [("std=0.02", []), ("0.0, 1.0", ["warning"]),
+                           ("0.02", ["error"])]
+)  # fmt: skip
+def test_a_mean_that_was_meant_as_a_deviation_is_an_error(call, severity, tmp_path):
+    first = "self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)"
+    slip = f"{first}\n        nn.init.normal_(self.qkv.weight, {call})"
+    file = tmp_path / "slip.py"  # the call is read from it
+    file.write_text(HEADER + PLAIN.replace(first, slip))
+    report = attncheck.check(load(f"{file}:Attention"), causal=False, d_in=64)
+    found = [f.severity for f in report.findings if f.mistake == "init_too_large"]
+    assert found == severity

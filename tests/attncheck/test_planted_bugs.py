@@ -31,7 +31,7 @@ ELSEWHERE = {
     "tokens_not_mixed", "training_differs", "window_one_sided",
     "alibi_one_sided",
     "keys_viewed",
-    "qk_norm_shared",
+    "qk_norm_late", "qk_norm_shared",
     "rope_rest_lost", "rope_rest_moved", "sink_unshifted",
     "cache_rotated_again", "output_repeated", "qk_norm_formula", "third_token_counts",
 }  # fmt: skip
