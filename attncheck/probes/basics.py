@@ -116,16 +116,21 @@ def _tell_kept_documents(
     known = layer.documents or (takes_documents(subject.pristine) and not how.call)
     if not known or layer.memory or t < 3:
         return
-    module = subject.copy()
+    used, fresh = subject.copy(), subject.copy()
     subject.layer = replace(layer, documents=True)
-    subject.own_documents = (torch.arange(t) >= 2).long().expand(len(x), t)
+    outputs = []
     try:
-        subject(x, module)
+        for first, module in ((2, used), (1, used), (1, fresh)):
+            subject.own_documents = (torch.arange(t) >= first).long().expand(len(x), t)
+            outputs.append(subject(x, module))
     except CallFailed:
         return  # it takes them in another form
     finally:
         subject.layer, subject.own_documents = layer, None
-    if changed(expected, subject(x, module)):
+    if changed(outputs[2], outputs[1]):
+        done = "Passed rows with two documents, then rows where they meet elsewhere."
+        found.add("keeps_state", done, "They count as apart where the first ones met.")
+    elif changed(expected, subject(x, used)):
         done = "Passed a row with two documents, and what was passed before again."
         found.add("keeps_state", done, "The output still is another one.")
 

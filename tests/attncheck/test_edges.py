@@ -216,6 +216,12 @@ def test_each_row_has_its_own_documents_though_none_were_declared():
     assert outcome(made(PACKED)) == (0, [])
     wrong = made(PACKED, ("document_ids[:]", "document_ids[:1]"))
     assert outcome(wrong) == (1, ["samples_mixed"])
+    # A mask that is kept for each shape is another one where documents meet elsewhere.
+    kept = made(
+        PACKED, ("self.h = n_heads", "self.h, self.kept = n_heads, {}"),
+        ("own = document_ids[:]", "own = self.kept.setdefault((b, t), document_ids)"),
+    )  # fmt: skip
+    assert outcome(kept) == (1, ["keeps_state"])
 
 
 LORA = CAUSAL.replace("n_heads):", "n_heads, lora_dropout=0.0):").replace(
