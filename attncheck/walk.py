@@ -263,14 +263,18 @@ def sums_first(subject: Subject, x: torch.Tensor) -> bool:
     shapes = [list(out.shape[1:]) for _, out in products]
     fused = any(name == "scaled_dot_product_attention" for name, *_ in watch.calls)
     normed = [out for name, _, _, out in watch.calls if "softmax" in name]
+    summed = [
+        out for given, out in products
+        if t not in out.shape[1:] and all(t in one.shape[1:] for one in given)
+    ]  # fmt: skip
+    # Chunks of queries have weights for all keys, and have as many rows together.
+    chunks = len(summed) > 1 and sum(out.shape[-2] for out in summed) == t
     return (
         not fused
         and not any(shape.count(t) > 1 for shape in shapes)
         and all(t in one.shape[1:] for one in normed)
-        and any(
-            t not in out.shape[1:] and all(t in one.shape[1:] for one in given)
-            for given, out in products
-        )
+        and bool(summed)
+        and not chunks
     )
 
 

@@ -828,3 +828,41 @@ def test_a_mean_that_was_meant_as_a_deviation_is_an_error(call, severity, tmp_pa
     report = attncheck.check(load(f"{file}:Attention"), causal=False, d_in=64)
     found = [f.severity for f in report.findings if f.mistake == "init_too_large"]
     assert found == severity
+
+
+ROWS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, rows=4):
+        super().__init__()
+        self.h, self.rows = n_heads, rows
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.table = nn.Parameter(torch.randn(7, n_heads))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i, parts = torch.arange(t, device=x.device), []
+        for at in range(0, t, self.rows):
+            own = i[at : at + self.rows]
+            apart = (i - own[:, None]).clamp(-3, 3) + 3
+            s = q[:, :, own] @ k.mT / q.shape[-1] ** 0.5
+            w = (s + self.table[apart].permute(2, 0, 1)).softmax(dim=-1)
+            parts.append(w @ v)
+        y = torch.cat(parts, dim=2)
+        return self.proj(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_chunks_of_queries_are_no_sums_of_keys_and_values():
+    wrong = made(ROWS, ("i - own[:, None]", "i - (own - at)[:, None]"))
+    report = attncheck.check(wrong, causal=False)
+    assert report.exit_status == 3
+    assert "summed before" not in str(report)
+
+    def bias(module, t):
+        i = torch.arange(t)
+        apart = (i - i[:, None]).clamp(-3, 3) + 3
+        return module.table[apart].permute(2, 0, 1)
+
+    assert outcome(made(ROWS), causal=False, bias=bias) == (0, [])
+    assert outcome(wrong, causal=False, bias=bias)[0] == 1
