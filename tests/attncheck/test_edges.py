@@ -620,7 +620,21 @@ def test_a_part_without_numbers_has_nothing_to_learn():
     assert outcome(made(empty)) == (0, [])
 
 
-NORMED = """\
+TURNED = """\
+def turned(x):
+    t, half = x.shape[-2], x.shape[-1] // 2
+    angles = torch.outer(torch.arange(t, device=x.device, dtype=torch.float32),
+                         10000.0 ** -(torch.arange(half, device=x.device) / half))
+    cos, sin = (f(angles).to(x.dtype) for f in (torch.cos, torch.sin))
+    one, two = x.chunk(2, dim=-1)
+    return torch.cat((one * cos - two * sin, two * cos + one * sin), dim=-1)
+
+
+"""
+
+NORMED = (
+    TURNED
+    + """\
 class Attention(nn.Module):
     def __init__(self, d, n_heads):
         super().__init__()
@@ -628,25 +642,18 @@ class Attention(nn.Module):
         self.qkv, self.proj = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)
         self.q_norm, self.k_norm = (nn.RMSNorm(d // n_heads, eps=1e-6) for _ in "qk")
 
-    def turned(self, x):
-        t, half = x.shape[-2], x.shape[-1] // 2
-        angles = torch.outer(torch.arange(t, device=x.device, dtype=torch.float32),
-                             10000.0 ** -(torch.arange(half, device=x.device) / half))
-        cos, sin = (f(angles).to(x.dtype) for f in (torch.cos, torch.sin))
-        one, two = x.chunk(2, dim=-1)
-        return torch.cat((one * cos - two * sin, two * cos + one * sin), dim=-1)
-
     def forward(self, x):
         b, t, d = x.shape
         q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
-        q, k = self.turned(self.q_norm(q)), self.turned(self.k_norm(k))
+        q, k = turned(self.q_norm(q)), turned(self.k_norm(k))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(y.transpose(1, 2).reshape(b, t, d))
 """
+)
 
 
 def test_a_norm_behind_the_rotation_is_told_and_can_be_declared():
-    swapped = [(f"self.turned(self.{n}_norm({n}))", f"self.{n}_norm(self.turned({n}))")
+    swapped = [(f"turned(self.{n}_norm({n}))", f"self.{n}_norm(turned({n}))")
                for n in "qk"]  # fmt: skip
     declared, late = {"rope": "halves", "qk_norm": "rms"}, made(NORMED, *swapped)
     for options in ({}, declared):
@@ -671,43 +678,38 @@ def test_a_late_norm_needs_positions_and_a_norm():
     assert (report.exit_status, "needs rope= and qk_norm=" in report.problem) == (2, 1)
 
 
-LATENT = """\
+LATENT = (
+    TURNED
+    + """\
 class Attention(nn.Module):
-    def __init__(self, d, n_heads, rank=12, plain=4, turned=4):
+    def __init__(self, d, n_heads, rank=12, plain=4, apart=4):
         super().__init__()
-        self.h, self.rank, self.plain, self.turned = n_heads, rank, plain, turned
-        self.q = nn.Linear(d, n_heads * (plain + turned), bias=False)
-        self.down = nn.Linear(d, rank + turned, bias=False)
+        self.h, self.rank, self.plain, self.apart = n_heads, rank, plain, apart
+        self.q = nn.Linear(d, n_heads * (plain + apart), bias=False)
+        self.down = nn.Linear(d, rank + apart, bias=False)
         self.up = nn.Linear(rank, n_heads * 2 * plain, bias=False)
         self.proj = nn.Linear(n_heads * plain, d, bias=False)
-
-    def rope(self, x):
-        t, half = x.shape[-2], x.shape[-1] // 2
-        angles = torch.outer(torch.arange(t, device=x.device, dtype=torch.float32),
-                             10000.0 ** -(torch.arange(half, device=x.device) / half))
-        cos, sin = (f(angles).to(x.dtype) for f in (torch.cos, torch.sin))
-        one, two = x.chunk(2, dim=-1)
-        return torch.cat((one * cos - two * sin, two * cos + one * sin), dim=-1)
 
     def forward(self, x):
         b, t, d = x.shape
         q = self.q(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
-        q = torch.cat((self.rope(q[..., :self.turned]), q[..., self.turned:]), dim=-1)
-        latent, one = self.down(x).split((self.rank, self.turned), dim=-1)
+        q = torch.cat((turned(q[..., :self.apart]), q[..., self.apart:]), dim=-1)
+        latent, one = self.down(x).split((self.rank, self.apart), dim=-1)
         k, v = self.up(latent).view(b, t, self.h, 2, -1).permute(3, 0, 2, 1, 4)
-        one = self.rope(one[:, None]).expand(-1, self.h, -1, -1)
-        s = q @ torch.cat((one, k), dim=-1).mT / (self.plain + self.turned) ** 0.5
+        one = turned(one[:, None]).expand(-1, self.h, -1, -1)
+        s = q @ torch.cat((one, k), dim=-1).mT / (self.plain + self.apart) ** 0.5
         future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
         w = s.masked_fill(future, -torch.inf).softmax(dim=-1)
         return self.proj((w @ v).transpose(1, 2).flatten(2))
 """
+)
 
 
 def test_a_latent_whose_turned_part_is_in_front_is_judged():
     assert outcome(made(LATENT)) == (0, [])
-    wrong = made(LATENT, ("(self.plain + self.turned) ** 0.5", "self.plain**0.5"))
+    wrong = made(LATENT, ("(self.plain + self.apart) ** 0.5", "self.plain**0.5"))
     assert outcome(wrong) == (1, ["scale_other"])
-    apart = made(LATENT, ("self.rope(one[:, None])", "one[:, None]"))
+    apart = made(LATENT, ("turned(one[:, None])", "one[:, None]"))
     assert outcome(apart)[1] == ["rope_on_one_side"]
 
 
