@@ -74,6 +74,17 @@ def soup(site):
     return parse
 
 
+@pytest.fixture(scope="session")
+def anchors(soup):
+    """A function from a page to its elements that have an id, by that id."""
+
+    @cache
+    def by_id(page):
+        return {element["id"]: element for element in soup(page).find_all(id=True)}
+
+    return by_id
+
+
 class _Shared:
     """The browser of this worker, while tests need one."""
 

@@ -35,19 +35,28 @@ def places(table):
 
 def tier_of(nodeid, known):
     """Give the tier of a test: of the longest place that it lies in, or None."""
-    inside = [
-        place
-        for place in known
-        if nodeid == place
-        or (place.endswith("/") and nodeid.startswith(place))
-        or nodeid.startswith((f"{place}::", f"{place}["))
-    ]
-    return known[max(inside, key=len)] if inside else None
+    return next((known[place] for place in _around(nodeid) if place in known), None)
+
+
+def _around(nodeid):
+    # The test, then each place that it lies in, from the inside out.
+    yield nodeid
+    place = nodeid.partition("[")[0]
+    for sign in ("::", "/"):
+        yield place
+        while sign in place:
+            place = place.rpartition(sign)[0]
+            yield place + "/" * (sign == "/")
+
+
+@functools.cache
+def _known():
+    return places(read())
 
 
 def without(root=ROOT):
     """Give the files of tests that no place of the table holds."""
-    known = places(read())
+    known = _known()
     files = [
         path.relative_to(root).as_posix() for path in root.glob("tests/**/test_*.py")
     ]
@@ -125,13 +134,13 @@ def pytest_ignore_collect(collection_path, config):
     if not asked or not collection_path.is_file() or collection_path.name[0] == "_":
         return None
     file = collection_path.relative_to(ROOT).as_posix()
-    return True if not tiers_in(file, places(read())) & {None, *asked} else None
+    return True if not tiers_in(file, _known()) & {None, *asked} else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Give each test its tier, and leave out those that were not asked for."""
-    known, asked = places(read()), wanted(config)
+    known, asked = _known(), wanted(config)
     for item in items:
         item.stash[TIER] = tier_of(item.nodeid, known)
     homeless = {item.nodeid.split("::")[0] for item in items if not item.stash[TIER]}

@@ -25,11 +25,11 @@ def soups(site, soup):
 
 
 @pytest.fixture(scope="module")
-def anchors(soups):
-    """The elements of each page that have an id, by that id."""
+def anchors(site, soups, anchors):
+    """The elements of each page that have an id, by the page's path and that id."""
     return {
-        path: {element["id"]: element for element in soup.find_all(id=True)}
-        for path, soup in soups.items()
+        path: anchors(path.relative_to(site).with_suffix("").as_posix())
+        for path in soups
     }
 
 

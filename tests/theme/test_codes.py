@@ -19,9 +19,9 @@ def text_of(element):
     return " ".join(plain.split())
 
 
-def test_each_code_has_its_anchor_words_and_example(soup):
+def test_each_code_has_its_anchor_words_and_example(anchors):
     for mistake in MISTAKES.values():
-        (found,) = soup(PAGE).select(f"#{mistake.code.lower()}")
+        found = anchors(PAGE)[mistake.code.lower()]
         assert text_of(found.h3).startswith(mistake.code)
         for words in (mistake.title, mistake.means, mistake.line):
             assert " ".join(words.replace("`", "").split()) in text_of(found)

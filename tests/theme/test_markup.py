@@ -363,14 +363,14 @@ def test_two_ways_in_a_paragraph_are_seen():
     assert ways_of_writing(paragraph) == {"d_k": ["code", "formula", "plain"]}
 
 
-def test_headings_and_links_to_them_have_names(soups):
+def test_headings_and_links_to_them_have_names(soups, anchors):
     headings = 0
     for page in BOOK_PAGES:
         for link in soups[page].select("article a.headerlink"):
             heading = link.parent
             if not re.fullmatch("h[1-6]", heading.name):
                 continue
-            named = soups[page].find(id=heading["aria-labelledby"])
+            named = anchors(page)[heading["aria-labelledby"]]
             assert "#" not in named.get_text(), "the sign of the link is not its title"
             assert named.parent is heading
             assert link["aria-label"] == "# link to this section"
