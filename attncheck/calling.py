@@ -50,8 +50,10 @@ KINDS = {
     r"^key_?val",
 }
 QUERIES = r"^q$|quer|latent|^tgt$|^target"  # arguments that keys don't come from
-WORDS = {"hides": "True hides", "keeps": "True stays visible", "added": "0 or -inf",
-         "numbers": "1 stays visible"}  # fmt: skip
+# Numbers before those that are added: (1 - mask) * -10000 takes both, and moves all
+# scores with the latter.
+WORDS = {"hides": "True hides", "keeps": "True stays visible",
+         "numbers": "1 stays visible", "added": "0 or -inf"}  # fmt: skip
 MASKS = [("mask", how, axes) for how in WORDS for axes in (2, 4, 3)]
 OPEN = [("open", how, axes) for _, how, axes in MASKS]
 OPEN += [("open", how, 1) for how in ("numbers", "keeps", "hides", "added")]

@@ -868,3 +868,41 @@ def test_chunks_of_queries_are_no_sums_of_keys_and_values():
 
     assert outcome(made(ROWS), causal=False, bias=bias) == (0, [])
     assert outcome(wrong, causal=False, bias=bias)[0] == 1
+
+
+FROM_ONES = CAUSAL.replace("self, x)", "self, x, attention_mask)").replace(
+    "w = s.masked_fill(i > i[:, None], -torch.inf)",
+    "w = (s + (1 - attention_mask[:, None]) * -10000.0)",
+)
+
+
+def test_a_mask_of_ones_is_given_where_its_own_minus_would_move_all_scores():
+    assert FROM_ONES.count("attention_mask") == 2
+    report = attncheck.check(made(FROM_ONES))
+    assert "attention_mask=a causal mask (1 stays visible)" in str(report)
+    assert outcome(made(FROM_ONES)) == (0, [])
+    halved = ("* -10000.0)", "* -10000.0).half().float()")
+    assert outcome(made(FROM_ONES, halved)) == (1, ["low_precision"])
+
+
+PLACES = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.norm = nn.LayerNorm(d)
+        self.attn = nn.MultiheadAttention(d, n_heads, batch_first=True)
+        self.table = torch.sin(torch.arange(99.0)[:, None] + torch.arange(d))
+
+    def forward(self, x):
+        y = self.norm(x)
+        y = y + self.table[: x.shape[1]].to(x.device)
+        y, _ = self.attn(y, y, y, need_weights=False)
+        return x + y
+"""
+
+
+@pytest.mark.parametrize("need", [False, True])
+def test_positions_of_its_own_are_no_rows_with_other_sums(need):
+    wrapper = made(PLACES, ("need_weights=False", f"need_weights={need}"))
+    declared = {"causal": False, "prenorm": True, "residual": True}
+    assert outcome(wrapper, **declared) == (1, ["differs"])
