@@ -137,10 +137,13 @@ def constructor_arguments(
     parameters = _parameters(cls)
     taken, kind = config.parameter_of(cls, parameters)
     if settings and taken is None:
-        names = [n for n, p in parameters.items() if p.default is p.empty]
+        own = [n for n, p in parameters.items() if config.is_default(n, p.default)]
+        names = own or [n for n, p in parameters.items() if p.default is p.empty]
         if not names:
             raise UnusableError(_names_differ(cls, list(parameters), "no config"))
         taken, kind = names[0], None
+        if own:
+            settings = vars(parameters[taken].default) | dict(settings)
     if taken is not None and taken not in given:
         return _with_config(cls, parameters, (taken, kind), given, causal, settings)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -155,7 +158,8 @@ def constructor_arguments(
         # The width of one head, then, and d_out is that of all together.
         del mapped["d_out"]
         arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
-    arguments |= {n: True for n in _scaled(parameters) if n not in given}
+    flags = [*_scaled(parameters), *_hiding(parameters, causal)]
+    arguments |= {n: True for n in flags if n not in given}
     for name, value in given.items():
         target = name if name in names else mapped.get(name, name)
         if target == "context_length" and names and target not in names:
@@ -224,6 +228,13 @@ def _widened(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: times * DEFAULTS[name] for name in ("d_in", "d_out")}
 
 
+def _hiding(parameters: Mapping[str, inspect.Parameter], causal: bool) -> list[str]:
+    """Return the names of flags that have the future hidden, off by default."""
+    flags = {n for n, p in parameters.items() if p.default is False and causal}
+    words = "mask use_mask with_mask apply_mask mask_future future_mask causal_mask"
+    return sorted(flags & {*words.split()})
+
+
 def _scaled(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
     """Return the names of flags that have the scores scaled, off by default."""
     flags = {n for n, p in parameters.items() if p.default is False}
@@ -273,7 +284,8 @@ def _with_config(
                 more = f"it needs {name} and {other}"
                 raise UnusableError(_names_differ(cls, list(parameters), more, [other]))
             outside[other] = value
-    outside = {n: True for n in _scaled(parameters)} | outside
+    flags = [*_scaled(parameters), *_hiding(parameters, causal)]
+    outside = dict.fromkeys(flags, True) | outside
     sizes = DEFAULTS | {n: v for n, v in inside.items() if n in DEFAULTS}
     ours_of = {other: ours for ours, others in ALIASES.items() for other in others}
 

@@ -132,6 +132,12 @@ def may_be_width(name: str, parameter: inspect.Parameter) -> bool:
     return kind in (int, "int", parameter.empty) and not NO_WIDTH.search(name.lower())
 
 
+def is_default(name: str, value: Any) -> bool:
+    """Tell whether a value is a config that an argument has by default."""
+    named = NAMES.fullmatch(name.strip("_").lower())
+    return bool(named) and hasattr(value, "__dict__") and not inspect.isclass(value)
+
+
 def parameter_of(
     cls: type[Any], parameters: Mapping[str, inspect.Parameter]
 ) -> tuple[str | None, type | None]:

@@ -32,13 +32,28 @@ def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
     _cached(subject, found)
     name, size = subject.named_window
+    if not name:  # by another name, it counts if it hides what is far
+        told = [(n, v) for n, v in subject.given.items() if KEPT.search(n)]
+        name, size = next(((n, v) for n, v in told if type(v) is int), ("", 0))
     unused = name in subject.given and subject.given[name] is None
     if not (size > T or unused) or found.found or subject.layer.window:
         return
     narrow = subject.variant(own={name: NARROW})
+    if narrow is not None and not subject.named_window[0] and not _hides(narrow):
+        return
     if narrow is not None:  # so that the cache has to forget some tokens
         with contextlib.suppress(SkipTest, CallFailed):
             _cached(narrow, found, narrow=True)
+
+
+def _hides(narrow: Subject) -> bool:
+    """Whether the last token, without a cache, does without the first."""
+    x = narrow.tokens()
+    other = x.clone()
+    other[:, 0] = narrow.tokens(seed=5)[:, 0]
+    with contextlib.suppress(CallFailed):
+        return not changed(narrow(x)[:, -1], narrow(other)[:, -1])
+    return False
 
 
 def _cached(subject: Subject, found: Collector, narrow: bool = False) -> None:
@@ -291,8 +306,11 @@ MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|
 # What such a method may want: how many sequences, and how many tokens.
 BATCH = re.compile(r"^(b|bs|bsz|n)$|batch")
 LENGTH = re.compile(r"len|seq|tokens|positions")
-# Words by which a cache takes one token at a time.
 NARROW = 3  # tokens of a window, fewer than are passed
+# What a window may be called besides.
+KEPT = re.compile(r"^(left_?|past_?|attn_?|max_?)?(context|history|span|past|memory)"
+                  r"(_(left|size|frames|tokens|len))?$|look_?back")  # fmt: skip
+# Words by which a cache takes one token at a time.
 SINGLE = re.compile(
     r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
     r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"

@@ -669,6 +669,8 @@ class Comparison:
         x = self.x.to(subject.device, copy=True)
         x[..., 0] = 1.0  # so each value is 1, in each head
         y, others = subject(x, module), x.flip(0)
+        if not changed(y, subject(x), 1e-4):
+            return False  # the values aren't made by this projection
         others[:, -1] = x[:, -1]  # a gate is a token's own, whatever the others are
         gated = not changed(y[:, -1], subject(others, module)[:, -1], 1e-4)
         unequal = changed(y, y[:1, :1].expand_as(y), 1e-4)

@@ -11,7 +11,7 @@ from attncheck.collector import Collector, NotCompared, SkipTest
 from attncheck.inferred import inferred
 from attncheck.layer import Layer
 from attncheck.probes.comparing import compare
-from attncheck.probes.meaning import dependence
+from attncheck.probes.meaning import batch, dependence
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
@@ -80,12 +80,17 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
         for name, value in given.items()
         if BLOCK.search(name) and type(value) is int and value > 2
     }
+    # Off by default: five leave a rest of six tokens, and of three samples' heads.
+    idle = {n for n, v in given.items() if BLOCK.search(n) and v is None}
     # A block's size may have been taken for the longest input.
     tried += [{name: 4} for name, value in sizes.items() if value == subject.limit]
     sizes = {name: value for name, value in sizes.items() if value != subject.limit}
     window, _ = subject.named_window  # has a size of its own, so blocks are no window
     local = subject.speaks_of(LOCAL) and (not window or window in sizes)
-    if sizes and not local and not subject.says(INSIDE):
+    if (sizes or idle) and (local or subject.says(INSIDE)):
+        return tried
+    tried += [{name: 5} for name in sorted(idle)]
+    if sizes:
         least = min(sizes.values())  # two of them stay as they are to each other
         tried.append({n: max(2 * v // least, 2) for n, v in sizes.items()})
     return tried
@@ -106,6 +111,8 @@ def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:
     sizes, before = True not in own.values(), {*more.found}
     with contextlib.suppress(SkipTest, Failure):
         (dependence if sizes else gradients)(other, more)
+        if sizes:
+            batch(other, more)
     # Blocks that hide nothing must not change the output either.
     sure = sizes and more.found.keys() == before
     told = ", ".join(f"{name}={value}" for name, value in own.items())

@@ -906,3 +906,143 @@ def test_positions_of_its_own_are_no_rows_with_other_sums(need):
     wrapper = made(PLACES, ("need_weights=False", f"need_weights={need}"))
     declared = {"causal": False, "prenorm": True, "residual": True}
     assert outcome(wrapper, **declared) == (1, ["differs"])
+
+
+FLAG = (
+    CAUSAL.replace("d, n_heads)", "d, n_heads, mask=False)")
+    .replace("self.h = n_heads", "self.h, self.mask = n_heads, mask")
+    .replace("w = s.masked_fill(i > i[:, None], -torch.inf)", "w = self.hidden(s, i)")
+)
+FLAG += """
+    def hidden(self, s, i):
+        return s.masked_fill(i > i[:, None], -torch.inf) if self.mask else s
+"""
+
+
+def test_a_flag_that_is_called_mask_hides_the_future():
+    assert outcome(made(FLAG)) == (0, [])
+    assert outcome(made(FLAG), causal=False) == (0, [])
+    open_ = made(FLAG, (" if self.mask else s", " if False else s"))
+    assert outcome(open_) == (1, ["mask_missing"])
+
+
+OWN_CONFIG = """\
+from types import SimpleNamespace
+DEFAULTS = SimpleNamespace(dim=64, n_heads=8, cap=20.0)
+
+class Attention(nn.Module):
+    def __init__(self, args=DEFAULTS):
+        super().__init__()
+        self.h, self.cap = args.n_heads, args.cap
+        self.qkv, self.proj = nn.Linear(args.dim, 3 * args.dim), \\
+            nn.Linear(args.dim, args.dim)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = self.cap * torch.tanh(q @ k.mT / q.shape[-1] ** 0.5 / self.cap)
+        return self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_settings_go_into_a_config_that_is_there_by_default():
+    ours = {"config": {"dim": 32, "n_heads": 4}, "causal": False, "softcap": 20.0}
+    report = attncheck.check(made(OWN_CONFIG), **ours)
+    assert report.exit_status == 0
+    assert "dim=32, n_heads=4, cap=20.0" in str(report)
+    late = ("/ q.shape[-1] ** 0.5 / self.cap)", "/ self.cap) / q.shape[-1] ** 0.5")
+    assert outcome(made(OWN_CONFIG, late), **ours)[1] == ["softcap_before_scale"]
+
+
+RAW = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.W_q, self.W_k, self.W_v, self.proj = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)
+        q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2) for y in (q, k, v))
+        w = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_values_without_their_projection_are_no_rows_with_other_sums():
+    assert outcome(made(RAW), causal=False) == (0, [])
+    report = attncheck.check(made(RAW, ("for y in (q, k, v)", "for y in (x, x, x)")),
+                             causal=False)  # fmt: skip
+    found = [one.mistake for one in report.findings]
+    assert report.exit_status == 1
+    assert "gradient_missing" in found
+    assert "rows_do_not_sum_to_one" not in found
+
+
+FAR_BACK = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, left_context=64):
+        super().__init__()
+        self.h, self.left_context = n_heads, left_context
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def turned(self, x, start):
+        i = torch.arange(start, start + x.shape[2], device=x.device)
+        half = x.shape[-1] // 2
+        steps = 10000.0 ** (-torch.arange(half, device=x.device) / half)
+        cos, sin = (i[:, None] * steps).cos(), (i[:, None] * steps).sin()
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
+
+    def forward(self, x, state=None):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        seen = state[2] if state is not None else 0
+        q, k = self.turned(q, seen), self.turned(k, seen)
+        if state is not None:
+            k, v = torch.cat([state[0], k], 2), torch.cat([state[1], v], 2)
+        i = torch.arange(seen, seen + t, device=x.device)[:, None]
+        j = torch.arange(seen + t - k.shape[2], seen + t, device=x.device)
+        far = (j > i) | (i - j >= self.left_context)
+        s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(far, -torch.inf)
+        y = self.proj((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+        start = max(k.shape[2] - self.left_context + 1, 0)
+        return y, (k[:, :, start:], v[:, :, start:], seen + t)
+"""
+
+
+@pytest.mark.parametrize("name", ["left_context", "lookback", "history"])
+def test_a_window_by_another_name_is_tried_small_beside_a_cache(name):
+    cls = made(FAR_BACK.replace("left_context", name))
+    options = {"call": lambda module, x: module(x)[0]}
+    assert outcome(cls, **options) == (0, [])
+    kept = ("seen = state[2] if", "seen = state[0].shape[2] if")
+    wrong = made(FAR_BACK.replace("left_context", name), kept)
+    assert outcome(wrong, **options) == (1, ["cache_positions"])
+
+
+SLICED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, slice_size=None):
+        super().__init__()
+        self.h, self.slice_size = n_heads, slice_size
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = (y.reshape(b * self.h, t, -1) for y in (q, k, v))
+        y, size = torch.zeros_like(q), self.slice_size or len(q)
+        for at in range(0, len(q), size):
+            rows = slice(at, at + size)
+            s = q[rows] @ k[rows].mT / q.shape[-1] ** 0.5
+            y[rows] = s.softmax(-1) @ v[rows]
+        return self.proj(y.view(b, self.h, t, -1).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_slices_that_are_off_by_default_are_tried():
+    assert outcome(made(SLICED), causal=False) == (0, [])
+    lost = ("range(0, len(q), size)", "range(0, len(q) // size * size, size)")
+    assert outcome(made(SLICED, lost), causal=False) == (1, ["samples_mixed"])
