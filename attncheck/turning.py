@@ -223,6 +223,9 @@ def _named(
     """Name angles, from one token to the next, that are others than meant."""
     if angles.max() < TOLERANCE:
         return  # as of tokens in one column of an image
+    turned = int((angles > 1e-12).nonzero().max()) + 1
+    if turned < len(angles):  # the rest of a head stays as it is
+        angles, width = angles[:turned], 2 * turned
     steps = torch.arange(0, width, 2, dtype=angles.dtype)
     usual = bases or [1e4, 5e5, 1e6]
     meant = [base ** (-steps / width) for base in usual]

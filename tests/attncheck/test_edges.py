@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import attncheck
+from attncheck import turning
 from attncheck.loading import load
 from attncheck.mistakes import HEADER
 from tests.attncheck.plain import PLAIN, made
@@ -1046,3 +1047,12 @@ def test_slices_that_are_off_by_default_are_tried():
     assert outcome(made(SLICED), causal=False) == (0, [])
     lost = ("range(0, len(q), size)", "range(0, len(q) // size * size, size)")
     assert outcome(made(SLICED, lost), causal=False) == (1, ["samples_mixed"])
+
+
+@pytest.mark.parametrize(
+    ("angles", "named"), [((1, 0.01, 0, 2e-17), []), ((1, 0.1, 0, 0), [1])]
+)
+def test_the_part_of_a_head_that_is_not_rotated_has_no_frequencies(angles, named):
+    angles = torch.tensor(angles, dtype=torch.float64)
+    steps = list(turning._named(angles, width=8, d=8, bases=[1e4], h=4))
+    assert [step.mistake for step in steps] == ["rope_frequencies"] * len(named)
