@@ -59,7 +59,9 @@ def first_weights(subject: Subject, found: Collector) -> None:
         for role in ("query", "key", "value"):
             weights[role] = getattr(reading, role)[0]
     if not weights:
-        weights = {n: p.detach() for n, p in module.named_parameters() if p.dim() == 2}
+        given = module.named_parameters()  # a bias may have an axis for the heads
+        matrices = [(n, p) for n, p in given if p.dim() == 2 and "bias" not in n]
+        weights = {name: p.detach() for name, p in matrices}
     positive = _values(weights, subject, found)
     # One alone may begin so on purpose. Later on, they are trained.
     zeros = len(weights) > 2 and not any(one.any() for one in weights.values())

@@ -1056,3 +1056,34 @@ def test_the_part_of_a_head_that_is_not_rotated_has_no_frequencies(angles, named
     angles = torch.tensor(angles, dtype=torch.float64)
     steps = list(turning._named(angles, width=8, d=8, bases=[1e4], h=4))
     assert [step.mistake for step in steps] == ["rope_frequencies"] * len(named)
+
+
+DENSE = """\
+class Dense(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.kernel = nn.Parameter(torch.randn(d, n_heads, d // n_heads) / d**0.5)
+        self.bias = nn.Parameter(torch.zeros(n_heads, d // n_heads))
+
+    def forward(self, x):
+        return torch.einsum("btd,dhk->bthk", x, self.kernel) + self.bias
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.one, self.two, self.three = (Dense(d, n_heads) for _ in range(3))
+        self.last = nn.Parameter(torch.randn(n_heads, d // n_heads, d) / d**0.5)
+
+    def forward(self, x):
+        q, k, v = self.one(x), self.two(x), self.three(x)
+        s = torch.einsum("bihk,bjhk->bhij", q, k) / q.shape[-1] ** 0.5
+        y = torch.einsum("bhij,bjhk->bihk", s.softmax(-1), v)
+        return torch.einsum("bihk,hkd->bid", y, self.last)
+"""
+
+
+def test_biases_with_an_axis_for_heads_may_start_at_zero():
+    assert outcome(made(DENSE), causal=False)[1] == []
+    zeros = ("torch.randn(d, n_heads, d // n_heads) / d**0.5",
+             "torch.zeros(d, n_heads, d // n_heads)")  # fmt: skip
+    assert outcome(made(DENSE, zeros), causal=False)[0] == 1
