@@ -14,6 +14,7 @@ import torch
 
 import attention
 from attncheck import MISTAKES
+from attncheck.checking import classes_of
 from attncheck.commandline import main
 from attncheck.mistakes import BASES, HEADER, compiled
 
@@ -212,3 +213,12 @@ def test_the_plugin_names_the_finding_first_and_has_a_subtest_a_test(tmp_path):
     summary = done.stdout[done.stdout.index("short test summary") :]
     assert "scale_missing (ATT307)" in summary, done.stdout
     assert "same output as attention with these weights" in done.stdout
+
+
+def test_hidden_folders_within_a_folder_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("src/mine.py", "src/.kept/old.py", "src/deep/.kept/old.py"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(BASE)
+    assert classes_of("src") == ["src/mine.py:Attention"]

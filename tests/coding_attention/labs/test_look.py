@@ -1,5 +1,7 @@
 """The look lab: a word exchanged or asked, a head chosen, against what is stored."""
 
+import base64
+
 import pytest
 import torch
 from bs4 import BeautifulSoup
@@ -187,3 +189,13 @@ def test_keys_ask_another_word_and_controls_choose(lab_on_page):
         check(root, LookLab(scene=scene + step))
     assert one.third_parties() == []
     assert one.errors == []
+
+
+def test_numbers_packed_into_bytes_are_the_same_to_a_half_step():
+    rows = torch.randn(5, 8, generator=torch.Generator().manual_seed(1)) * 3
+    packed = look._packed(rows)
+    steps = torch.tensor(list(base64.b64decode(packed["steps"]))).to(torch.int8)
+    found = packed["scale"] * steps.float().view(5, 8)
+    half = packed["scale"] / 2
+    torch.testing.assert_close(found, rows, atol=1.001 * half, rtol=0)
+    assert half < rows.abs().max() / 250

@@ -188,6 +188,7 @@ def test_scale_lab_spreads_by_the_root():
         )
     assert ScaleLab(divisor="full", d_k=1024).compute()["entropy"] > 2.07
     assert ScaleLab(d_k=1024).compute()["gradient"] < 0.1
+    assert ScaleLab(divisor="other", other=9).divide_by(1024) == 3.0
     soup = BeautifulSoup(ScaleLab().fallback(), "html.parser")
     keys, widths = [str(n) for n in range(1, 9)], ["1", "4", "16", "64", "256", "1024"]
     assert [text.get_text() for text in soup.select("svg text")] == keys + widths
