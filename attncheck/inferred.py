@@ -26,10 +26,9 @@ from attncheck.reference import _share
 from attncheck.subject import ITSELF, Failure, Subject
 from attncheck.trace import norms_of, tensors
 from attncheck.walk import SCALES as FACTORS
-from attncheck.walk import T5, Call, Recorded, Step, _close, _followed
+from attncheck.walk import SUMS, T5, Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
-SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
 TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
 # Functions of one number at a time.
 EACH = ("gelu", "relu", "relu_", "silu", "leaky_relu", "elu", "mish", "dropout",

@@ -449,6 +449,10 @@ def _of_fused(call: Call, t: int) -> dict[str, Any] | None:
                 mixing=weights, values=v, context=context)  # fmt: skip
 
 
+SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
+_Scored = tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]  # place, q, k, scores
+
+
 def _of_softmax(
     calls: list[Call], at: int, b: int, t: int
 ) -> tuple[dict[str, Any] | None, int, int]:
@@ -479,7 +483,7 @@ def _of_softmax(
     ]
     if not both:
         return nothing
-    start, q, k, scores = both[0]
+    start, q, k, scores = _of_parts(calls[:at], both)
     if k.shape == k.mT.shape and _close(scores, q @ k):
         k = k.mT  # as many tokens as a head is wide
     if calls[start][0] != "baddbmm" and not _close(scores, q @ k.mT):
@@ -518,9 +522,31 @@ def _of_softmax(
                     query=q, key=k, scores=scores, taken=taken.flatten(0, -3),
                     weights=weights.flatten(0, -3), mixing=mixing, values=values,
                     context=context,
-                    others=[s for place, _, s in made if place != start],
+                    others=[s for place, _, s in made
+                            if place not in (start, both[0][0])],
                 ), start, end  # fmt: skip
     return nothing
+
+
+def _of_parts(calls: list[Call], both: list[_Scored]) -> _Scored:
+    """Return the first product, or two that are added as one of joined factors.
+
+    So are scores made of the parts of a head that are rotated and that are not.
+    """
+    if len(both) < 2:
+        return both[0]
+    (_, q, k, one), (place, *more, two) = both[:2]
+    if one.shape != two.shape or not _close(one, q @ k.mT):
+        return both[0]
+    if not _close(two, more[0] @ more[1].mT):
+        return both[0]
+    q, k = torch.cat([q, more[0]], dim=-1), torch.cat([k, more[1]], dim=-1)
+    for name, given, _, result in calls[place:]:
+        if name in SUMS and len(given) == 2 and result.numel() == one.numel():
+            summed = _square(result, len(one), one.shape[1])
+            if summed is not None and _close(summed, one + two):
+                return place, q, k, summed
+    return both[0]
 
 
 def _in_columns(weights: torch.Tensor) -> bool:

@@ -96,7 +96,11 @@ def sought(
     """
     why, raised, severity = "no cache was found", None, None
     idle: Stepped | None = None
-    usual: tuple[NewCache, ...] = (lambda module: KeysAndValues(), lambda module: {})
+    usual: tuple[NewCache, ...] = (
+        lambda module: KeysAndValues(),
+        lambda module: (),
+        lambda module: {},
+    )
     caches = [None, *_of_its_own(subject), *_of_its_file(subject), *usual]
     caches = [given] if given else caches
     for new_cache, b in [(one, 2) for one in caches] + [(caches[0], 1)]:  # room for one

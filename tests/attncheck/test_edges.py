@@ -1087,3 +1087,56 @@ def test_biases_with_an_axis_for_heads_may_start_at_zero():
     zeros = ("torch.randn(d, n_heads, d // n_heads) / d**0.5",
              "torch.zeros(d, n_heads, d // n_heads)")  # fmt: skip
     assert outcome(made(DENSE, zeros), causal=False)[0] == 1
+
+
+IN_PARTS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, rank=12, nope_dim=8, rope_dim=4, v_dim=8):
+        super().__init__()
+        self.h, self.rank, self.sizes = n_heads, rank, (nope_dim, rope_dim)
+        self.wq = nn.Linear(d, n_heads * (nope_dim + rope_dim), bias=False)
+        self.wkv_a = nn.Linear(d, rank + rope_dim, bias=False)
+        self.norm = nn.RMSNorm(rank)
+        self.wkv_b = nn.Linear(rank, n_heads * (nope_dim + v_dim), bias=False)
+        self.wo = nn.Linear(n_heads * v_dim, d, bias=False)
+
+    def turned(self, x):
+        i = torch.arange(x.shape[-2], device=x.device)
+        n = x.shape[-1]
+        angles = i[:, None] * 10000.0 ** (-torch.arange(0, n, 2, device=x.device) / n)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        a, b = x[..., 0::2], x[..., 1::2]
+        return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q = self.wq(x).view(b, t, self.h, -1).transpose(1, 2)
+        q_plain, q_turned = q.split(self.sizes, dim=-1)
+        latent, k_turned = self.wkv_a(x).split([self.rank, self.sizes[1]], dim=-1)
+        kv = self.wkv_b(self.norm(latent)).view(b, t, self.h, -1).transpose(1, 2)
+        k_plain, v = kv[..., : self.sizes[0]], kv[..., self.sizes[0] :]
+        k_turned = self.turned(k_turned).unsqueeze(1)
+        s = q_plain @ k_plain.mT + self.turned(q_turned) @ k_turned.mT
+        s = s / (self.sizes[0] + self.sizes[1]) ** 0.5
+        i = torch.arange(t, device=x.device)
+        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)
+        return self.wo((w @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+
+
+def test_scores_may_be_the_sum_of_two_parts_of_a_head():
+    sizes = {"d": 40, "n_heads": 5, "d_in": 40}
+    assert outcome(made(IN_PARTS), **sizes) == (0, [])
+    small = ("(self.sizes[0] + self.sizes[1]) ** 0.5", "self.sizes[0] ** 0.5")
+    assert outcome(made(IN_PARTS, small), **sizes) == (1, ["scale_other"])
+
+
+def test_a_cache_may_begin_as_an_empty_tuple():
+    empty = FAR_BACK.replace("if state is not None", "if state")
+    returned = "y, (k[:, :, start:], v[:, :, start:], seen + t)"
+    assert empty.count("if state") == 2
+    cls = made(empty, (returned, f"y if state is None else ({returned})"))
+    assert outcome(cls) == (0, [])
+    first = ("arange(seen, seen + t, device=x.device)[", "arange(t, device=x.device)[")
+    cls = made(empty, (returned, f"y if state is None else ({returned})"), first)
+    assert outcome(cls) == (1, ["cache_mask_offset"])
