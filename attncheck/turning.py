@@ -221,29 +221,40 @@ def _named(
     angles: torch.Tensor, width: int, d: int, bases: list[float], h: int
 ) -> Iterator[Step]:
     """Name angles, from one token to the next, that are others than meant."""
-    if angles.max() < TOLERANCE:
+    if len(angles) < 2 or angles.max() < TOLERANCE:
         return  # as of tokens in one column of an image
     turned = int((angles > 1e-12).nonzero().max()) + 1
-    if turned < len(angles):  # the rest of a head stays as it is
-        angles, width = angles[:turned], 2 * turned
-    steps = torch.arange(0, width, 2, dtype=angles.dtype)
+    # The rest of a head may stay as it is, or be rotated by next to nothing.
+    partly, wholly = (angles[:turned], 2 * turned), (angles, width)
     usual = bases or [1e4, 5e5, 1e6]
-    meant = [base ** (-steps / width) for base in usual]
-    if len(steps) < 2 or any(_same(angles, one) for one in meant):
-        return
+    for some, wide in (partly, wholly):
+        meant = [base ** (-_steps(wide) / wide) for base in usual]
+        if any(_same(some, one) for one in meant):
+            return
+    for some, wide in (wholly, partly):
+        if step := _slip(some, wide, d, bases, h):
+            yield step
+            return
+
+
+def _steps(width: int) -> torch.Tensor:
+    return torch.arange(0, width, 2, dtype=torch.float64)
+
+
+def _slip(
+    angles: torch.Tensor, width: int, d: int, bases: list[float], h: int
+) -> Step | None:
+    """Return what makes such angles of a width and the bases, or None."""
+    steps, usual = _steps(width), bases or [1e4, 5e5, 1e6]
     seen = ", ".join(f"{angle:.3g}" for angle in angles)
-    if any(_same(angles, 2 * one) for one in meant):
-        told = f"From token to token, numbers are rotated by {seen}: twice the angles."
-        yield Step("rope_twice", "positions", told)
-        return
+    told = f"From token to token, numbers are rotated by {seen}"
+    if any(_same(angles, 2 * base ** (-steps / width)) for base in usual):
+        return Step("rope_twice", "positions", f"{told}: twice the angles.")
     for base in bases:
         for power in (0.5, 2.0, width / d, width / d / h):
             if power != 1 and _same(angles, base ** (-power * steps / width)):
-                told = f"From token to token, numbers are rotated by {seen}: the powers"
-                told += f" of {base:g} are {power:g} times those that are meant."
-                yield Step("rope_frequencies", "positions", told)
-                return
-    told = f"From token to token, numbers are rotated by {seen}, which are no powers."
+                told += f": the powers of {base:g} are {power:g} times those that are "
+                return Step("rope_frequencies", "positions", f"{told}meant.")
     for base, half in product(usual, (steps, steps / 2)):
         slips = (
             base ** (steps / width),
@@ -254,8 +265,10 @@ def _named(
             -half / width * base,
         )
         if any(_same(angles, _seen(one)) for one in slips):
-            yield Step("rope_frequencies", "positions", told)
-            return
+            return Step(
+                "rope_frequencies", "positions", f"{told}, which are no powers."
+            )
+    return None
 
 
 def _seen(angles: torch.Tensor) -> torch.Tensor:

@@ -1023,7 +1023,7 @@ def test_a_window_by_another_name_is_tried_small_beside_a_cache(name):
     assert outcome(wrong, **options) == (1, ["cache_positions"])
 
 
-SLICED = """\
+IN_SLICES = """\
 class Attention(nn.Module):
     def __init__(self, d, n_heads, slice_size=None):
         super().__init__()
@@ -1044,9 +1044,9 @@ class Attention(nn.Module):
 
 
 def test_slices_that_are_off_by_default_are_tried():
-    assert outcome(made(SLICED), causal=False) == (0, [])
+    assert outcome(made(IN_SLICES), causal=False) == (0, [])
     lost = ("range(0, len(q), size)", "range(0, len(q) // size * size, size)")
-    assert outcome(made(SLICED, lost), causal=False) == (1, ["samples_mixed"])
+    assert outcome(made(IN_SLICES, lost), causal=False) == (1, ["samples_mixed"])
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from tools.mutants.places import CELL
 
 ROOT = Path(__file__).resolve().parents[2]
 # A mutant may loop for ever; that counts as noticed. Of the processor's time, since a
-# busy machine notices nothing; a test that only waits, as for a page whose script loops,
-# has its end, too.
+# busy machine notices nothing; a test that only waits, as for a page whose script
+# loops, has its end, too.
 LIMIT_S, WAITING_S = 900, 1800
 TIME = "the limit of time"
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
