@@ -147,9 +147,13 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
 
 
 def _moves_itself(part: torch.nn.Module) -> bool:
-    """Whether its forward asks for a GPU, and moves there what it makes."""
-    code = getattr(type(part).forward, "__code__", None)
-    return not {"cuda", "is_cuda"}.isdisjoint(getattr(code, "co_names", ()))
+    """Whether its forward, or what that calls, asks for a GPU, and moves there."""
+    forward = type(part).forward
+    names = [*getattr(getattr(forward, "__code__", None), "co_names", ())]
+    called = [getattr(forward, "__globals__", {}).get(name) for name in names]
+    for function in called:
+        names += getattr(getattr(function, "__code__", None), "co_names", ())
+    return not {"cuda", "is_cuda"}.isdisjoint(names)
 
 
 class OneDevice(TorchFunctionMode):

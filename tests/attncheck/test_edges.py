@@ -1140,3 +1140,24 @@ def test_a_cache_may_begin_as_an_empty_tuple():
     first = ("arange(seen, seen + t, device=x.device)[", "arange(t, device=x.device)[")
     cls = made(empty, (returned, f"y if state is None else ({returned})"), first)
     assert outcome(cls) == (1, ["cache_mask_offset"])
+
+
+ON_CPU = """\
+def hidden(s):
+    mask = torch.ones(s.shape[-2:], dtype=torch.bool).triu(1)
+    if s.is_cuda:
+        mask = mask.to("cuda")
+    return s.masked_fill(mask, -torch.inf)
+
+"""
+
+
+def test_a_function_of_the_file_may_move_what_it_makes_to_a_gpu():
+    hidden = ("s.masked_fill(i > i[:, None], -torch.inf)", "hidden(s)")
+    cls = made(ON_CPU + CAUSAL, hidden)
+    report = attncheck.check(cls)
+    assert [(f.mistake, f.severity) for f in report.findings] == [
+        ("stays_behind", "warning")
+    ]
+    lost = ('    if s.is_cuda:\n        mask = mask.to("cuda")\n', "")
+    assert outcome(made(ON_CPU + CAUSAL, hidden, lost)) == (1, ["stays_behind"])
