@@ -60,7 +60,11 @@ def runs(path, line):
         room = room.parent
     # Named after the file, or after the folder where its tests have none.
     named = (stem, *folders[-1:])
-    own = {p for name in named for p in (ROOT / room).glob(f"test_*{name}*.py")}
+    # What the theme makes of a page may be looked at beside the book's other tests.
+    rooms = [room, Path("tests/book")] if folders[0] == "theme" else [room]
+    own = {
+        p for r in rooms for name in named for p in (ROOT / r).glob(f"test_*{name}*.py")
+    }
     yield sorted(str(p.relative_to(ROOT)) for p in own)
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]

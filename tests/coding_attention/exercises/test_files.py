@@ -1,5 +1,6 @@
 """The files of the exercises: what one needs, and what is said where it is missing."""
 
+import re
 import subprocess
 import sys
 
@@ -27,6 +28,13 @@ def test_a_file_is_read(tmp_path):
     assert (exercise.name, exercise.level, exercise.order) == ("scale", "easy", 2)
     assert exercise.reads == EXERCISES["scale"].reads
     assert exercise.answer == "divisor"
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_its_cell_asks_for_its_own_answer(name):
+    text = EXERCISES[name].file.read_text(encoding="utf-8")
+    asked = re.findall(r"^check_exercise\(\"(.*?)\", (.*)\)$", text, re.MULTILINE)
+    assert [first for first, _ in asked] == [name]
 
 
 # {what is wrong: (a text, what stands in its place, what is said)}
