@@ -158,7 +158,7 @@ def constructor_arguments(
         # The width of one head, then, and d_out is that of all together.
         del mapped["d_out"]
         arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
-    flags = [*_scaled(parameters), *_hiding(parameters, causal)]
+    flags = _turned_on(parameters, causal)
     arguments |= {n: True for n in flags if n not in given}
     for name, value in given.items():
         target = name if name in names else mapped.get(name, name)
@@ -228,17 +228,15 @@ def _widened(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: times * DEFAULTS[name] for name in ("d_in", "d_out")}
 
 
-def _hiding(parameters: Mapping[str, inspect.Parameter], causal: bool) -> list[str]:
-    """Return the names of flags that have the future hidden, off by default."""
-    flags = {n for n, p in parameters.items() if p.default is False and causal}
-    words = "mask use_mask with_mask apply_mask mask_future future_mask causal_mask"
-    return sorted(flags & {*words.split()})
-
-
-def _scaled(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
-    """Return the names of flags that have the scores scaled, off by default."""
+def _turned_on(parameters: Mapping[str, inspect.Parameter], causal: bool) -> list[str]:
+    """Return the names of flags, off by default, that have scores scaled or hidden."""
+    words = "scale scaled use_scale"
+    if causal:
+        words += (
+            " mask use_mask with_mask apply_mask mask_future future_mask causal_mask"
+        )
     flags = {n for n, p in parameters.items() if p.default is False}
-    return sorted(flags & {"scale", "scaled", "use_scale"})
+    return sorted(flags & {*words.split()})
 
 
 def rates_of(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -284,8 +282,7 @@ def _with_config(
                 more = f"it needs {name} and {other}"
                 raise UnusableError(_names_differ(cls, list(parameters), more, [other]))
             outside[other] = value
-    flags = [*_scaled(parameters), *_hiding(parameters, causal)]
-    outside = dict.fromkeys(flags, True) | outside
+    outside = dict.fromkeys(_turned_on(parameters, causal), True) | outside
     sizes = DEFAULTS | {n: v for n, v in inside.items() if n in DEFAULTS}
     ours_of = {other: ours for ours, others in ALIASES.items() for other in others}
 
