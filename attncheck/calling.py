@@ -14,8 +14,9 @@ from torch import nn
 from attncheck.build import FunctionModule, UnusableError
 
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
-            "enc_output", "encoder_out", "key_value", "kv", "y", "cond",
-            "source")  # fmt: skip
+            "enc_output", "encoder_out", "key_value", "kv", "y", "cond", "source", "xa",
+            "mem", "ctx", "key_value_states", "encoder_states", "encoder_outputs",
+            "cross_states", "kv_input", "x_kv")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 # By these, nothing else is meant.
 PACKED = re.compile(r"(doc(ument)?|seg(ment)?)(s|_?ids?|_idx)|cu_seq_?lens?")
@@ -29,6 +30,8 @@ STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
 STARTS = re.compile(r"start|offset|past_len|pos")
 # Flags that have forward return its weights, too.
 ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
+# How many tokens of each sequence are real, in arguments that may take that.
+COUNTS = re.compile(r"^((x|input|valid|key|seq|src|token|frame)_?)?len(gth)?s$")
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
@@ -173,7 +176,13 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     if any("pad" in name for name in names):  # then the other hides by pairs
         names = [name for name in names if name != "memory_mask"]
     masks = [n for n in names if _kind(n) in ("mask", "padding") and not NO_PADDING(n)]
+    masks += [name for name in names if counts(name)]
     return masks + [n for n in names if re.search(LINKS, n.strip("_").lower())]
+
+
+def counts(name: str) -> bool:
+    """Whether an argument of this name takes the number of each sequence's tokens."""
+    return bool(COUNTS.fullmatch(name.strip("_").lower()))
 
 
 def _is(kind: Any, what: str) -> bool:
@@ -249,9 +258,11 @@ def _mask(
 
 
 def as_mask(how: str, hidden: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return the mask, for x, that hides what ``hidden`` says, in one of four ways."""
+    """Return what hides, for x, what ``hidden`` says, in one of several ways."""
     if how == "hides":
         return hidden
+    if how == "counts":
+        return (~hidden).sum(dim=-1)
     if how == "added":
         return torch.zeros_like(hidden, dtype=x.dtype).masked_fill(hidden, -torch.inf)
     return ~hidden if how == "keeps" else (~hidden).to(x.dtype)

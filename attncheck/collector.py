@@ -151,7 +151,8 @@ class Collector:
         """
         for name, (_, done, seen) in other.found.items():
             if other._severity(name) == "error" and name not in but:
-                self.add(name, f"{built} {done}", seen)
+                stage = other.stages.get(name, "")
+                self.add(name, f"{built} {done}".strip(), seen, stage=stage)
 
     def cannot_run(self, test: str, failure: Failure, done: str) -> None:
         """Add that the module failed where nothing else can be tested."""

@@ -218,6 +218,25 @@ class Subject:
         self._head: int | None = None
         self.variant: Callable[..., Subject | None]
 
+    def alone(self) -> "Subject":
+        """Let what was copied from another subject have calls and variants of its own.
+
+        Its variants are called as it is, and hold what was set in its module.
+        """
+        variant, self._shared, self.uneven = self.variant, None, None
+        set_ = {n: v for n, v in vars(self.pristine).items() if type(v) is bool}
+
+        def own(**changes: Any) -> Subject | None:
+            twin = variant(**changes)
+            if twin is not None:
+                twin.how = self.how
+                for name in set_.keys() & vars(twin.pristine).keys() - {"training"}:
+                    setattr(twin.pristine, name, set_[name])
+            return twin
+
+        self.variant = own
+        return self
+
     def draw(self, names: list[str]) -> None:
         """Draw parameters that the class never writes, lest memory decide a test."""
         self.unwritten = names

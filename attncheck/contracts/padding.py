@@ -6,11 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from attncheck.calling import counts
 from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import run
 from attncheck.numbers import changed
 from attncheck.probes.basics import tell_changed
-from attncheck.probes.padded import masks, tried
+from attncheck.probes.padded import Masked, masks, tried
 from attncheck.report import Report
 from attncheck.subject import Subject
 
@@ -70,8 +71,12 @@ def check_padding(
             finally:
                 now.pop()
 
-        how = given if call else _sought(subject, found, hidden)
-        return [Padded(subject, how, side) for side in sides] if how else []
+        if call:
+            return [Padded(subject, given, side) for side in sides]
+        masked, how = _sought(subject, found, hidden)
+        # The number of each sequence's tokens says nothing of any in front.
+        places = [side for side in sides if not (side and counts(masked.name))]
+        return [Padded(subject, how, side) for side in places] if how else []
 
     tests = [
         ("the mask stays as it was", mask_kept),
@@ -86,8 +91,10 @@ def check_padding(
     return run(module_or_class, prepare, tests, options, needed)
 
 
-def _sought(subject: Subject, found: Collector, hidden: bool | None) -> Call | None:
-    """Return how a mask is passed that hides padding, or None where none does.
+def _sought(
+    subject: Subject, found: Collector, hidden: bool | None
+) -> tuple[Masked, Call | None]:
+    """Return the layer, and how a mask is passed that hides padding, if one does.
 
     Raises:
         SkipTest: no argument takes one.
@@ -98,7 +105,7 @@ def _sought(subject: Subject, found: Collector, hidden: bool | None) -> Call | N
     form = tried(masked, found, declared=True)
     if form is None and len(found.found) == before:
         raise SkipTest(f"{masked.name} takes no padding mask that was tried")
-    return form and (lambda x, padding: masked.call(x, padding, *form))
+    return masked, form and (lambda x, padding: masked.call(x, padding, *form))
 
 
 class Padded:

@@ -17,6 +17,7 @@ from attncheck.calling import (
     LINKS,
     Way,
     as_mask,
+    counts,
     mask_names,
     memory_way,
     plain_way,
@@ -69,6 +70,8 @@ def masks(subject: Subject) -> list["Masked"]:
     if isinstance(subject.pristine, nn.MultiheadAttention) and way and subject.causal:
         way = replace(way, others=(("attn_mask", ("mask", "hides", 2)),))
     names = mask_names(subject.pristine, way) if way else []
+    if subject.causal and not subject.layer.memory:  # which hides the last ones anyway
+        names = [name for name in names if not counts(name)]
     # A mask for queries sets their own rows to 0; keys have another.
     names = [name for name in names if "query" not in name] or names
     if way is None or not names:
@@ -124,15 +127,20 @@ class Masked:
 
     Attributes:
         means: what True in it does, where the reader said so.
+        forms: (axes between that of sequences and that of tokens, what is in the mask),
+            likely ones first.
     """
 
     def __init__(self, subject: Subject, way: Way, name: str) -> None:
         self.subject, self.way, self.name = subject, way, name
         self.x, self.means = subject.tokens(b=2), ""
+        forms = [((), "counts")] if counts(name) else product(SHAPES, HOWS)
+        self.forms = list[tuple[tuple[int, ...], str]](forms)
         t = subject.layer.memory or self.x.shape[1]
         self.hidden = torch.zeros(2, t, dtype=torch.bool)
         # A causal mask hides what comes last anyway.
-        self.hidden[0, slice(2) if subject.causal else slice(t - 2, t)] = True
+        first = subject.causal and not counts(name)
+        self.hidden[0, slice(2) if first else slice(t - 2, t)] = True
         own = not subject.layer.memory
         self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
         self.plain = subject(self.x)
@@ -189,7 +197,7 @@ class Masked:
     def replaces(self) -> bool:
         """Whether a mask that hides nothing acts: as one by default stays out then."""
         none, acts = torch.zeros_like(self.hidden), []
-        for shape, how in product(SHAPES, HOWS):
+        for shape, how in self.forms:
             with contextlib.suppress(CallFailed):
                 y = self.call(self.x, none, how, shape)
                 acts.append(changed(y, self.plain, 1e-4))
@@ -202,7 +210,7 @@ class Masked:
             return False
         other, leaks = self.x.clone(), []
         other[:, -1] = subject.tokens(b=2, seed=5)[:, -1]
-        for how in HOWS:
+        for how in [how for shape, how in self.forms if not shape]:
             with contextlib.suppress(CallFailed):
                 y, z = (self.call(x, none, how, ())[:, :-1] for x in (self.x, other))
                 if y.isfinite().all():
@@ -211,7 +219,7 @@ class Masked:
 
     def takes_pairs(self) -> bool:
         """Whether a mask of pairs of tokens, (b, t, t), hides padding as it should."""
-        for how in HOWS:
+        for how in HOWS if not counts(self.name) else ():
             with contextlib.suppress(CallFailed):
                 if self.judged(*self.outputs(how, PAIRS))[0]:
                     return True
@@ -231,7 +239,7 @@ class Masked:
         if self.subject.layer.memory:
             return False
         kept, plain = self.subject.how, scores_of(self.subject, self.x)
-        for shape, how in product(SHAPES, HOWS):
+        for shape, how in self.forms:
             with contextlib.suppress(CallFailed):
                 self.subject.how = self._how(how, shape)
                 try:
@@ -267,8 +275,10 @@ def tried(
     With ``declared``, the reader said that it is one of padding.
     """
     seen, given = [], []
-    for shape in SHAPES:
-        for how in HOWS:
+    for axes in SHAPES:
+        for shape, how in masked.forms:
+            if shape != axes:
+                continue
             try:
                 y, z = masked.outputs(how, shape)
             except CallFailed:
@@ -294,7 +304,8 @@ def tried(
             break
     if re.search(LINKS, masked.name.lower()):
         return None  # it may say what is added to the scores
-    if any(acts for acts, _ in seen) and not any(changed(y, given[0]) for y in given):
+    alike = len(masked.forms) > 1 and not any(changed(y, given[0]) for y in given)
+    if any(acts for acts, _ in seen) and alike:
         return None  # a switch: what it holds is of no matter
     # Who speaks of padding promises it; other masks may serve something else.
     told = re.compile(rf"\b{masked.name}\b.*\b(pad\w*|real|valid)\b", re.IGNORECASE)

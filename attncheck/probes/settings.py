@@ -1,26 +1,36 @@
 """Compares with settings that are off by default, or too large to act on few tokens."""
 
 import contextlib
+import copy
 import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
-from attncheck.build import UnusableError
+from attncheck.build import UnusableError, duplicate
+from attncheck.calling import asking_way, is_pytorchs
 from attncheck.collector import Collector, NotCompared, SkipTest
 from attncheck.inferred import inferred
 from attncheck.layer import Layer
+from attncheck.numbers import changed
+from attncheck.probes.basics import same_in_eval
 from attncheck.probes.comparing import compare
-from attncheck.probes.meaning import batch, dependence
+from attncheck.probes.meaning import batch, dependence, given_memory
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
 from attncheck.trace import norms_of
-from attncheck.variants import runs
+from attncheck.variants import distinct, runs
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
 BLOCK = re.compile(r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?(_[qk])?$")
 # Where a block is all that its tokens see.
 LOCAL = r"local|band|axial|neighbor|strid|dilat|window|spars"
+# By these a class computes the same in another way.
+PATHS = re.compile(r"flash|sdpa|fused|xformers|naive|eager|manual|mem\w*_?efficient")
+NOTHING = NotCompared, SkipTest, Failure, UnusableError
 INSIDE = re.compile(r"(with)?in (its|their|a|each|the same) (own )?(block|chunk)", re.I)
 
 
@@ -35,6 +45,13 @@ def compared(subject: Subject, found: Collector) -> None:
     if found.compared and found.found.keys() == before:
         for own in _others(subject):
             _try(subject, own, found)
+        for done, other in _paths(subject):
+            _try_path(subject, done, other, found)
+        for name, other in given_memory(subject) if not subject.layer.rope else ():
+            more = Collector()
+            with contextlib.suppress(*NOTHING):
+                compare(other, more)
+            found.take(more, f"Passed a memory as {name}.", but=("differs",))
         if subject.layer.rope and subject.layer.qk_norm:
             _norm_again(subject, declared, found)
 
@@ -65,6 +82,56 @@ def _norm_again(subject: Subject, declared: Layer, found: Collector) -> None:
             seen = "Queries and keys are normed first, and rotated then."
             if declared.norm_late:
                 found.add("differs", done, seen, stage="positions")
+
+
+def _paths(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Yield (how it was made, a layer that is to compute the same in another way)."""
+    for name, value in subject.given.items():
+        if type(value) is bool and PATHS.search(name):
+            other = subject.variant(own={name: not value})
+            if other is not None and _shapes(other) == _shapes(subject):
+                other.variant = partial(_built, subject, {name: not value})
+                yield f"Built it with {name}={not value}.", other
+    kind = type(subject.pristine)
+    for name, value in vars(subject.pristine).items():
+        known = name in subject.given or hasattr(kind, name)
+        if type(value) is bool and PATHS.search(name) and not known:
+            other = copy.copy(subject)
+            other.pristine, other.fresh = duplicate(subject.pristine), subject.fresh
+            setattr(other.pristine, name, not value)
+            yield f"Set {name} to {not value}.", other.alone()
+    way = None if subject.how.call else asking_way(subject.pristine, subject.how.way)
+    if way is not None and not is_pytorchs(subject.pristine):
+        other = copy.copy(subject)
+        other.how = replace(subject.how, way=way)
+        yield "Asked for the weights.", other.alone()
+
+
+def _built(subject: Subject, given: dict[str, Any], **changes: Any) -> Subject | None:
+    own = given | changes.pop("own", {})
+    return subject.variant(**changes, own=own)
+
+
+def _shapes(subject: Subject) -> list[tuple[str, torch.Size]]:
+    return [(name, p.shape) for name, p in subject.pristine.named_parameters()]
+
+
+def _try_path(subject: Subject, done: str, other: Subject, found: Collector) -> None:
+    """Look whether another way gives the same, and if not, what is wrong with it."""
+    more = Collector()
+    with contextlib.suppress(*NOTHING):
+        x = subject.tokens()
+        if changed(subject(x), other(x), 1e-4):
+            more.add("differs", "", "The output is another.", stage="output")
+            other.uneven, told = distinct(other), Collector()
+            with contextlib.suppress(*NOTHING):
+                compare(other, told)
+            if told.found.keys() - {"differs"}:
+                more = told
+        else:
+            same_in_eval(other, more)
+            gradients(other, more)
+    found.take(more, done)
 
 
 def _others(subject: Subject) -> list[dict[str, Any]]:
@@ -106,7 +173,7 @@ def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:
     if runs(other) is None:
         return
     other.variant, more.rounded = subject.variant, found.rounded
-    with contextlib.suppress(NotCompared, SkipTest, Failure, UnusableError):
+    with contextlib.suppress(*NOTHING):
         compare(other, more)
     sizes, before = True not in own.values(), {*more.found}
     with contextlib.suppress(SkipTest, Failure):

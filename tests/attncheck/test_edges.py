@@ -1161,3 +1161,138 @@ def test_a_function_of_the_file_may_move_what_it_makes_to_a_gpu():
     ]
     lost = ('    if s.is_cuda:\n        mask = mask.to("cuda")\n', "")
     assert outcome(made(ON_CPU + CAUSAL, hidden, lost)) == (1, ["stays_behind"])
+
+
+TWO_WAYS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, use_flash=True, dropout=0.0):
+        super().__init__()
+        self.h, self.use_flash, self.dropout = n_heads, use_flash, dropout
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, return_weights=False):
+        b, t, d = x.shape
+        q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2)
+                   for y in self.qkv(x).chunk(3, dim=-1))
+        if self.use_flash and not return_weights:
+            y = nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=True,
+                dropout_p=self.dropout if self.training else 0.0)
+            return self.proj(y.transpose(1, 2).reshape(b, t, d))
+        s = q @ k.mT / (d // self.h) ** 0.5
+        i = torch.arange(t, device=x.device)
+        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)
+        w = nn.functional.dropout(w, self.dropout, self.training)
+        y = self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+        return (y, w) if return_weights else y
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ((" / (d // self.h) ** 0.5", ""), "scale_missing"),
+        (("s.masked_fill(i > i[:, None], -torch.inf)", "s"), "mask_missing"),
+        (("self.proj((w @ v)", "((w @ v)"), "output_projection_unused"),
+        (("w, self.dropout, self.training", "w, self.dropout"), "random_in_eval"),
+        (("s.masked_fill", "s.exp().masked_fill"), "differs"),
+    ],
+)
+def test_the_slow_way_is_compared_with_the_fast_one(change, name):
+    assert outcome(made(TWO_WAYS)) == (0, [])
+    assert outcome(made(TWO_WAYS, change)) == (1, [name])
+    # Chosen by an attribute, or where the weights are asked for.
+    header = ", use_flash=True, dropout"
+    held = made(
+        TWO_WAYS, (header, ", dropout"), ("n_heads, use_flash", "n_heads, True")
+    )
+    assert outcome(held) == (0, [])
+    held = made(
+        TWO_WAYS,
+        (header, ", dropout"),
+        ("n_heads, use_flash", "n_heads, True"),
+        ("self.use_flash and not return_weights", "self.use_flash"),
+        change,
+    )
+    assert outcome(held) == (1, [name])
+    asked = made(
+        TWO_WAYS,
+        (header, ", dropout"),
+        ("self.use_flash, ", ""),
+        ("n_heads, use_flash", "n_heads"),
+        ("self.use_flash and ", ""),
+        change,
+    )
+    assert outcome(asked) == (1, [name])
+
+
+def test_a_flag_that_makes_other_weights_is_no_second_way():
+    split = (
+        "        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)",
+        "        self.proj = nn.Linear(d, d)\n"
+        "        self.qkv = nn.Linear(d, 3 * d, bias=use_flash)",
+    )
+    flag = ("if self.use_flash and not", "if not")
+    assert outcome(made(TWO_WAYS, split, flag)) == (0, [])
+
+
+OF_AN_IMAGE = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, x, xa=None):
+        b, t, d = x.shape
+        seen = x if xa is None else xa
+        q = self.q(x).view(b, t, self.h, -1).transpose(1, 2)
+        k = self.k(seen).view(b, seen.shape[1], self.h, -1).transpose(1, 2)
+        v = self.v(seen).view(b, seen.shape[1], self.h, -1).transpose(1, 2)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=xa is None)
+        return self.o(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (("is_causal=xa is None", "is_causal=True"), "cross_masked"),
+        (("=xa is None)", "=xa is None, scale=None if xa is None else 1)"),
+         "scale_missing"),
+        (("(b, seen.shape[1], self.h, -1).transpose(1, 2)\n        y",
+          "(b, self.h, seen.shape[1], -1) if xa is not None else "
+          "self.v(seen).view(b, t, self.h, -1).transpose(1, 2)\n        y"),
+         "heads_viewed"),
+    ],
+)  # fmt: skip
+def test_a_memory_that_may_be_left_out_is_tried(change, name):
+    assert outcome(made(OF_AN_IMAGE)) == (0, [])
+    status, names = outcome(made(OF_AN_IMAGE, change))
+    assert (status, names) == (1, [name])
+    flat = ("is_causal=xa is None", "attn_mask=None")
+    status, _ = outcome(made(OF_AN_IMAGE, flat), causal=False)
+    assert status == 0
+    less = "        if xa is not None:\n            k, v = k[:, :, :-1], v[:, :, :-1]\n"
+    cut = made(OF_AN_IMAGE, flat, ("        y = nn", less + "        y = nn"))
+    assert outcome(cut, causal=False) == (1, ["cross_masked"])
+
+
+OF_LENGTHS = PLAIN.replace("self, x)", "self, x, lengths=None)").replace(
+    "        return self.proj((s",
+    "        if lengths is not None:\n"
+    "            i = torch.arange(t, device=x.device)\n"
+    "            gone = (i >= lengths[:, None])[:, None, None]\n"
+    "            s = s.masked_fill(gone, -torch.inf)\n"
+    "        return self.proj((s",
+)  # fmt: skip
+
+
+def test_lengths_are_tried_as_padding():
+    assert outcome(made(OF_LENGTHS), causal=False) == (0, [])
+    assert outcome(made(OF_LENGTHS), "check_padding", causal=False) == (0, [])
+    late = made(OF_LENGTHS, ("i >= lengths", "i > lengths"))
+    assert outcome(late, causal=False) == (1, ["padding_leaks"])
+    assert outcome(late, "check_padding", causal=False) == (1, ["padding_leaks"])
+    first = ("(i >= lengths[:, None])", "(i >= lengths[:1, None]).expand(b, -1)")
+    assert outcome(made(OF_LENGTHS, first), causal=False)[0] == 1
