@@ -32,6 +32,7 @@ STARTS = re.compile(r"start|offset|past_len|pos")
 ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
 # How many tokens of each sequence are real, in arguments that may take that.
 COUNTS = re.compile(r"^((x|input|valid|key|seq|src|token|frame)_?)?len(gth)?s$")
+ASKS_CACHE = r"^(use|return)\w*(cache|past)|(cache|kv|past)_(append|update|write|grow)$"
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
@@ -528,7 +529,7 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     for name in _named(module):
         plain = name.strip("_").lower()
         kind = _kind(name)
-        if re.search(r"^(use|return)\w*(cache|past)", plain):
+        if re.search(ASKS_CACHE, plain):
             others[name] = inside = True
         elif kind == "cache" and cache is None:
             cache = name

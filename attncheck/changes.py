@@ -93,14 +93,20 @@ def recipes(causal: bool, d_head: int, layer: Layer) -> list[Named]:
     return singles
 
 
+def _sums(change: Mapping[str, Any]) -> bool:
+    """Whether all weights are 1: those of one head, normalized over the heads."""
+    return "one_head" in change and change.get("softmax") == 1
+
+
 def pairs(causal: bool, layer: Layer) -> Iterator[Named]:
     """Yield (mistake names, recipe, words) for two mistakes at once."""
     base = base_recipe(causal, layer)
     rows = table(causal, layer)
     for (name, change, words), (other, second, more) in combinations(rows, 2):
         both = set(change) | set(second)
-        # One head that attends to itself is a token's own value, and no attention.
-        nothing = both >= {"attend", "one_head"}
+        # One head that attends to itself, or whose softmax goes over heads, is a
+        # token's own value or their sum, and no attention.
+        nothing = both >= {"attend", "one_head"} or _sums(dict(change) | dict(second))
         if name != other and not nothing and not set(change) & set(second):
             recipe = replace(base, **change, **second)
             yield (name, other), recipe, f"{words} and {more}"
@@ -120,5 +126,7 @@ def triples(causal: bool, layer: Layer) -> Iterator[Named]:
     for three in combinations([kind for kind in kinds if kind], 3):
         for one, two, last in product(*three):
             change = {**one[1], **two[1], **last[1]}
+            if _sums(change):
+                continue
             words = f"{one[2]} and {two[2]} and {last[2]}"
             yield (one[0], two[0], last[0]), replace(base, **change), words

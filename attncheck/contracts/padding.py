@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from attncheck.calling import counts
 from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import run
 from attncheck.numbers import changed
@@ -75,7 +74,7 @@ def check_padding(
             return [Padded(subject, given, side) for side in sides]
         masked, how = _sought(subject, found, hidden)
         # The number of each sequence's tokens says nothing of any in front.
-        places = [side for side in sides if not (side and counts(masked.name))]
+        places = [side for side in sides if not (side and masked.counted)]
         return [Padded(subject, how, side) for side in places] if how else []
 
     tests = [

@@ -127,6 +127,7 @@ class Masked:
 
     Attributes:
         means: what True in it does, where the reader said so.
+        counted: whether it takes the number of each sequence's tokens.
         forms: (axes between that of sequences and that of tokens, what is in the mask),
             likely ones first.
     """
@@ -134,8 +135,6 @@ class Masked:
     def __init__(self, subject: Subject, way: Way, name: str) -> None:
         self.subject, self.way, self.name = subject, way, name
         self.x, self.means = subject.tokens(b=2), ""
-        forms = [((), "counts")] if counts(name) else product(SHAPES, HOWS)
-        self.forms = list[tuple[tuple[int, ...], str]](forms)
         t = subject.layer.memory or self.x.shape[1]
         self.hidden = torch.zeros(2, t, dtype=torch.bool)
         # A causal mask hides what comes last anyway.
@@ -144,6 +143,17 @@ class Masked:
         own = not subject.layer.memory
         self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
         self.plain = subject(self.x)
+        self.forms = list[tuple[tuple[int, ...], str]](product(SHAPES, HOWS))
+        self.counted = counts(name) and self._runs_with_counts()
+
+    def _runs_with_counts(self) -> bool:
+        """Whether it takes the number of each sequence's tokens; keep that it does."""
+        try:
+            self.call(self.x, self.hidden, "counts", ())
+        except CallFailed:
+            return False
+        self.forms = [((), "counts")]
+        return True
 
     def call(
         self, x: torch.Tensor, hidden: torch.Tensor, how: str, shape: tuple[int, ...]
@@ -219,7 +229,7 @@ class Masked:
 
     def takes_pairs(self) -> bool:
         """Whether a mask of pairs of tokens, (b, t, t), hides padding as it should."""
-        for how in HOWS if not counts(self.name) else ():
+        for how in HOWS if not self.counted else ():
             with contextlib.suppress(CallFailed):
                 if self.judged(*self.outputs(how, PAIRS))[0]:
                     return True

@@ -1296,3 +1296,93 @@ def test_lengths_are_tried_as_padding():
     assert outcome(late, "check_padding", causal=False) == (1, ["padding_leaks"])
     first = ("(i >= lengths[:, None])", "(i >= lengths[:1, None]).expand(b, -1)")
     assert outcome(made(OF_LENGTHS, first), causal=False)[0] == 1
+
+
+IN_BLOCKS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, block=64):
+        super().__init__()
+        self.h, self.block = n_heads, block
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        most = torch.full_like(q[..., :1], -torch.inf)
+        total, y = torch.zeros_like(most), torch.zeros_like(q)
+        for start in range(0, t, self.block):
+            part = slice(start, start + self.block)
+            s = q @ k[:, :, part].mT / q.shape[-1] ** 0.5
+            s = s.masked_fill(i[part] > i[:, None], -torch.inf)
+            now = torch.maximum(most, s.amax(-1, keepdim=True))
+            shrunk, e = (most - now).exp(), (s - now).exp()
+            total = total * shrunk + e.sum(-1, keepdim=True)
+            y, most = y * shrunk + e @ v[:, :, part], now
+        return self.proj((y / total).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_blocks_that_are_larger_than_all_inputs_are_made_small():
+    assert outcome(made(IN_BLOCKS)) == (0, [])
+    kept = made(IN_BLOCKS, ("y * shrunk", "y"))
+    assert outcome(kept) == (1, ["rows_do_not_sum_to_one"])
+
+
+TURNED_PART = CAUSAL.replace("d, n_heads):", "d, n_heads, rot_dim=2):").replace(
+    "self.h = n_heads", "self.h, self.n = n_heads, rot_dim"
+).replace(
+    "    def forward",
+    """\
+    def turned(self, x):
+        i, n = torch.arange(x.shape[-2], device=x.device), self.n
+        angles = i[:, None] * 10000.0 ** (-torch.arange(0, n, 2, device=x.device) / n)
+        angles = angles.repeat_interleave(2, -1)
+        part, rest = x[..., :n], x[..., n:]
+        other = torch.stack([-part[..., 1::2], part[..., ::2]], -1).flatten(-2)
+        part = part * angles.cos().to(x.dtype) + other * angles.sin().to(x.dtype)
+        return torch.cat([part, rest], -1)
+
+    def forward""",
+).replace("s = q @ k.mT", "s = self.turned(q) @ self.turned(k).mT")  # fmt: skip
+
+
+def test_a_turned_part_is_tried_with_more_than_one_pair():
+    assert outcome(made(TURNED_PART)) == (0, [])
+    wrong = made(TURNED_PART, ("repeat_interleave(2, -1)", "repeat(1, 2)"))
+    assert outcome(wrong) == (1, ["rope_pairing"])
+
+
+def test_letters_of_einsum_that_sum_weights_and_values_apart():
+    own = ("bhij,bhjk->bhik", "bhij,bhlk->bhik")
+    assert outcome(made(EINSUM, own), causal=False) == (1, ["axis_summed_alone"])
+
+
+APPENDED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, query, key, value, cache=None, cache_append=False):
+        b, t, d = query.shape
+        q, k, v = (f(y).view(b, -1, self.h, d // self.h).transpose(1, 2)
+                   for f, y in ((self.q, query), (self.k, key), (self.v, value)))
+        if cache is not None:
+            if "k" in cache and cache_append:
+                k, v = torch.cat([cache["k"], k], 2), torch.cat([cache["v"], v], 2)
+            elif "k" in cache:
+                k, v = cache["k"], cache["v"]
+            cache["k"], cache["v"] = k, v
+        i = torch.arange(k.shape[2], device=query.device)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        w = s.masked_fill(i > i[-t:, None], -torch.inf).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_flag_may_say_that_the_cache_grows():
+    assert outcome(made(APPENDED)) == (0, [])
+    first = ("i > i[-t:, None]", "i > i[:t, None]")
+    assert outcome(made(APPENDED, first)) == (1, ["cache_mask_offset"])
