@@ -27,6 +27,7 @@ DEFAULTS = {
 CLOSED = 2e-3  # what multiplies an output with less hides it
 ABSURD = 1e18  # for a parameter as it is built
 ROTATED = re.compile("rot|rope|partial")
+HIDES = re.compile(r"(minus|neg)\w*_inf$|^mask\w*_(value|fill)$")
 RATE = re.compile("drop|(^|_)p($|_)")
 # What other authors call the chapter's arguments.
 _WORDS = {
@@ -160,6 +161,9 @@ def constructor_arguments(
         arguments["head_size"] = DEFAULTS["d_out"] // DEFAULTS["num_heads"]
     flags = _turned_on(parameters, causal)
     arguments |= {n: True for n in flags if n not in given}
+    if flags:  # which may need the number that hides
+        free = [n for n, p in parameters.items() if p.default is None]
+        arguments |= {n: -1e9 for n in free if HIDES.search(n) and n not in given}
     for name, value in given.items():
         target = name if name in names else mapped.get(name, name)
         if target == "context_length" and names and target not in names:
@@ -232,9 +236,8 @@ def _turned_on(parameters: Mapping[str, inspect.Parameter], causal: bool) -> lis
     """Return the names of flags, off by default, that have scores scaled or hidden."""
     words = "scale scaled use_scale"
     if causal:
-        words += (
-            " mask use_mask with_mask apply_mask mask_future future_mask causal_mask"
-        )
+        words += " mask masked use_mask with_mask apply_mask"
+        words += " mask_future future_mask causal_mask"
     flags = {n for n, p in parameters.items() if p.default is False}
     return sorted(flags & {*words.split()})
 

@@ -16,7 +16,8 @@ from attncheck.build import FunctionModule, UnusableError
 MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc_out",
             "enc_output", "encoder_out", "key_value", "kv", "y", "cond", "source", "xa",
             "mem", "ctx", "key_value_states", "encoder_states", "encoder_outputs",
-            "cross_states", "kv_input", "x_kv")  # fmt: skip
+            "cross_states", "kv_input", "x_kv", "image", "images", "image_features",
+            "audio", "media")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
 # By these, nothing else is meant.
 PACKED = re.compile(r"(doc(ument)?|seg(ment)?)(s|_?ids?|_idx)|cu_seq_?lens?")

@@ -1,14 +1,17 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.collector import Collector
 from attncheck.source import HEAD_WIDTHS, Source, set_dropout, size_held
 from attncheck.subject import CallFailed, Failure, How, Subject
+from attncheck.trace import norms_of
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
@@ -85,6 +88,19 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     if subject.unwritten:
         twin.draw(subject.unwritten)
     return twin
+
+
+def with_gains(subject: Subject) -> Subject:
+    """Return the subject with other gains of its norms than 1, as after training."""
+    other = copy.copy(subject)
+    other.pristine = subject.copy()
+    parts = dict(other.pristine.named_modules())
+    generator = torch.Generator().manual_seed(5)
+    for name, *_ in norms_of(other.pristine):
+        for p in parts[name].parameters(recurse=False):
+            more = torch.rand(p.shape, generator=generator).to(p)
+            p.data.add_(more)
+    return other.alone()
 
 
 def uneven(subject: Subject, collector: Collector) -> Subject | None:

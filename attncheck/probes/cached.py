@@ -26,10 +26,12 @@ from attncheck.probes.stepped import (
 )
 from attncheck.subject import CallFailed, Subject
 from attncheck.trace import tensors
+from attncheck.variants import with_gains
 
 
 def cached(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has."""
+    subject = with_gains(subject)  # what is normed twice would show no difference
     _cached(subject, found)
     name, size = subject.named_window
     if not name:  # by another name, it counts if it hides what is far

@@ -1339,10 +1339,10 @@ SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mul
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
-SOFTCAP = re.compile(
-    r"^(?!final|lm_|out).*((attn|attention|score|logit)\w*cap|soft_?cap)"
+SOFTCAP = re.compile(r"^(?!final|lm_|out).*((attn|attention|score)\w*cap|soft_?cap)")
+ROPE_BASE = re.compile(
+    r"theta|rope\w*_base|rotary\w*_base|rope_freq|max_(period|wavelength)$"
 )
-ROPE_BASE = re.compile(r"theta|rope\w*_base|rotary\w*_base|rope_freq")
 TURNS = re.compile("rope|rotary|rotate")  # in the name of a function that forward calls
 
 # Stages at which positions may act that nobody declared.

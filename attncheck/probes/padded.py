@@ -284,7 +284,7 @@ def tried(
 
     With ``declared``, the reader said that it is one of padding.
     """
-    seen, given = [], []
+    seen, given, steps = [], [], list[str]()
     for axes in SHAPES:
         for shape, how in masked.forms:
             if shape != axes:
@@ -299,19 +299,18 @@ def tried(
                     masked.call(masked.x, masked.hidden, how, shape)
                 tell_changed(others, found)
                 _tell_inverted(masked, how, found)
-                if not declared:
-                    _tell_nan(masked, how, shape, found)
+                _tell_nan(masked, how, shape, found, declared)
                 return how, shape
-            named = [step for step in masked.steps(how, shape) if step in BY_MASK]
-            if acts and named:
-                done = f"Passed a mask as {masked.name}, and looked at each step."
-                mistake = "padding_leaks" if declared else named[0]
-                found.add(mistake, done, BY_MASK[named[0]])
-                return None
+            if acts and not mixed:  # or it may hide what it's to keep
+                steps += [s for s in masked.steps(how, shape) if s in BY_MASK]
             seen.append((acts, mixed))
             given.append(y)
         if seen:
             break
+    if steps:
+        done = f"Passed a mask as {masked.name}, and looked at each step."
+        found.add("padding_leaks" if declared else steps[0], done, BY_MASK[steps[0]])
+        return None
     if re.search(LINKS, masked.name.lower()):
         return None  # it may say what is added to the scores
     alike = len(masked.forms) > 1 and not any(changed(y, given[0]) for y in given)
@@ -354,7 +353,7 @@ def tried(
 
 
 def _tell_nan(
-    masked: Masked, how: str, shape: tuple[int, ...], found: Collector
+    masked: Masked, how: str, shape: tuple[int, ...], found: Collector, declared: bool
 ) -> None:
     """Tell where padded rows are NaN, and a loss of the real ones can't go back."""
     subject, kept = masked.subject, masked.subject.how
@@ -363,7 +362,7 @@ def _tell_nan(
     try:
         y = subject(masked.x, module, grad=True)
         real = y[0, masked.real]
-        if y.isfinite().all() or not real.isfinite().all() or not y.requires_grad:
+        if not real.isfinite().all() or not y.requires_grad:
             return
         guarded(subject.worker, real.sum().backward, "backward_raises")
     except CallFailed:
@@ -372,9 +371,10 @@ def _tell_nan(
         subject.how = kept
     if any(p.grad is not None and p.grad.isnan().any() for p in module.parameters()):
         done = f"Hid the first tokens by {masked.name}, and sent back the sum of the "
-        text = "Padded rows are NaN, and so are gradients of parameters."
+        text = "Their outputs are finite, and gradients of parameters are NaN."
         # Who pads at the end alone never meets this.
-        found.add("padding_not_finite", f"{done}real tokens' outputs.", text, "warning")
+        severity = None if declared else "warning"
+        found.add("padding_not_finite", f"{done}real tokens' outputs.", text, severity)
 
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:

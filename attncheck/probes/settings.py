@@ -17,7 +17,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import Layer
 from attncheck.numbers import changed
 from attncheck.probes.basics import same_in_eval
-from attncheck.probes.comparing import Comparison, compare
+from attncheck.probes.comparing import ROPE_BASE, Comparison, compare
 from attncheck.probes.meaning import (
     batch,
     dependence,
@@ -25,14 +25,14 @@ from attncheck.probes.meaning import (
 )
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
-from attncheck.trace import norms_of
-from attncheck.variants import distinct, runs
+from attncheck.variants import distinct, runs, with_gains
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
 BLOCK = re.compile(r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?(_[qk])?$")
 ROTARY = re.compile(
     r"rot\w*_?(dim|ndims)$"
 )  # two entries make one pair, and any is right
+USUAL, OTHER = 1e4, 500.0  # bases
 # Where a block is all that its tokens see.
 LOCAL = r"local|band|axial|neighbor|strid|dilat|window|spars"
 # By these a class computes the same in another way.
@@ -52,6 +52,9 @@ def compared(subject: Subject, found: Collector) -> None:
     if found.compared and found.found.keys() == before:
         for own in _others(subject):
             _try(subject, own, found)
+        for name, value in subject.given.items():
+            if subject.layer.rope and value == USUAL and ROPE_BASE.search(name):
+                _try_base(subject, name, found)
         for done, other in _paths(subject):
             _try_path(subject, done, other, found)
         for name, other in given_memory(subject) if not subject.layer.rope else ():
@@ -68,15 +71,7 @@ def _norm_again(subject: Subject, declared: Layer, found: Collector) -> None:
 
     With gains that are all 1, as they start, both orders give the same.
     """
-    other = subject.variant(own={})
-    if other is None:
-        return
-    parts = dict(other.pristine.named_modules())
-    generator = torch.Generator().manual_seed(5)
-    for name, *_ in norms_of(other.pristine):
-        for p in parts[name].parameters(recurse=False):
-            more = torch.rand(p.shape, generator=generator).to(p)
-            p.data.add_(more)
+    other = with_gains(subject)
     with contextlib.suppress(Exception):  # what is captured may have any form
         read = inferred(other, other.tokens())
         done = "Gave the norms of queries and keys other gains than 1."
@@ -139,6 +134,22 @@ def _try_path(subject: Subject, done: str, other: Subject, found: Collector) -> 
             same_in_eval(other, more)
             gradients(other, more)
     found.take(more, done)
+
+
+def _try_base(subject: Subject, name: str, found: Collector) -> None:
+    """Give rotary positions another base than the usual one, which may be fixed."""
+    other, rope = subject.variant(own={name: OTHER}), subject.layer.rope
+    if other is None or rope is None or rope.base != USUAL:
+        return
+    other.layer = replace(subject.layer, rope=replace(rope, base=OTHER))
+    with contextlib.suppress(*NOTHING):
+        compare(other, more := Collector())
+        if more.found:
+            done = f"Built it with {name}={OTHER:g}."
+            text = (
+                f"The output isn't the one with queries and keys turned by {OTHER:g}."
+            )
+            found.add("rope_base", done, text)
 
 
 def _others(subject: Subject) -> list[dict[str, Any]]:

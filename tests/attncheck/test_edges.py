@@ -1386,3 +1386,109 @@ def test_a_flag_may_say_that_the_cache_grows():
     assert outcome(made(APPENDED)) == (0, [])
     first = ("i > i[-t:, None]", "i > i[:t, None]")
     assert outcome(made(APPENDED, first)) == (1, ["cache_mask_offset"])
+
+
+def test_a_flag_that_hides_gets_the_number_that_it_hides_with():
+    flag = ("d, n_heads):", "d, n_heads, masked=False, minus_inf=None):")
+    kept = (
+        "self.h = n_heads",
+        "self.h, self.masked, self.least = n_heads, masked, minus_inf",
+    )
+    added = ("s.masked_fill(i > i[:, None], -torch.inf)",
+             "(s + self.least * (i > i[:, None]) if self.masked else s)")  # fmt: skip
+    assert outcome(made(CAUSAL, flag, kept, added)) == (0, [])
+    past = ("i > i[:, None]", "i < i[:, None]")
+    assert outcome(made(CAUSAL, flag, kept, added, past)) == (1, ["mask_upside_down"])
+
+
+def test_a_cap_of_logits_may_be_the_whole_models():
+    held = ("self.h = n_heads", "self.h, self.cap = n_heads, logit_cap")
+    cls = made(CAUSAL, ("d, n_heads):", "d, n_heads, logit_cap=30.0):"), held)
+    assert outcome(cls) == (0, [])
+    score = ("d, n_heads):", "d, n_heads, attn_logit_cap=30.0):")
+    held = ("self.h = n_heads", "self.h, self.cap = n_heads, attn_logit_cap")
+    assert outcome(made(CAUSAL, score, held))[0] == 3
+
+
+ROWS_EMPTIED = PLAIN.replace("self, x)", "self, x, mask=None)").replace(
+    "        return self.proj((s.softmax(-1)",
+    "        if mask is None:\n"
+    "            w = s.softmax(-1)\n"
+    "        else:\n"
+    "            some = mask.any(-1, keepdim=True)\n"
+    "            s = s.masked_fill(~mask, -torch.inf).masked_fill(~some, 0.0)\n"
+    "            w = s.softmax(-1) * some\n"
+    "        return self.proj((w",
+)
+
+
+def test_weights_of_rows_that_see_nothing_may_be_emptied_behind_softmax():
+    assert outcome(made(ROWS_EMPTIED), causal=False) == (0, [])
+    late = ("s.masked_fill(~mask, -torch.inf).masked_fill(~some, 0.0)", "s")
+    wrong = made(ROWS_EMPTIED, late, ("* some", "* mask"))
+    assert outcome(wrong, causal=False) == (1, ["mask_after_softmax"])
+
+
+HIDDEN_NAN = CAUSAL.replace("self, x)", "self, x, padding_mask=None)").replace(
+    "        w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)\n",
+    "        gone = i > i[:, None]\n"
+    "        if padding_mask is not None:\n"
+    "            gone = gone | padding_mask[:, None, None, :]\n"
+    "        s = s + torch.zeros_like(s).masked_fill(gone, -torch.inf)\n"
+    "        w = s.softmax(-1).nan_to_num(0.0)\n",
+)
+
+
+def test_what_hides_nan_behind_softmax_leaves_it_in_the_gradients():
+    def told(cls, preset):
+        found = getattr(attncheck, preset)(cls).findings
+        return [(one.mistake, one.severity) for one in found]
+
+    cls = made(HIDDEN_NAN)
+    assert told(cls, "check") == [("padding_not_finite", "warning")]
+    assert ("padding_not_finite", "error") in told(cls, "check_padding")
+    finite = made(HIDDEN_NAN, ("-torch.inf", "torch.finfo(s.dtype).min"))
+    assert told(finite, "check") == told(finite, "check_padding") == []
+
+
+LATENTS = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.o = nn.Linear(d, d), nn.Linear(d, d)
+        self.down, self.up = nn.Linear(d, d // 2), nn.Linear(d // 2, 2 * d)
+        self.norm = nn.RMSNorm(d // 2)
+
+    def forward(self, x, cache=None):
+        b, t, d = x.shape
+        c = self.down(x) if cache is None else torch.cat([cache, self.down(x)], 1)
+        kept = c
+        k, v = self.up(self.norm(c)).chunk(2, dim=-1)
+        q, k, v = (y.view(b, -1, self.h, d // self.h).transpose(1, 2)
+                   for y in (self.q(x), k, v))
+        i = torch.arange(k.shape[2], device=x.device)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        w = s.masked_fill(i > i[-t:, None], -torch.inf).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d)), kept
+"""
+
+
+def test_a_cache_is_tried_with_gains_that_are_not_one():
+    assert outcome(made(LATENTS)) == (0, [])
+    twice = made(
+        LATENTS, ("kept = c", "kept = c = self.norm(c)"), ("self.norm(c))", "c)")
+    )
+    assert outcome(twice) == (1, ["cache_differs"])
+
+
+FIXED_BASE = TURNED_PART.replace("rot_dim=2):", "rot_dim=4, max_period=1e4):").replace(
+    "self.h, self.n = n_heads, rot_dim",
+    "self.h, self.n, self.base = n_heads, rot_dim, max_period",
+).replace("10000.0 **", "self.base **")  # fmt: skip
+
+
+def test_a_base_that_is_the_usual_one_by_default_is_tried_with_another():
+    assert outcome(made(FIXED_BASE)) == (0, [])
+    fixed = made(FIXED_BASE, ("self.base **", "10000.0 **"))
+    assert outcome(fixed) == (1, ["rope_base"])
