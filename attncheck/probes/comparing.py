@@ -573,7 +573,12 @@ class Comparison:
             ((name, base),) = bases.items()
             told.append(f"{name}={base:g}, and the base {layer.rope.base:g} acts")
             layer = replace(layer, rope=replace(layer.rope, base=base))
-        caps = {n: v for n, v in given.items() if SOFTCAP.search(n) and v >= 1}
+        own = inspect.signature(type(self.owner.pristine)).parameters
+        caps = {
+            n: v
+            for n, v in given.items()  # a config may speak of the whole model's logits
+            if SOFTCAP.search(n) and v >= 1 and (n in own or not n.startswith("logit"))
+        }
         if not layer.softcap and len(caps) == 1:
             ((name, cap),) = caps.items()
             told.append(f"{name}={cap:g}, and nothing caps the scores")
@@ -1339,7 +1344,9 @@ SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mul
 # By these names tokens don't see all others.
 SPARSE = "spars|dilat|strid|local|band|axial|neighbor|chunk|block_mask"
 TRIED, MANY, FEW = 12, 120, 3  # layers that are tried with mistakes, and without
-SOFTCAP = re.compile(r"^(?!final|lm_|out).*((attn|attention|score)\w*cap|soft_?cap)")
+SOFTCAP = re.compile(
+    r"^(?!final|lm_|out).*((attn|attention|score|logit)\w*cap|soft_?cap)"
+)
 ROPE_BASE = re.compile(
     r"theta|rope\w*_base|rotary\w*_base|rope_freq|max_(period|wavelength)$"
 )

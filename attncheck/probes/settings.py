@@ -138,7 +138,10 @@ def _try_path(subject: Subject, done: str, other: Subject, found: Collector) -> 
 
 def _try_base(subject: Subject, name: str, found: Collector) -> None:
     """Give rotary positions another base than the usual one, which may be fixed."""
-    other, rope = subject.variant(own={name: OTHER}), subject.layer.rope
+    how, rope = subject.how, subject.layer.rope
+    if how.call is not None or how.way is not None:
+        return  # angles may be passed
+    other = subject.variant(own={name: OTHER})
     if other is None or rope is None or rope.base != USUAL:
         return
     other.layer = replace(subject.layer, rope=replace(rope, base=OTHER))

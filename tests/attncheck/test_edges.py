@@ -1401,13 +1401,15 @@ def test_a_flag_that_hides_gets_the_number_that_it_hides_with():
     assert outcome(made(CAUSAL, flag, kept, added, past)) == (1, ["mask_upside_down"])
 
 
-def test_a_cap_of_logits_may_be_the_whole_models():
-    held = ("self.h = n_heads", "self.h, self.cap = n_heads, logit_cap")
-    cls = made(CAUSAL, ("d, n_heads):", "d, n_heads, logit_cap=30.0):"), held)
-    assert outcome(cls) == (0, [])
-    score = ("d, n_heads):", "d, n_heads, attn_logit_cap=30.0):")
-    held = ("self.h = n_heads", "self.h, self.cap = n_heads, attn_logit_cap")
-    assert outcome(made(CAUSAL, score, held))[0] == 3
+def test_a_cap_of_logits_in_a_config_may_be_the_whole_models():
+    head = ("class Attention", "class Config:\n    d: int = 32\n    n_heads: int = 4\n"
+            "    logit_cap: float = 30.0\n\n\nclass Attention")  # fmt: skip
+    taken = ("self, d, n_heads):", "self, config: Config):")
+    first = ("super().__init__()", "super().__init__()\n        d, n_heads = config.d, "
+             "config.n_heads\n        self.cap = config.logit_cap")  # fmt: skip
+    assert outcome(made(CAUSAL, head, taken, first)) == (0, [])
+    score = ("logit_cap", "attn_logit_cap")
+    assert outcome(made(CAUSAL, head, taken, first, score))[0] == 3
 
 
 ROWS_EMPTIED = PLAIN.replace("self, x)", "self, x, mask=None)").replace(
