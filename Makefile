@@ -91,7 +91,8 @@ test: .venv-models/.ready
 	@touch $@
 else
 # What belongs to which tier, and what it may cost: tests/tiers.toml.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs \
+WORKERS = 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -rs \
 	--timeout=300 --nbval --nbval-sanitize-with tests/nbval.cfg
 test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEWEST=1, MODELS=1)
 	$(PYTEST) --tier test book tests
@@ -107,6 +108,8 @@ test-budget: ## every page against site_budget.json, in a browser
 test-pages test-site test-labs test-checker test-isolated test-hosts test-budget: $(READY)
 	$(PYTEST) --tier $(@:test-%=%) book tests
 
+# Browsers and kernels leave a processor waiting, which a third worker fills.
+test-rest: WORKERS = 3
 test-rest: $(READY) ## all that make test leaves out but the hosts, in one run
 	$(PYTEST) --tier pages,site,labs,checker,isolated,budget book tests
 
