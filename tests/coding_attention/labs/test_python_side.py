@@ -67,6 +67,10 @@ def test_attention_lab_computes_each_class():
     torch.testing.assert_close(lab.compute()[2].float(), expected)
 
 
+def test_the_attention_lab_begins_with_the_second_token_where_there_is_one():
+    assert [AttentionLab(inputs=torch.ones(n, 2)).query for n in (1, 2, 6)] == [0, 1, 1]
+
+
 def test_mask_lab_starts_with_the_causal_weights():
     scores, weights, context = MaskLab().compute()
     assert [
