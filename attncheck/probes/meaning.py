@@ -27,7 +27,6 @@ from attncheck.trace import norms_of, tensors
 
 # A memory as long as the input, whose future may be hidden, too.
 ALIGNED = re.compile(r"\b(aligned|same length|time step|timestep)", re.IGNORECASE)
-
 MEMORY = 6  # tokens of a memory that nobody asked for, as many as of the input
 
 
@@ -480,7 +479,7 @@ def given_memory(subject: Subject) -> Iterator[tuple[str, Subject]]:
 def _try_memory(subject: Subject, found: Collector) -> None:
     """Give a memory where forward may take one: the causal mask is not for it."""
     for name, given in given_memory(subject):
-        with contextlib.suppress(CallFailed, TypeError):
+        with contextlib.suppress(CallFailed):
             x, columns = given.tokens(size=0.2), []
             y = given(x)
             for place in range(MEMORY):

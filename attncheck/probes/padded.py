@@ -355,7 +355,7 @@ def tried(
 def _tell_nan(
     masked: Masked, how: str, shape: tuple[int, ...], found: Collector, declared: bool
 ) -> None:
-    """Tell where padded rows are NaN, and a loss of the real ones can't go back."""
+    """Tell where real rows are finite, and a loss of them can't go back."""
     subject, kept = masked.subject, masked.subject.how
     module = subject.copy()
     subject.how = masked._how(how, shape)

@@ -18,20 +18,15 @@ from attncheck.layer import Layer
 from attncheck.numbers import changed
 from attncheck.probes.basics import same_in_eval
 from attncheck.probes.comparing import ROPE_BASE, Comparison, compare
-from attncheck.probes.meaning import (
-    batch,
-    dependence,
-    given_memory,
-)
+from attncheck.probes.meaning import batch, dependence, given_memory
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
 from attncheck.variants import distinct, runs, with_gains
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
 BLOCK = re.compile(r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?(_[qk])?$")
-ROTARY = re.compile(
-    r"rot\w*_?(dim|ndims)$"
-)  # two entries make one pair, and any is right
+# Two entries make one pair, and any way to pair them is right.
+ROTARY = re.compile(r"rot\w*_?(dim|ndims)$")
 USUAL, OTHER = 1e4, 500.0  # bases
 # Where a block is all that its tokens see.
 LOCAL = r"local|band|axial|neighbor|strid|dilat|window|spars"
@@ -149,9 +144,7 @@ def _try_base(subject: Subject, name: str, found: Collector) -> None:
         compare(other, more := Collector())
         if more.found:
             done = f"Built it with {name}={OTHER:g}."
-            text = (
-                f"The output isn't the one with queries and keys turned by {OTHER:g}."
-            )
+            text = f"It isn't the output of queries and keys turned by {OTHER:g}."
             found.add("rope_base", done, text)
 
 
