@@ -4,6 +4,7 @@ import copy
 import inspect
 import re
 import textwrap
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
@@ -429,12 +430,15 @@ def duplicate(module: nn.Module) -> nn.Module:
     Raises:
         UnusableError: it cannot be copied.
     """
-    memo = {}
+    memo: dict[int, Any] = {}
     for part in module.modules():
         for value in vars(part).values():
             # deepcopy refuses tensors that belong to a graph.
             if isinstance(value, torch.Tensor) and not value.is_leaf:
                 memo[id(value)] = value.detach().clone()
+            # A module has ten of hooks, and deepcopy is slow with them.
+            elif type(value) is OrderedDict and not value:
+                memo[id(value)] = OrderedDict()
     try:
         return copy.deepcopy(module, dict(memo))
     except Exception:

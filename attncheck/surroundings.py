@@ -118,12 +118,12 @@ def settings_kept() -> Iterator[Callable[[], list[str]]]:
 
 
 def _replaced(now: object, before: object) -> bool:
+    if now is before:
+        return False
     # When PyTorch first needs its compiler, it wraps manual_seed itself.
     code = getattr(now, "__code__", None)
     theirs = code and code.co_filename.startswith(os.path.dirname(torch.__file__))
-    return now is not before and not (
-        theirs and getattr(now, "__wrapped__", None) is before
-    )
+    return not (theirs and getattr(now, "__wrapped__", None) is before)
 
 
 def _restore(before: dict[str, Any], names: list[str]) -> None:
