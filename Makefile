@@ -109,11 +109,13 @@ test-pages test-site test-labs test-checker test-isolated test-hosts test-budget
 	$(PYTEST) --tier $(@:test-%=%) book tests
 
 # Browsers and kernels leave a processor waiting, which a third worker fills.
+REST = pages,site,labs,checker,isolated,budget
 test-rest: WORKERS = 3
 test-rest: $(READY) ## all that make test leaves out but the hosts, in one run
-	$(PYTEST) --tier pages,site,labs,checker,isolated,budget book tests
+	$(PYTEST) --tier $(REST) book tests
 
-test-all: test test-rest test-hosts ## everything
+test-all: REST := $(REST),hosts
+test-all: test test-rest ## everything
 
 # PyTorch computes with what the processor has, and as readers have it: with fewer
 # instructions, with more threads. "native" leaves the choice to PyTorch.

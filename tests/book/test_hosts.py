@@ -4,9 +4,9 @@ Cells are run, labs moved and links followed; what is seen must be what the note
 asks for.
 """
 
+import copy
 import os
 import re
-import shutil
 
 import nbformat
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from coding_attention.labs.stored import VIEW
 from coding_attention.stored import HTML, html_of
 from tests import live
-from tests.book.pages import BOOK, ROOT, pages
+from tests.book.pages import BOOK, IN_SMALL, ROOT, pages
 from tests.book.test_links import LINK
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
@@ -74,8 +74,11 @@ ANSWERS = f"""async (lab, before) => {{
 def address(tmp_path_factory):
     """A Jupyter that serves all pages, an empty one, and one that nobody ran."""
     folder = tmp_path_factory.mktemp("hosts")
-    for name in PAGES:
-        shutil.copy(BOOK / f"{name}.ipynb", folder)
+    for name, page in PAGES.items():
+        notebook = copy.deepcopy(page.notebook)
+        first = next(c for c in notebook.cells if c.cell_type == "code")
+        first.source = "\n".join([IN_SMALL.get(name, ""), first.source]).lstrip()
+        nbformat.write(notebook, folder / f"{name}.ipynb")
     for file, source in ((EMPTY, "1 + 1"), (DYING, "import os\nos._exit(1)")):
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
         notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}

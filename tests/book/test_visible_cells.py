@@ -10,17 +10,9 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tests.book.pages import pages
+from tests.book.pages import IN_SMALL, pages
 
 FOLDED = {"hide-input", "remove-input", "remove-cell"}
-# What takes long is done in small here: nbval holds the whole of it.
-IN_SMALL = {
-    "checker": """\
-from attncheck.mistakes import PLANTED
-for place, name in enumerate([*PLANTED]):
-    if place % 4 and name not in ("heads_viewed", "scale_missing"):  # the page's own
-        del PLANTED[name]"""
-}
 GIVEN = {*dir(builtins), "display", "get_ipython", "__name__"}  # before the first cell
 
 
