@@ -1388,8 +1388,11 @@ def _doc(subject: Subject) -> str:
 
 
 def _calls(module: nn.Module, pattern: re.Pattern[str]) -> list[str]:
-    """Return a list for the names of functions that forward calls, where they fit."""
+    """Return a list for the names of functions and parts that forward calls."""
     names: list[str] = []
+    for part in list(module.modules())[1:]:
+        if pattern.search((kind := type(part).__name__).lower()):
+            part.register_forward_pre_hook(lambda *_, kind=kind: names.append(kind))
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and pattern.search(frame.f_code.co_name.lower()):

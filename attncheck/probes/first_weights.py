@@ -232,7 +232,8 @@ def _trained(subject: Subject, module: torch.nn.Module) -> list[str]:
     still = [
         name
         for name, p in module.named_parameters()
-        if p.dim() >= 2
+        # A bias may change nothing, as one of keys does; a gain of 0 has to grow.
+        if (p.dim() >= 2 or (p.dim() == 1 and "bias" not in name and not p.any()))
         and p.numel()
         and p.requires_grad
         and torch.equal(p.detach(), before[name])

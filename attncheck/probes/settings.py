@@ -17,7 +17,7 @@ from attncheck.inferred import inferred
 from attncheck.layer import Layer
 from attncheck.numbers import changed
 from attncheck.probes.basics import same_in_eval
-from attncheck.probes.comparing import ROPE_BASE, Comparison, compare
+from attncheck.probes.comparing import ROPE_BASE, ROUNDED, Comparison, compare
 from attncheck.probes.meaning import batch, dependence, given_memory
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
@@ -142,7 +142,9 @@ def _try_base(subject: Subject, name: str, found: Collector) -> None:
     other.layer = replace(subject.layer, rope=replace(rope, base=OTHER))
     with contextlib.suppress(*NOTHING):
         compare(other, more := Collector())
-        if more.found:
+        (held := Comparison(other, other)).equal()
+        # Another epsilon of a norm is no other base, and tells by less.
+        if more.found and held.gap > ROUNDED:
             done = f"Built it with {name}={OTHER:g}."
             text = f"It isn't the output of queries and keys turned by {OTHER:g}."
             found.add("rope_base", done, text)

@@ -1494,3 +1494,141 @@ def test_a_base_that_is_the_usual_one_by_default_is_tried_with_another():
     assert outcome(made(FIXED_BASE)) == (0, [])
     fixed = made(FIXED_BASE, ("self.base **", "10000.0 **"))
     assert outcome(fixed) == (1, ["rope_base"])
+
+
+GAINS_FROM_0 = """\
+class Norm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+        return x * (1.0 + self.weight)
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.o = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d, bias=False)
+        self.q_norm, self.k_norm = Norm(d // n_heads), Norm(d // n_heads)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        q, k = self.q_norm(q), self.k_norm(k)
+        hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        w = s.masked_fill(hidden, -torch.inf).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_two_gains_of_0_that_are_multiplied_never_grow():
+    assert outcome(made(GAINS_FROM_0))[1] == []
+    dead = made(GAINS_FROM_0, ("(1.0 + self.weight)", "self.weight"))
+    assert outcome(dead) == (1, ["init_dead"])
+
+
+SOFTMAX_BY_HAND = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, attention_dropout=0.1, hidden_dropout=0.1):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+        self.inside = nn.Dropout(attention_dropout)
+        self.behind = nn.Dropout(hidden_dropout)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (f(x).view(b, t, self.h, d // self.h).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        e = torch.exp(s - s.amax(-1, keepdim=True))
+        w = self.inside(e / e.sum(-1, keepdim=True))
+        y = (w @ v).transpose(1, 2).reshape(b, t, d)
+        return self.behind(self.o(y))
+"""
+
+
+def test_dropped_scores_are_named_where_softmax_is_written_by_hand():
+    assert outcome(made(SOFTMAX_BY_HAND), causal=False) == (0, [])
+    early = made(
+        SOFTMAX_BY_HAND,
+        ("e = torch", "s = self.inside(s)\n        e = torch"),
+        ("self.inside(e / e.sum(-1, keepdim=True))", "e / e.sum(-1, keepdim=True)"),
+    )
+    assert outcome(early, causal=False) == (1, ["dropout_on_scores"])
+
+
+TURNED_BY_A_PART = """\
+class Rotary(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        angle = torch.arange(64.0)[:, None] * 1e4 ** -(torch.arange(0, d, 2) / d)
+        angle = torch.cat([angle, angle], -1)[None, None]
+        self.register_buffer("cos", angle.cos(), persistent=False)
+        self.register_buffer("sin", angle.sin(), persistent=False)
+
+    def forward(self, x, axis):
+        cos, sin = self.cos[:, :, :x.shape[axis]], self.sin[:, :, :x.shape[axis]]
+        if axis == 1:
+            cos, sin = cos.transpose(1, 2), sin.transpose(1, 2)
+        one, two = x.chunk(2, -1)
+        return x * cos + torch.cat([-two, one], -1) * sin
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.turn = n_heads, Rotary(d // n_heads)
+        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        q, k = self.turn(q, 2), self.turn(k, 2)
+        w = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_a_part_that_turns_heads_and_no_positions_is_named():
+    assert outcome(made(TURNED_BY_A_PART), causal=False) == (0, [])
+    heads = made(TURNED_BY_A_PART, ("q, 2", "q, 1"), ("k, 2", "k, 1"))
+    assert outcome(heads, causal=False) == (1, ["rope_over_heads"])
+
+
+NORMED_AND_TURNED = """\
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads, theta=10000.0):
+        super().__init__()
+        self.h, self.theta = num_heads, theta
+        self.eps = 1e-5
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (f(x).view(b, t, self.h, d // self.h).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
+        n = q.shape[-1]
+        q, k = (y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
+                for y in (q, k))
+        i = torch.arange(t, device=x.device)
+        angle = i[:, None] * self.theta ** -(i.new_tensor(range(0, n, 2)) / n)
+        angle = torch.cat([angle, angle], -1)
+        q, k = (y * angle.cos() + torch.cat([-y[..., n // 2:], y[..., :n // 2]], -1)
+                * angle.sin() for y in (q, k))
+        w = (q @ k.mT / n ** 0.5).masked_fill(i > i[:, None], -torch.inf).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_an_epsilon_is_not_taken_for_another_base():
+    # With some weights, one of 1e-6 shows; this one shows with all.
+    shows = ("self.eps = 1e-5", "self.eps = 1e-5 if theta == 1e4 else 1e-3")
+    assert outcome(made(NORMED_AND_TURNED, shows)) == (0, [])
+    fixed = made(NORMED_AND_TURNED, ("self.theta **", "1e4 **"))
+    assert outcome(fixed) == (1, ["rope_base"])
