@@ -16,21 +16,21 @@ PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.D
 ADDRESS = "https://github.com/"
 COLUMNS = [  # in the order of their runs
     ("first", "4d4f25f"),
-    ("thirty-ninth", "a095a88"),
-    ("fortieth", "a095a88"),
     ("forty-first", "62e837a"),
     ("forty-second", "62e837a"),
     ("forty-third", "3c5e3b9"),
     ("forty-fourth", "3c5e3b9"),
+    ("forty-fifth", "6ec987f"),
+    ("forty-sixth", "6ec987f"),
 ]
 # A phone has no room for the words.
-SHORT = {"first": "1st", "thirty-ninth": "39th", "fortieth": "40th",
-         "forty-first": "41st", "forty-second": "42nd",
-         "forty-third": "43rd", "forty-fourth": "44th"}  # fmt: skip
+SHORT = {"first": "1st", "forty-first": "41st", "forty-second": "42nd",
+         "forty-third": "43rd", "forty-fourth": "44th",
+         "forty-fifth": "45th", "forty-sixth": "46th"}  # fmt: skip
 PLANTS = re.compile(r"planted bugs(: |, )")
 OF_PUBLIC = re.compile(r"(?!planted|runs)")
 SETS = [name for name, _ in COLUMNS]
-PUBLIC = ("fortieth", "forty-second", "forty-fourth")  # without planted bugs
+PUBLIC = ("forty-second", "forty-fourth", "forty-sixth")  # without planted bugs
 PLANTED = [name for name in SETS if name not in PUBLIC]
 TOLD = COLUMNS[1:]  # those whose errors the page lists
 
