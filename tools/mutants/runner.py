@@ -69,7 +69,8 @@ def runs(path, line):
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
         own = (ROOT / path).with_suffix(".py").exists()  # else all labs share it
-        about = ["-k", f"{stem} or {stem.replace('_', '')}"] if own else []
+        named = f"{stem} or {stem.replace('_', '')} or on_the_book"
+        about = ["-k", named] if own else []
         yield [str(room), "-m", "browser", *about]
         return
     if path.endswith(".py"):
