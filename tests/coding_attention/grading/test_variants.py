@@ -5,7 +5,7 @@ import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise, notebook
 from coding_attention.exercises.build import cell
-from coding_attention.grading import VARIED, check_exercise_of, commandline
+from coding_attention.grading import VARIED, can_fork, check_exercise_of, commandline
 from coding_attention.grading.variants import sizes_of
 from tests.coding_attention.exercises.answers import with_sizes
 
@@ -97,3 +97,17 @@ def test_what_a_command_lacks_is_asked_for(words, told, tmp_path, monkeypatch, c
         commandline.main(words.split())
     assert told in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(not can_fork(), reason="grading needs Linux or macOS")
+def test_a_folder_without_notebooks_is_told_and_one_with_some_is_reported(
+    tmp_path, capsys
+):
+    assert commandline.main([str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "Found no notebooks there.\n")
+    (tmp_path / "anna.ipynb").touch()
+    assert commandline.main([str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert "an empty file" in out
+    assert "Found no notebooks" not in err
