@@ -69,9 +69,8 @@ def runs(path, line):
     if path.endswith(".js") and "labs" in folders:
         yield [str(room), "-m", "not browser"]
         own = (ROOT / path).with_suffix(".py").exists()  # else all labs share it
-        named = f"{stem} or {stem.replace('_', '')} or on_the_book"
-        about = ["-k", named] if own else []
-        yield [str(room), "-m", "browser", *about]
+        about = f"{stem} or {stem.replace('_', '')} or on_the_book"
+        yield [str(room), "-m", "browser", *(["-k", about] if own else [])]
         return
     if path.endswith(".py"):
         yield ["tests/test_style.py", "-k", "module"]
