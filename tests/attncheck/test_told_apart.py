@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import attncheck
+from attncheck.probes import storage
 from tests.attncheck.plain import PLAIN, made
 
 
@@ -298,10 +299,11 @@ class Attention(nn.Module):
 
     def turned(self, x, start):
         d = x.shape[-1]
-        where = torch.arange(start, start + x.shape[2], device=x.device).to(x)
-        angles = where[:, None] * 10000.0 ** (-torch.arange(0, d, 2).to(x) / d)
+        where = torch.arange(start, start + x.shape[2], device=x.device)
+        steps = torch.arange(0, d, 2, device=x.device) / d
+        angles = where[:, None] * 10000.0**-steps
         one, two = x.chunk(2, -1)
-        cos, sin = angles.cos(), angles.sin()
+        cos, sin = angles.cos().to(x), angles.sin().to(x)
         return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
 
     def forward(self, x, cache=None):
@@ -605,7 +607,34 @@ def test_positions_are_counted_with_enough_digits(rough):
     i = "i = torch.arange(x.shape[2], device=x.device).to("
     wrong = made(ROTARY, (f"{i}wide)", f"{i}{rough})"))
     (one,) = attncheck.check(wrong, causal=False, **options).findings
-    assert (one.mistake, one.severity) == ("low_precision", "warning")
+    assert (one.mistake, one.severity) == ("low_precision", "error")
+    assert "Tokens 256 and 257 get the same angles" in one.seen
+
+
+def test_frequencies_with_few_digits_still_tell_tokens_apart():
+    i, steps = torch.arange(320.0), 10000.0 ** -(torch.arange(8) / 8)
+    few = {"i": i.bfloat16().float(), "steps": steps.bfloat16().float()}
+    fine = i[:, None] * steps
+    alike = storage._neighbors_alike
+    assert alike(fine, i[:, None] * few["steps"]) == 0
+    assert alike(fine, few["i"][:, None] * steps) == 256
+    assert alike(fine.T, (few["i"][:, None] * steps).T) == 256
+
+
+def test_positions_that_the_call_makes_are_not_the_layers_own():
+    turned = ("def turned(self, x):", "def turned(self, x, i):")
+    given = (
+        ("i = torch.arange(x.shape[2], device=x.device).to(wide)", "i = i"),
+        ("self, x)", "self, x, i)"), ("(q)", "(q, i)"), ("(k)", "(k, i)"),
+    )  # fmt: skip
+    options = {"d": 16, "n_heads": 4, "d_in": 16, "rope": "halves", "causal": False}
+
+    def call(module, x):  # as a model around it might
+        count = lambda t: torch.arange(t, dtype=x.dtype, device=x.device)  # noqa: E731
+        return module(x, count(x.shape[1]))
+
+    cls = made(ROTARY, turned, *given)
+    assert attncheck.check(cls, call=call, **options).findings == []
 
 
 def test_slopes_that_are_trained_may_be_meant():

@@ -298,11 +298,10 @@ TURNED = GATED.replace(
     """\
     def turned(self, x, share=2):
         d, t = x.shape[-1] // share, x.shape[2]
-        angles = torch.arange(t).to(x)[:, None] * 1000.0 ** (
-            -torch.arange(0, d, 2).to(x) / d
-        )
+        i, steps = (torch.arange(n, device=x.device) for n in (t, d // 2))
+        angles = i[:, None] * 1000.0 ** (-2 * steps / d)
         one, two, rest = *x[..., :d].chunk(2, dim=-1), x[..., d:]
-        cos, sin = angles.cos(), angles.sin()
+        cos, sin = angles.cos().to(x), angles.sin().to(x)
         return torch.cat([one * cos - two * sin, two * cos + one * sin, rest], -1)
 
     def forward""",

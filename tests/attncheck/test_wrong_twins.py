@@ -87,12 +87,13 @@ class Attention(nn.Module):
 
     def turned(self, x):
         d, t = self.d, x.shape[2]
-        steps = torch.arange(0, d, 2, device=x.device, dtype=x.dtype)
-        i = torch.arange(t, device=x.device, dtype=x.dtype)
+        steps = torch.arange(0, d, 2, device=x.device)
+        i = torch.arange(t, device=x.device)
         angles = i[:, None] * 10000.0 ** (-steps / d)
         angles = torch.cat([angles, angles], dim=-1)
         one, two = x.chunk(2, dim=-1)
-        return x * angles.cos() + torch.cat([-two, one], dim=-1) * angles.sin()
+        y = x * angles.cos() + torch.cat([-two, one], dim=-1) * angles.sin()
+        return y.to(x)
 
     def forward(self, x):
         b, t, _ = x.shape
