@@ -343,25 +343,16 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
     calls, (b, t, _) = watch.calls, x.shape
     fused = [i for i, c in enumerate(calls) if c[0] == "scaled_dot_product_attention"]
     soft = [i for i, c in enumerate(calls) if c[0] in ("softmax", "_softmax")]
-    if len(fused) + len(soft) > 1:
-        return None
     if not fused and not soft:
         soft = _by_hand(calls)
+    if len(fused) + len(soft) > 1:
+        return _one_by_one(watch, x, y, fused or soft)
     if not fused and not soft:
         return None
-    at = (fused or soft)[0]
-    if fused:
-        made = _of_fused(calls[at], t)
-        start = end = at
-    else:
-        made, start, end = _of_softmax(calls, at, b, t)
+    made, start, end = _around(calls, (fused or soft)[0], b, t)
     if made is None or made["query"].shape[0] % b:
         return None
-    keys, outputs = made["key"].shape[1], [p.output for p in watch.seen.products]
-    outputs += [out.flatten(2).mT for name, given, _, out in calls
-                if name in ("conv1d", "conv2d") and given[1].dim() == out.dim()
-                and given[1][0, 0].numel() == 1]  # fmt: skip
-    outputs += [one for one in map(_by_letters, calls) if one is not None]
+    keys, outputs = made["key"].shape[1], _outputs(watch)
     projected = [_as_tokens(one, b, t) for one in outputs]
     memory = [_as_tokens(one, b, keys) for one in outputs]
     return Walk(
@@ -373,6 +364,74 @@ def _followed(watch: Recorded, x: torch.Tensor, y: torch.Tensor) -> Walk | None:
         capped=any(name == "tanh" and out.numel() == made["scores"].numel()
                    for name, _, _, out in calls),
     )  # fmt: skip
+
+
+def _around(
+    calls: list[Call], at: int, b: int, t: int
+) -> tuple[dict[str, Any] | None, int, int]:
+    """Return what one head or all of them compute, and where that begins and ends."""
+    if calls[at][0] == "scaled_dot_product_attention":
+        return _of_fused(calls[at], t), at, at
+    return _of_softmax(calls, at, b, t)
+
+
+def _outputs(watch: Recorded) -> list[torch.Tensor]:
+    """Return what was projected, in any shape."""
+    outputs = [p.output for p in watch.seen.products]
+    outputs += [out.flatten(2).mT for name, given, _, out in watch.calls
+                if name in ("conv1d", "conv2d") and given[1].dim() == out.dim()
+                and given[1][0, 0].numel() == 1]  # fmt: skip
+    return outputs + [one for one in map(_by_letters, watch.calls) if one is not None]
+
+
+def _one_by_one(
+    watch: Recorded, x: torch.Tensor, y: torch.Tensor, places: list[int]
+) -> Walk | None:
+    """Find the steps of heads that are computed one after the other, then joined."""
+    calls, (b, t, _) = watch.calls, x.shape
+    heads, segments, begin = list[dict[str, Any]](), list[list[Call]](), 0
+    for at in places:
+        if at < begin:
+            return None  # one softmax behind another
+        made, start, end = _around(calls[begin:], at - begin, b, t)
+        if made is None or len(made["query"]) != b:
+            return None
+        segments.append(calls[begin : begin + start])
+        begin += end + 1
+        heads.append(made)
+    names = [name for name, one in heads[0].items() if isinstance(one, torch.Tensor)]
+    if any(made[n].shape != heads[0][n].shape for made in heads for n in names):
+        return None
+    contexts = [made["context"] for made in heads]
+    joined = any(
+        name in ("cat", "concat", "stack") and len(given) == len(heads)
+        and all(map(_close, given, contexts))
+        for name, given, *_ in calls[begin:]
+    )  # fmt: skip
+    if not joined:
+        return None
+    made = {n: _interleaved([one[n] for one in heads]) for n in names}
+    own = [
+        [out for name, _, _, out in part if name == "linear" or name in CONTRACTIONS]
+        for part in segments
+    ]
+    own = [[out for out in part if out.shape[:2] == (b, t)] for part in own]
+    if len({tuple(out.shape for out in part) for part in own}) == 1 and own[0]:
+        projected = [torch.cat(outs, dim=-1) for outs in zip(*own, strict=True)]
+    else:  # at once, and cut
+        tokens = [_as_tokens(one, b, t) for one in _outputs(watch)]
+        projected = [one for one in tokens if one is not None]
+    return Walk(
+        x=x, y=y, h=len(heads), projected=projected, behind=calls[begin:],
+        extras=watch.seen.extras, idle=list(watch.idle), **made,
+        capped=any(name == "tanh" and out.numel() == heads[0]["scores"].numel()
+                   for name, _, _, out in calls),
+    )  # fmt: skip
+
+
+def _interleaved(heads: list[torch.Tensor]) -> torch.Tensor:
+    """Return what each head has (b, …) as (b * h, …), by sequence."""
+    return torch.stack(heads, dim=1).flatten(0, 1)
 
 
 def _by_letters(call: Call) -> torch.Tensor | None:
@@ -1069,7 +1128,9 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
         alibi = layer.alibi or subject.speaks_of("alibi|slope")
         # Its source is read last: that takes longer than all the rest.
         alibi = alibi or bool(re.search("(?i)alibi|slope", subject.source))
-        yield from _biased(walk, layer, added, alibi)
+        # What the future gets doesn't matter where it's hidden, even behind softmax.
+        past = added.masked_fill(_ahead(walk.t), -torch.inf)
+        yield from _biased(walk, layer, past if subject.causal else added, alibi)
     q, k = _factor(walk, walk.query), _factor(walk, walk.key)
     if layer.scale is not None:
         return

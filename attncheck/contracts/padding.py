@@ -10,12 +10,12 @@ from attncheck.collector import Collector, SkipTest
 from attncheck.contracts.base import run
 from attncheck.numbers import changed
 from attncheck.probes.basics import tell_changed
-from attncheck.probes.padded import Masked, masks, tried
+from attncheck.probes.padded import LOST, Masked, lost_gradients, masks, tried
 from attncheck.report import Report
 from attncheck.subject import Subject
 
 T = 6
-Call = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Call = Callable[..., torch.Tensor]
 
 
 def check_padding(
@@ -63,10 +63,10 @@ def check_padding(
         if subject.tokens(t=T).shape[1] < T:
             raise SkipTest("the layer doesn't take enough tokens")
 
-        def given(x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        def given(x: torch.Tensor, padding: torch.Tensor, **how: Any) -> torch.Tensor:
             now.append(padding)
             try:
-                return subject(x)
+                return subject(x, **how)
             finally:
                 now.pop()
 
@@ -104,7 +104,9 @@ def _sought(
     form = tried(masked, found, declared=True)
     if form is None and len(found.found) == before:
         raise SkipTest(f"{masked.name} takes no padding mask that was tried")
-    return masked, form and (lambda x, padding: masked.call(x, padding, *form))
+    if form is None:
+        return masked, None
+    return masked, lambda x, padding, **how: masked.call(x, padding, *form, **how)
 
 
 class Padded:
@@ -112,7 +114,8 @@ class Padded:
 
     Args:
         subject: the layer.
-        call: function (x, padding), True where padding stands.
+        call: function (x, padding), True where padding stands, that takes what
+            :class:`Subject` takes for a call, as ``grad``.
         left: whether padding comes first.
     """
 
@@ -190,6 +193,11 @@ def finite(padded: Padded, found: Collector) -> None:
             seen = f"NaN or inf, first in sequence {bad[0]} at position {bad[1]}."
             found.add("padding_not_finite", done, seen, severity)
             return
+    padding, module = padded.usual, padded.subject.copy()
+    y = padded.call(x, padding, module=module, grad=True)
+    if bad := lost_gradients(padded.subject, module, y[~padding]):
+        done = "Sent back the sum of the real tokens' outputs."
+        found.add("padding_not_finite", done, f"{LOST}: {', '.join(bad)}.")
 
 
 def own_lengths(padded: Padded, found: Collector) -> None:

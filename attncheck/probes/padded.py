@@ -156,14 +156,22 @@ class Masked:
         return True
 
     def call(
-        self, x: torch.Tensor, hidden: torch.Tensor, how: str, shape: tuple[int, ...]
+        self,
+        x: torch.Tensor,
+        hidden: torch.Tensor,
+        how: str,
+        shape: tuple[int, ...],
+        **options: Any,
     ) -> torch.Tensor:
-        """Return the output for tokens of which some are hidden, (b, t)."""
+        """Return the output for tokens of which some are hidden, (b, t).
+
+        What a :class:`Subject` takes for a call goes into ``options``.
+        """
         kept = self.x, self.hidden, self.subject.how
         self.x, self.hidden = x, hidden
         try:
             self.subject.how = self._how(how, shape)
-            return self.subject(x)
+            return self.subject(x, **options)
         finally:
             self.x, self.hidden, self.subject.how = kept
 
@@ -356,25 +364,37 @@ def _tell_nan(
     masked: Masked, how: str, shape: tuple[int, ...], found: Collector, declared: bool
 ) -> None:
     """Tell where real rows are finite, and a loss of them can't go back."""
-    subject, kept = masked.subject, masked.subject.how
-    module = subject.copy()
-    subject.how = masked._how(how, shape)
+    module = masked.subject.copy()
     try:
-        y = subject(masked.x, module, grad=True)
-        real = y[0, masked.real]
-        if not real.isfinite().all() or not y.requires_grad:
-            return
-        guarded(subject.worker, real.sum().backward, "backward_raises")
+        y = masked.call(masked.x, masked.hidden, how, shape, module=module, grad=True)
     except CallFailed:
         return
-    finally:
-        subject.how = kept
-    if any(p.grad is not None and p.grad.isnan().any() for p in module.parameters()):
+    if bad := lost_gradients(masked.subject, module, y[0, masked.real]):
         done = f"Hid the first tokens by {masked.name}, and sent back the sum of the "
-        text = "Their outputs are finite, and gradients of parameters are NaN."
         # Who pads at the end alone never meets this.
         severity = None if declared else "warning"
-        found.add("padding_not_finite", f"{done}real tokens' outputs.", text, severity)
+        done, text = f"{done}real tokens' outputs.", f"{LOST}: {', '.join(bad)}."
+        found.add("padding_not_finite", done, text, severity)
+
+
+LOST = "These are finite, and gradients of parameters are NaN"
+
+
+def lost_gradients(
+    subject: Subject, module: nn.Module, real: torch.Tensor
+) -> list[str]:
+    """Return the parameters whose gradient is NaN for real rows that are finite."""
+    if not real.isfinite().all() or not real.requires_grad:
+        return []
+    try:
+        guarded(subject.worker, real.sum().backward, "backward_raises")
+    except CallFailed:
+        return []
+    return [
+        name
+        for name, p in module.named_parameters()
+        if p.grad is not None and p.grad.isnan().any()
+    ]
 
 
 def _tell_inverted(masked: Masked, how: str, found: Collector) -> None:

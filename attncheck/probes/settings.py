@@ -18,7 +18,7 @@ from attncheck.layer import Layer
 from attncheck.numbers import changed
 from attncheck.probes.basics import same_in_eval
 from attncheck.probes.comparing import ROPE_BASE, ROUNDED, Comparison, compare
-from attncheck.probes.meaning import batch, dependence, given_memory
+from attncheck.probes.meaning import batch, dependence, depends, given_memory
 from attncheck.probes.training import gradients
 from attncheck.subject import Failure, Subject
 from attncheck.variants import distinct, runs, with_gains
@@ -43,7 +43,11 @@ def compared(subject: Subject, found: Collector) -> None:
         NotCompared: no reference fits, or the weights were not found.
     """
     before, declared = {*found.found}, subject.layer
-    compare(subject, found)
+    try:
+        compare(subject, found)
+    except NotCompared:
+        _compare_blocks(subject, found)
+        raise
     if found.compared and found.found.keys() == before:
         for own in _others(subject):
             _try(subject, own, found)
@@ -163,7 +167,7 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
     sizes = {
         name: value
         for name, value in given.items()
-        if BLOCK.search(name) and type(value) is int and value > 2
+        if BLOCK.search(name) and type(value) is int and value > 1
     }
     # Off by default: five leave a rest of six tokens, and of three samples' heads.
     idle = {n for n, v in given.items() if BLOCK.search(n) and v is None}
@@ -177,7 +181,8 @@ def _others(subject: Subject) -> list[dict[str, Any]]:
     tried += [{name: 5} for name in sorted(idle)]
     if sizes:
         least = min(sizes.values())  # two of them stay as they are to each other
-        tried.append({n: max(2 * v // least, 2) for n, v in sizes.items()})
+        small = {n: max(2 * v // least, 2) for n, v in sizes.items()}
+        tried.append(small if small != sizes else {n: 2 * v for n, v in sizes.items()})
     return tried
 
 
@@ -188,6 +193,28 @@ def _same_output(subject: Subject, other: Subject, found: Collector) -> None:
         uneven = Comparison(other, other).unequal_sums()
         name = "rows_do_not_sum_to_one" if uneven else "differs"
         found.add(name, "", "The output is another one.", stage="output")
+
+
+def _compare_blocks(subject: Subject, found: Collector) -> None:
+    """Compare with other blocks, where each token sees the same tokens in both."""
+    x = subject.tokens()
+    for own in _others(subject):
+        other = subject.variant(own=own)
+        if other is None or _shapes(other) != _shapes(subject):
+            continue
+        with contextlib.suppress(*NOTHING):
+            seen = depends(subject)
+            far = torch.ones_like(seen).triu(1) if subject.causal else seen & False
+            whole = bool((seen | far).all()) and torch.equal(seen, depends(other))
+            if not whole or not changed(subject(x), other(x), 1e-4):
+                continue
+            one = x[:, :1].expand_as(x)  # of equal values, every mean is the same
+            uneven = changed(subject(one), other(one), 1e-4)
+            name = "rows_do_not_sum_to_one" if uneven else "differs"
+            told = ", ".join(f"{name}={value}" for name, value in own.items())
+            text = "The output is another one, though each token sees the same tokens."
+            found.add(name, f"Built it with {told}.", text, "error")
+            return
 
 
 def _try(subject: Subject, own: dict[str, Any], found: Collector) -> None:

@@ -413,7 +413,9 @@ def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:
 
 def _by_name(name: str) -> tuple[str, str]:
     """Return (mistake, stage) of a parameter that is never used."""
-    parts = [p.lower() for p in name.split(".") if p not in ("weight", "bias")]
+    parts = [p.lower() for p in name.split(".")]
+    if parts[-1] in ("weight", "bias", "gamma", "gain", "scale"):
+        parts.pop()
     plain = parts[-1].replace("_", "") if parts else ""
     made = any(plain in NAMES[role] for role in ("qkv", "query", "key", "value"))
     if BIAS_OF.fullmatch(plain) or (made and name.endswith(".bias")):

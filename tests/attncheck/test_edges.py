@@ -1451,6 +1451,13 @@ def test_what_hides_nan_behind_softmax_leaves_it_in_the_gradients():
     assert ("padding_not_finite", "error") in told(cls, "check_padding")
     finite = made(HIDDEN_NAN, ("-torch.inf", "torch.finfo(s.dtype).min"))
     assert told(finite, "check") == told(finite, "check_padding") == []
+    # With a call of the reader's own, too, where the argument has another name.
+    renamed = [made(HIDDEN_NAN, ("padding_mask", "hidden")),
+               made(HIDDEN_NAN, ("padding_mask", "hidden"),
+                    ("-torch.inf", "torch.finfo(s.dtype).min"))]  # fmt: skip
+    given = {"call": lambda module, x, mask: module(x, mask)}
+    assert [outcome(cls, "check_padding", **given) for cls in renamed] == [
+        (1, ["padding_not_finite"]), (0, [])]  # fmt: skip
 
 
 LATENTS = """\
@@ -1632,3 +1639,120 @@ def test_an_epsilon_is_not_taken_for_another_base():
     assert outcome(made(NORMED_AND_TURNED, shows)) == (0, [])
     fixed = made(NORMED_AND_TURNED, ("self.theta **", "1e4 **"))
     assert outcome(fixed) == (1, ["rope_base"])
+
+
+HEADS_ONE_BY_ONE = """\
+class Head(nn.Module):
+    def __init__(self, d, d_head, slope):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(d, d_head) for _ in range(3))
+        i = torch.arange(64)
+        self.register_buffer("alibi", slope * (i - i[:, None]), persistent=False)
+        self.register_buffer("tril", torch.ones(64, 64).tril(), persistent=False)
+
+    def forward(self, x):
+        t = x.shape[1]
+        s = self.q(x) @ self.k(x).mT * self.k.out_features ** -0.5
+        s = s + self.alibi[:t, :t]
+        w = s.masked_fill(self.tril[:t, :t] == 0, -torch.inf).softmax(-1)
+        return w @ self.v(x)
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.heads = nn.ModuleList(
+            Head(d, d // n_heads, 2.0 ** (-8 * (i + 1) / n_heads))
+            for i in range(n_heads))
+        self.o = nn.Linear(d, d)
+
+    def forward(self, x):
+        return self.o(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"alibi": True}])
+def test_steps_of_heads_that_come_one_after_the_other_are_judged(options):
+    sizes = {"d": 32, "n_heads": 4}
+    assert outcome(made(HEADS_ONE_BY_ONE), **sizes, **options) == (0, [])
+    late = made(
+        HEADS_ONE_BY_ONE,
+        ("s.masked_fill(self.tril[:t, :t] == 0, -torch.inf).softmax(-1)",
+         "s.softmax(-1).masked_fill(self.tril[:t, :t] == 0, 0.0)"),
+    )  # fmt: skip
+    assert outcome(late, **sizes, **options) == (1, ["mask_after_softmax"])
+    growing = made(HEADS_ONE_BY_ONE, ("i - i[:, None]", "i[:, None] - i"))
+    assert outcome(growing, **sizes, **options) == (1, ["alibi_sign"])
+
+
+# A table that is learned, so that nothing tells how far its bias should be.
+RUNNING = """\
+class Attention(nn.Module):
+    def __init__(self, dim, n_head, block=3):
+        super().__init__()
+        self.h, self.block = n_head, block
+        self.w_in = nn.Parameter(torch.randn(dim, 3, dim) / dim**0.5)
+        self.w_out = nn.Parameter(torch.randn(dim, dim) / dim**0.5)
+        self.near = nn.Parameter(torch.randn(n_head, 64))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        made = torch.einsum("btd,dre->rbte", x, self.w_in)
+        q, k, v = made.view(3, b, t, self.h, d // self.h).transpose(2, 3)
+        i = torch.arange(t, device=x.device)
+        top = q.new_full((b, self.h, t, 1), -1e30)
+        total, mix = torch.zeros_like(top), torch.zeros_like(q)
+        for at in range(0, t, self.block):
+            j = i[at : at + self.block]
+            s = q @ k[:, :, j].mT / q.shape[-1] ** 0.5
+            s = s + torch.tanh(self.near)[:, (i[:, None] - j).abs()]
+            s = s.masked_fill(j > i[:, None], -1e30)
+            most = torch.maximum(top, s.amax(-1, keepdim=True))
+            e, fade, top = (s - most).exp(), (top - most).exp(), most
+            total = total * fade + e.sum(-1, keepdim=True)
+            mix = mix * fade + e @ v[:, :, j]
+        return (mix / total).transpose(1, 2).reshape(b, t, d) @ self.w_out
+"""
+
+
+def test_blocks_are_compared_with_others_where_nothing_else_can_be():
+    # The same numbers in any blocks; those that see less in small ones may be meant.
+    near = ("s = s.masked_fill(j >", "s = s.masked_fill(j // 3 != (i[:, None] // 3), "
+            "-1e30).masked_fill(j >")  # fmt: skip
+    for right in (made(RUNNING), made(RUNNING, near)):
+        assert outcome(right, dim=32, n_head=4)[1] == []
+    sums = made(RUNNING, ("mix = mix * fade", "mix = mix"))
+    assert outcome(sums, dim=32, n_head=4) == (1, ["rows_do_not_sum_to_one"])
+    inside = made(RUNNING, ("(i[:, None] - j).abs()", "(i[:, None] - j + at).abs()"))
+    assert outcome(inside, dim=32, n_head=4)[0] == 1
+
+
+NORMED_PAIR = """\
+class Norm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(d))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.gamma
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.qkv, self.o = n_heads, nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.q_norm, self.k_norm = Norm(d // n_heads), Norm(d // n_heads)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        q, k = self.q_norm(q), self.k_norm(k)
+        w = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.o((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_the_gain_of_a_norm_may_have_any_name():
+    assert outcome(made(NORMED_PAIR), causal=False) == (0, [])
+    shared = made(NORMED_PAIR, ("self.k_norm(k)", "self.q_norm(k)"))
+    assert outcome(shared, causal=False) == (1, ["qk_norm_shared"])
