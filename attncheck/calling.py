@@ -29,6 +29,7 @@ NO_PADDING = re.compile(
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 STARTS = re.compile(r"start|offset|past_len|pos")
+CAUSAL = re.compile("causal|casual")
 # Flags that have forward return its weights, too.
 ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
 # How many tokens of each sequence are real, in arguments that may take that.
@@ -82,7 +83,7 @@ class Way:
         memory: the name of the argument that takes a memory, or "key value", or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
-        image: the axes of x: "btd", "bdt", or those of an image with t pixels.
+        image: the axes of x: "btd", "bdt", or those of an image or a volume of t.
         base: of the rotary positions in a table.
     """
 
@@ -337,6 +338,8 @@ def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
     if image in ("btd", "bdt"):
         return x if image == "btd" else x.mT
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
+    if image == "bcdhw":
+        return x.permute(0, 3, 1, 2).unsqueeze(2)
     return x if image == "bhwc" else x.permute(0, 3, 1, 2)
 
 
@@ -346,6 +349,8 @@ def _from_image(y: Any, image: str) -> Any:
     y = y[0] if isinstance(y, tuple | list) else y
     if isinstance(y, torch.Tensor) and y.dim() == 3 and image == "bdt":
         return y.mT
+    if isinstance(y, torch.Tensor) and y.dim() == 5:
+        return y.flatten(2).mT
     if isinstance(y, torch.Tensor) and y.dim() == 4:
         y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
         return y.flatten(1, 2)
@@ -470,9 +475,11 @@ def _three(names: Sequence[str]) -> list[str]:
 def masked_ways(module: nn.Module, way: Way) -> Iterator[Way]:
     """Yield ways that also give a causal mask where forward takes one."""
     given = {*way.tokens, way.memory}
-    for name in _named(module):
-        kind = _kind(name)
-        values = MASKS if kind == "mask" else [True] if "causal" in name.lower() else []
+    for name, parameter in _named(module).items():
+        kind, flag = _kind(name), parameter.default is False
+        values: list[Any] = MASKS if kind == "mask" and not flag else []
+        if CAUSAL.search(name.lower()) or (flag and kind == "mask"):
+            values = [True]
         for value in values if name not in given else ():
             others = dict(way.others) | {name: value}
             yield Way(way.tokens, tuple(others.items()), form=way.form, base=way.base)

@@ -267,6 +267,9 @@ FOLLOWS = {
         "gradient_wrong",
         "init_dead",
     ),
+    # A mask that isn't passed hides nothing; what it does was tried with it.
+    "mask_after_softmax": ("mask_missing",),
+    "mask_fill_zero": ("mask_missing",),
     "dropout_on_scores": ("dropout_elsewhere", "dropout_rate_ignored"),
     "dropout_not_rescaled": ("dropout_elsewhere", "dropout_rate_ignored"),
     "random_in_eval": (

@@ -41,6 +41,7 @@ GUESSES: list[tuple[str, Any]] = [
     (r"lora\w*alpha", 1),
     (r"^lora\w*(dim|rank|_r)$", 0),
     (r"(rope|rot)\w*dim$", "d_head"),
+    (r"(sr|reduction)_?(ratio|factor)$|^reduction$", 1),
     (r"drop", 0.0),
     (r"eps", 1e-5),
     (r"theta|(rope|rot\w*)_base|rope_freq", 10000.0),
@@ -96,6 +97,12 @@ class Config(SimpleNamespace):
     def get(self, name: str, default: Any = None) -> Any:
         """Return a setting, or the default."""
         return getattr(self, name, default)
+
+
+def is_head_width(name: str) -> bool:
+    """Say whether an argument is the width of a head, by its name."""
+    fits = (value for form, value in GUESSES if re.search(form, name.lower()))
+    return next(fits, None) == "d_head"
 
 
 def guess(name: str, sizes: dict[str, Any]) -> tuple[bool, Any]:

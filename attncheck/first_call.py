@@ -42,7 +42,7 @@ COUNTS = re.compile("len|patch|token|seq|block|pos")
 LISTS = re.compile(r"\[(\d+(?:, \d+)+)\]")  # sizes in an error
 SETTINGS = 8  # that are guessed one after another
 # Layers whose channels come before the tokens.
-CHANNELS = (nn.Conv1d, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
+CHANNELS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.GroupNorm, nn.BatchNorm2d)
 MEMORY = 5  # tokens of a memory that nobody declared, fewer than others
 
 
@@ -308,7 +308,7 @@ def _as_an_image(
 ) -> Subject | None:
     plain = plain_way(subject.pristine)
     tried = [plain] if plain else list(_ways(subject))
-    for way, image in product(tried, ("bdt", "bhwc", "bchw")):
+    for way, image in product(tried, ("bdt", "bhwc", "bchw", "bcdhw")):
         if image != "bdt" and way.memory:
             continue
         found = _given(subject, replace(way, image=image))

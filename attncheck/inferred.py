@@ -25,8 +25,17 @@ from attncheck.reference import _rotated as turned_as
 from attncheck.reference import _share
 from attncheck.subject import ITSELF, Failure, Subject
 from attncheck.trace import norms_of, tensors
+from attncheck.walk import (
+    CONVOLUTIONS,
+    SUMS,
+    T5,
+    Call,
+    Recorded,
+    Step,
+    _close,
+    _followed,
+)
 from attncheck.walk import SCALES as FACTORS
-from attncheck.walk import SUMS, T5, Call, Recorded, Step, _close, _followed
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")
@@ -168,6 +177,8 @@ def _views(tensor: torch.Tensor, b: int, t: int) -> Iterator[torch.Tensor]:
             yield tensor.mT
     elif len(shape) == 2 and len(tensor) == b * t:
         yield tensor.view(b, t, -1)
+    elif len(shape) == 5 and shape[0] == b and math.prod(shape[2:]) == t:
+        yield tensor.flatten(2).mT  # voxels
     elif len(shape) == 4 and shape[0] == b:
         if shape[2] * shape[3] == t:
             yield tensor.flatten(2).mT
@@ -403,7 +414,7 @@ class Reading:
         """Yield the linear map that a call is, if it is one with a parameter."""
         name, given, _, result = call
         yield from self._by_head(name, given, result)
-        if name in ("linear", "conv1d", "conv2d", "matmul", "__matmul__", "mm"):
+        if name in ("linear", *CONVOLUTIONS, "matmul", "__matmul__", "mm"):
             taken, weight = given[:2] if len(given) > 1 else (None, None)
         elif name == "addmm" and len(given) == 3:
             taken, weight = given[1:]

@@ -41,6 +41,7 @@ EXTRAS = {
     "embedding": "an embedding",
     "conv1d": "a convolution",
     "conv2d": "a convolution",
+    "conv3d": "a convolution",
     "tanh": "a cap or a gate",
     "sigmoid": "a gate",
     "cumsum": "a running sum",

@@ -9,6 +9,7 @@ from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
 from attncheck.collector import Collector
+from attncheck.config import guess, is_head_width
 from attncheck.source import HEAD_WIDTHS, Source, set_dropout, size_held
 from attncheck.subject import CallFailed, Failure, How, Subject
 from attncheck.trace import norms_of
@@ -68,6 +69,7 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     meant = "" if dropout == 0 else source.mapped.get("dropout", "")
     if alone or dropout == 0:
         own |= {name: rate for name, rate in source.rates().items() if name != meant}
+    own = _head_widths(source, subject.sizes | changes) | own
     try:
         module = source.build(own=own, **changes)
         if is_lazy(module):
@@ -88,6 +90,15 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     if subject.unwritten:
         twin.draw(subject.unwritten)
     return twin
+
+
+def _head_widths(source: Source, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Return the widths of heads that were guessed from other sizes, for these.
+
+    Some split by a view that takes any width, and mix up tokens where it is wrong.
+    """
+    guessed = source.plan.guessed if source.is_class else {}
+    return {name: guess(name, sizes)[1] for name in guessed if is_head_width(name)}
 
 
 def with_gains(subject: Subject) -> Subject:

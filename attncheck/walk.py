@@ -22,6 +22,7 @@ from attncheck.trace import Arguments, Line, Product, Watch, _storage, tensors
 
 CLOSE = 1e-4  # of the largest number
 MOST = 400  # tensors that are kept
+CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
 CONTRACTIONS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
 Settings = tuple[list[Any], dict[str, Any]]
 # Name, tensors given, settings, tensor returned.
@@ -379,7 +380,7 @@ def _outputs(watch: Recorded) -> list[torch.Tensor]:
     """Return what was projected, in any shape."""
     outputs = [p.output for p in watch.seen.products]
     outputs += [out.flatten(2).mT for name, given, _, out in watch.calls
-                if name in ("conv1d", "conv2d") and given[1].dim() == out.dim()
+                if name in CONVOLUTIONS and given[1].dim() == out.dim()
                 and given[1][0, 0].numel() == 1]  # fmt: skip
     return outputs + [one for one in map(_by_letters, watch.calls) if one is not None]
 
@@ -1593,6 +1594,8 @@ def _joined(walk: Walk) -> Iterator[Step]:
     # Those of an image, as tokens.
     held = [one.flatten(2).mT if one.dim() == 4 and one.shape[:2] == (b, n // b * d)
             else one for one in held]  # fmt: skip
+    # Those of heads that are cut once more, for a projection with an axis for them.
+    held = [one.flatten(2) if one.shape == (b, t, n // b, d) else one for one in held]
     held = [one for one in held if one.dim() in (2, 3)]
     if any(
         _close(one.reshape(right.shape), good)

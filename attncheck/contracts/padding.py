@@ -153,8 +153,15 @@ def junk(padded: Padded, found: Collector) -> None:
     done = "Put other numbers in padded positions and compared real tokens' outputs."
     turned = padded.call(x, ~padding), padded.call(other, ~padding)
     if not changed(turned[0][real], turned[1][real], 1e-4):
-        found.add("padding_inverted", done, "They changed. With the mask inverted, "
-                  "they don't.")  # fmt: skip
+        first = real & (real.cumsum(dim=1) == 1)
+        moved = torch.where(first[..., None].to(x.device), 3 * padded.tokens(5), x)
+        rest, again = real & ~first, padded.call(moved, ~padding)
+        if changed(turned[0][rest], again[rest], 1e-4):
+            found.add("padding_inverted", done, "They changed. With the mask inverted, "
+                      "they don't.")  # fmt: skip
+        else:  # the rows of real tokens are hidden then
+            text = "They changed. With the mask inverted, real tokens see themselves "
+            found.add("padding_rows", done, text + "alone.")
         return
     none = torch.zeros_like(padding)
     if not padded.subject.causal and not changed(

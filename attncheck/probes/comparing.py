@@ -1270,7 +1270,9 @@ def declaration(layer: Layer) -> dict[str, Any]:
     options = {}
     for name in OPTIONS:
         value = getattr(layer, name)
-        if value in (None, False) or (name, value) == ("norm_over", "heads"):
+        if value is None or value is False:  # a bias may be a tensor
+            continue
+        if name == "norm_over" and value == "heads":
             continue
         if isinstance(value, _Bound):
             continue  # it was given, in the reader's own words

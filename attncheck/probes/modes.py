@@ -95,6 +95,7 @@ def dropout_place(subject: Subject, found: Collector) -> None:
     if "not_finite" in found.found:
         raise SkipTest("the output isn't finite without dropout either")
     _rate(subject, found)
+    _most_dropped(subject, found)
     for name in ["dropout", *rates_of(subject.given)] if subject.layer.residual else ():
         one = dropped if name == "dropout" else subject.variant(own={name: 0.5})
         if one is not None and (seen := _residual_dropped(one)):
@@ -181,6 +182,18 @@ def _rate(subject: Subject, found: Collector) -> None:
         done = f"Compared the output's spread with dropout {low} and {high}."
         seen = f"It grows {ratio:.2f} times; it should grow {meant:.2f} times."
         found.add("dropout_rate_ignored", done, seen)
+
+
+def _most_dropped(subject: Subject, found: Collector) -> None:
+    """Look for a rate that drops most weights, and that nobody asked for."""
+    asked = {value for value in subject.given.values() if isinstance(value, float)}
+    for name, part in subject.fresh.named_modules():
+        if isinstance(part, torch.nn.Dropout) and part.p > 0.5 and part.p not in asked:
+            done = "Looked at the rates of a new instance."
+            text = f"{name} drops {part.p:.0%} of what it gets. A layer that takes the "
+            text += "share to keep gets 1 minus that."
+            found.add("dropout_rate_ignored", done, text)
+            return
 
 
 def _without_others(subjects: list[Subject]) -> None:

@@ -277,6 +277,33 @@ class Masked:
                     return True
         return False
 
+    def empties_rows(self) -> bool:
+        """Whether it hides scores in rows of padded tokens alone, not in columns."""
+        if self.subject.layer.memory:
+            return False
+        kept, plain = self.subject.how, scores_of(self.subject, self.x)
+        for shape, how in self.forms if plain is not None else ():
+            with contextlib.suppress(CallFailed):
+                self.subject.how = self._how(how, shape)
+                try:
+                    taken = scores_of(self.subject, self.x)
+                finally:
+                    self.subject.how = kept
+                if plain is None or taken is None or taken.shape != plain.shape:
+                    continue
+                was, now = (
+                    (one < -1e3).unflatten(0, (len(self.x), -1))[0]
+                    for one in (plain, taken)
+                )
+                if now.shape[-1] != len(self.real):
+                    continue
+                new = now & ~was
+                seen = ~was[:, self.real][..., ~self.real]
+                rows = bool(new[:, ~self.real].any()) and not new[:, self.real].any()
+                if rows and seen.any():
+                    return True
+        return False
+
     def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
         real = y[0, self.real]
@@ -347,7 +374,7 @@ def tried(
     elif rows:
         text = "All scores of a padded token change alike, and none of its column."
         found.add("padding_rows", done, text)
-    elif any(masked.hides_rows(y) for y in given):
+    elif any(masked.hides_rows(y) for y in given) or masked.empties_rows():
         text = "It changed the outputs of padded tokens only: others still see them."
         found.add("padding_rows", done, text)
     elif acting:

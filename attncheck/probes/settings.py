@@ -24,7 +24,10 @@ from attncheck.subject import Failure, Subject
 from attncheck.variants import distinct, runs, with_gains
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
-BLOCK = re.compile(r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?(_[qk])?$")
+BLOCK = re.compile(
+    r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?"
+    r"(_([qk]|rows?|cols?|columns?|queries|keys|m|n))?$"
+)
 # Two entries make one pair, and any way to pair them is right.
 ROTARY = re.compile(r"rot\w*_?(dim|ndims)$")
 USUAL, OTHER = 1e4, 500.0  # bases

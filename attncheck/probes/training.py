@@ -26,6 +26,7 @@ def dropout(subject: Subject, found: Collector) -> None:
         raise SkipTest("no dropout was found")
     alone = subject.variant(dropout=P, alone=True) or dropped
     subject = dropped
+    _goes_back(subject)
     if "random_in_eval" in found.found:
         raise SkipTest("the layer is random in eval()")
     linear = mean_holds(subject)
@@ -57,6 +58,18 @@ def dropout(subject: Subject, found: Collector) -> None:
         done = f"Compared the mean of {len(x)} runs with dropout {P} with eval()."
         seen = f"On average, the output is {ratio:.2f} times as large."
         found.add("dropout_not_rescaled", done, seen)
+
+
+def _goes_back(subject: Subject) -> None:
+    """Send a gradient back: what dropout changes in place, softmax may need for it.
+
+    Raises:
+        CallFailed: it can't go back.
+    """
+    x = subject.tokens().requires_grad_()
+    y = subject(x * 1.0, subject.copy(), train=True, grad=True)
+    if y.requires_grad:
+        guarded(subject.worker, y.sum().backward, "backward_raises")
 
 
 def mean_holds(subject: Subject) -> bool:
@@ -395,6 +408,8 @@ UNUSED = (
     (r"(_|^)(q|k|query|key)s?$", "gradient_missing", "scores"),
     (r"rel|pos|table|distance", "gradient_missing", "positions"),
     (r"(post|out|o)_?(norm|ln)|(norm|ln)_?(post|out|o)", "gradient_missing", "output"),
+    (r"^(pre|in|input|x|group|layer|attn)?_?(norm|ln)(_?(1|in|x))?$",
+     "prenorm_unused", ""),
     (r"norm|(^|_)ln(_|$)", "gradient_missing", "projection"),
 )  # fmt: skip
 
