@@ -715,3 +715,14 @@ def mask_of_pytorch(
 
 def _initials(names: Iterable[str]) -> list[str]:
     return [name.strip("_")[:1].lower() for name in names]
+
+
+def makes_positions(call: Callable[..., Any] | None) -> bool:
+    """Whether the reader's call computes angles or positions, as a model around it."""
+    codes = [getattr(call, "__code__", None)]
+    for code in codes:
+        if code is not None:
+            if {"sin", "cos", "polar", "arange", "cumsum"} & {*code.co_names}:
+                return True
+            codes += [one for one in code.co_consts if hasattr(one, "co_names")]
+    return False

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from attncheck.calling import makes_positions
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.subject import CallFailed, Subject
@@ -333,7 +334,7 @@ def _rounded_positions(subject: Subject, found: Collector) -> None:
     Buffers stay as they are: who converts a module can leave them out.
     """
     way, call = subject.how.way, subject.how.call
-    if (way is not None and way.turns) or _makes_positions(call):
+    if (way is not None and way.turns) or makes_positions(call):
         return  # the table that it's given isn't its own
     subject = subject.variant(context_length=FAR) or subject
     few, many = subject.tokens(b=1), subject.tokens(b=1, t=FAR)
@@ -365,17 +366,6 @@ def _rounded_positions(subject: Subject, found: Collector) -> None:
             # Angles that are only less exact are right in float32, and near in others.
             found.add("low_precision", done, text, "error" if alike else "warning")
             return
-
-
-def _makes_positions(call: Callable[..., Any] | None) -> bool:
-    """Whether the reader's call computes angles or positions, as a model around it."""
-    codes = [getattr(call, "__code__", None)]
-    for code in codes:
-        if code is not None:
-            if {"sin", "cos", "polar", "arange", "cumsum"} & {*code.co_names}:
-                return True
-            codes += [one for one in code.co_consts if hasattr(one, "co_names")]
-    return False
 
 
 def _neighbors_alike(fine: torch.Tensor, rough: torch.Tensor) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attncheck.calling import kinds_of
+from attncheck.calling import kinds_of, makes_positions
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.projections import NAMES
@@ -225,6 +225,9 @@ def gradients(subject: Subject, found: Collector) -> None:
         unused, stage = _by_name(cut[0])
         if unused == "qk_norm_one_side" and _norm_used_twice(subject, x.detach()):
             unused = "qk_norm_shared"
+        inner = held[cut[0]].numel() != subject.sizes["d_in"]
+        if unused == "prenorm_unused" and inner:  # as of a latent
+            unused, stage = "gradient_missing", "projection"
         owner = module.get_submodule(cut[0].rpartition(".")[0])
         linear = isinstance(owner, torch.nn.Linear)
         if linear and stage in ("mix", "scores"):  # as txt_k beside img_k
@@ -455,14 +458,21 @@ def _lost_distances(
     held = {id(p) for part in module.modules() for p in part.parameters(recurse=False)
             if isinstance(part, torch.nn.Linear)}  # fmt: skip
     done = "Ran the backward pass from a random sum of the outputs."
+    h, given = subject.sizes["num_heads"], makes_positions(subject.how.call)
     for name, p in module.named_parameters():
-        if id(p) in held or p.grad is None or not DISTANCES.search(name):
+        if id(p) in held or p.grad is None or p.dim() not in (1, 2) or t < 4:
             continue
-        if p.dim() != 2 or len(p) < 4 or t < 4:
+        # One number for each head and distance, by whatever name: (n, h) or (h, n).
+        by_head = p.dim() == 2 and h in p.shape and p.shape[0] != p.shape[1]
+        by_head &= not given
+        axis = 1 if by_head and p.shape[0] == h else 0
+        if p.shape[axis] < 4 or not (by_head or DISTANCES.search(name)):
             continue
-        places = p.grad.any(dim=1).nonzero().flatten().tolist()
+        reached = p.grad.any(dim=1 - axis) if p.dim() == 2 else p.grad
+        places = reached.nonzero().flatten().tolist()
         if len(places) == 1:
-            seen = f"Of {name}, row {places[0]} alone gets a gradient, for all "
+            kind = "column" if axis else "row"
+            seen = f"Of {name}, {kind} {places[0]} alone gets a gradient, for all "
             found.add("distances_lost", done, f"{seen}distances among {t} tokens.")
             return
     if subject.causal:

@@ -204,3 +204,16 @@ def test_voxels_are_tokens_and_a_ratio_that_reduces_is_1():
     assert outcome(made(VOXELS), causal=False) == (0, [])
     heads = made(VOXELS, ("softmax(-1)", "softmax(1)"))
     assert outcome(heads, causal=False) == (1, ["softmax_over_heads"])
+
+
+def test_a_bias_that_is_the_same_at_all_distances_is_told_under_any_name():
+    one = (
+        ("self.rel_bias = nn.Embedding(65, n_heads)",
+         "self.recency = nn.Parameter(torch.randn(n_heads, 32))"),
+        ("near = self.rel_bias((i[:, None] - i).clamp(-32, 32) + 32).permute(2, 0, 1)",
+         "near = self.recency[:, (i[:, None] - i).clamp(0, 31)]"),
+        ("(s.softmax(-1)", "(s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)"),
+    )  # fmt: skip
+    assert outcome(made(NEAR, *one)) == (0, [])
+    back = made(NEAR, *one, ("[:, (i[:, None] - i)", "[:, (i - i[:, None])"))
+    assert outcome(back) == (1, ["distances_lost"])

@@ -318,7 +318,8 @@ ARGUMENTS = {
     "what is None by default and needed": (
         "d_model, heads, in_dim=None, act=None", "in_dim * 1, heads",
         "self.out = nn.Sequential(act(), self.out)"),
-    "settings that go with larger ones": ("config: Settings", "config.n_embd, 4",
+    "settings that go with larger ones": (
+        "config: Settings", "config.n_embd, config.n_head",
         "assert config.n_embd // config.n_head == config.head_size"),
 }  # fmt: skip
 SETTINGS = """
