@@ -335,6 +335,9 @@ def _turn(
 
 
 def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
+    if image.startswith("qkv"):  # what a projection gave, all three in one
+        x = torch.cat([x, x, x], dim=-1)
+        return x if image == "qkv" else x.mT
     if image in ("btd", "bdt"):
         return x if image == "btd" else x.mT
     x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
@@ -344,10 +347,10 @@ def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
 
 
 def _from_image(y: Any, image: str) -> Any:
-    if image == "btd":
+    if image in ("btd", "qkv"):
         return y
     y = y[0] if isinstance(y, tuple | list) else y
-    if isinstance(y, torch.Tensor) and y.dim() == 3 and image == "bdt":
+    if isinstance(y, torch.Tensor) and y.dim() == 3 and image in ("bdt", "qkv first"):
         return y.mT
     if isinstance(y, torch.Tensor) and y.dim() == 5:
         return y.flatten(2).mT

@@ -308,7 +308,10 @@ def _as_an_image(
 ) -> Subject | None:
     plain = plain_way(subject.pristine)
     tried = [plain] if plain else list(_ways(subject))
-    for way, image in product(tried, ("bdt", "bhwc", "bchw", "bcdhw")):
+    images = ["bdt", "bhwc", "bchw", "bcdhw"]
+    if tried and tried[0].tokens[:1] and tried[0].tokens[0].lower() == "qkv":
+        images = ["qkv", "qkv first"]
+    for way, image in product(tried, images):
         if image != "bdt" and way.memory:
             continue
         found = _given(subject, replace(way, image=image))
@@ -319,6 +322,7 @@ def _as_an_image(
             subject.fixed_length = None
             continue
         told = "channels first" if image == "bdt" else "as the pixels of an image"
+        told = "three times, as queries, keys and values" if "qkv" in image else told
         subject.note(f"The tokens were passed {told}.")
         return found
     return None

@@ -184,6 +184,8 @@ def _views(tensor: torch.Tensor, b: int, t: int) -> Iterator[torch.Tensor]:
             yield tensor.flatten(2).mT
         if shape[1] * shape[2] == t:
             yield tensor.flatten(1, 2)
+        if shape[1] == t:  # with an axis for the heads
+            yield tensor.flatten(2)
 
 
 class Reading:
@@ -741,6 +743,9 @@ class Reading:
         for own in sorted({name for name, *_ in parts}):
             rows = sorted((first, last) for name, first, last in parts if name == own)
             whole = next(m.made.shape[-1] for m in self.maps if m.name == own)
+            if len(rows) > 1 and {*rows} == {(0, whole)} and not self.walk.idle:
+                self.words.append("one projection for two roles")
+                return
             ends = [(0, 0), *rows, (whole, whole)]
             if all(one[1] == two[0] for one, two in pairwise(ends)):
                 continue
@@ -1708,8 +1713,7 @@ class Reading:
 
         As in blocks for sets of tokens.
         """
-        queries = self.walk.query.view(self.b, self.h, self.t, -1)
-        stream = queries.transpose(1, 2).flatten(2)
+        stream = self._stream()
         if stream.shape != joined.shape:
             return False
         stream = joined + stream
@@ -1719,6 +1723,11 @@ class Reading:
             return False
         self.words.append("the queries added to the heads")
         return True
+
+    def _stream(self) -> torch.Tensor:
+        """Return the queries of all heads, as tokens."""
+        queries = self.walk.query.view(self.b, self.h, self.t, -1)
+        return queries.transpose(1, 2).flatten(2)
 
     def _is_a_norm(self, side: Side) -> bool:
         """Whether a module is a norm, by its own numbers."""
@@ -1754,6 +1763,13 @@ class Reading:
             return True
         if self.normed is not None and _close(self.y, one + self.normed):
             told = "The output is the projected heads plus the normed input."
+            self.steps.append(Step("residual_moved", "output", told))
+            return True
+        added = one + stream if (stream := self._stream()).shape == one.shape else one
+        if stream.shape == one.shape and (
+            _close(self.y, added) or self._is_norm(self.y, added)
+        ):
+            told = "The output is the projected heads plus the queries."
             self.steps.append(Step("residual_moved", "output", told))
             return True
         return False

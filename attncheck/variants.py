@@ -98,7 +98,14 @@ def _head_widths(source: Source, sizes: dict[str, Any]) -> dict[str, Any]:
     Some split by a view that takes any width, and mix up tokens where it is wrong.
     """
     guessed = source.plan.guessed if source.is_class else {}
-    return {name: guess(name, sizes)[1] for name in guessed if is_head_width(name)}
+    known = {*source.mapped.values()}
+    return {
+        name: guess(name, sizes)[1]
+        for name, value in guessed.items()
+        if is_head_width(name)
+        and name not in known
+        and value == guess(name, source.sizes)[1]
+    }
 
 
 def with_gains(subject: Subject) -> Subject:

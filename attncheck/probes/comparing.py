@@ -94,7 +94,7 @@ def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
             continue
         told = bool(re.search(words, f"{_doc(subject)}\n{subject.source}".lower()))
         said = told or subject.speaks_of(words)
-        said |= "scale" in option and bool(_scales(subject))
+        said |= "scale" in option and bool(_scales(subject) or _unscaled(subject))
         if not said or not agreeing(subject, option, wholly=True):
             continue
         for one in new:
@@ -105,6 +105,13 @@ def _ask(subject: Subject, found: Collector, new: set[str]) -> None:
             f"{title}, and nothing else differs; if that's intended, declare it",
             **option,
         )
+
+
+def _unscaled(subject: Subject) -> bool:
+    """Whether a setting asks for products by name, and another one for scaled ones."""
+    words = [v for v in subject.given.values() if isinstance(v, str)]
+    plain = any("dot" in word and "scale" not in word for word in words)
+    return plain and bool(re.search(r"""['"]scaled?_?dot""", subject.source))
 
 
 def _scales(subject: Subject) -> list[float]:
@@ -579,11 +586,16 @@ class Comparison:
             for n, v in given.items()  # a config may speak of the whole model's logits
             if SOFTCAP.search(n) and v >= 1 and (n in own or not n.startswith("logit"))
         }
-        if not layer.softcap and len(caps) == 1:
+        if not layer.softcap and len(caps) == 1 and not self._caps():
             ((name, cap),) = caps.items()
             told.append(f"{name}={cap:g}, and nothing caps the scores")
             layer = replace(layer, softcap=cap)
         return layer, told
+
+    def _caps(self) -> bool:
+        """Whether as many numbers as there are scores go through tanh, if they do."""
+        walk = followed(self.subject, self.x.to(self.subject.device))
+        return walk is not None and walk.capped
 
     def tell_bias(self, found: Collector) -> None:
         """Tell of a mistake in a bias that was declared by the class's own function."""

@@ -304,6 +304,27 @@ class Masked:
                     return True
         return False
 
+    def shows_future(self) -> bool:
+        """Whether a mask shows tokens to earlier ones, where it hides none of them."""
+        subject, kept = self.subject, self.subject.how
+        plain = scores_of(subject, self.x) if subject.causal else None
+        for shape, how in self.forms if plain is not None else ():
+            with contextlib.suppress(CallFailed):
+                subject.how = self._how(how, shape)
+                try:
+                    taken = scores_of(subject, self.x)
+                finally:
+                    subject.how = kept
+                if plain is None or taken is None or taken.shape != plain.shape:
+                    continue
+                was, now = (
+                    (one < -1e3).unflatten(0, (len(self.x), -1))[1]
+                    for one in (plain, taken)
+                )
+                if (was & ~now).any():
+                    return True
+        return False
+
     def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
         real = y[0, self.real]
@@ -374,6 +395,9 @@ def tried(
     elif rows:
         text = "All scores of a padded token change alike, and none of its column."
         found.add("padding_rows", done, text)
+    elif masked.shows_future():
+        text = "With it, tokens see later ones, even in the other sequence."
+        found.add("padding_future", done, text)
     elif any(masked.hides_rows(y) for y in given) or masked.empties_rows():
         text = "It changed the outputs of padded tokens only: others still see them."
         found.add("padding_rows", done, text)

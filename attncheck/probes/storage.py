@@ -32,6 +32,13 @@ def saved(subject: Subject, found: Collector) -> None:
     assert first is not None, "it was built with another seed"
     _random_buffers(first, second, found)
     _fixed_sinks(first, found)
+    for name, part in first.pristine.named_modules():
+        for own, held in vars(part).items():
+            if isinstance(held, torch.Tensor) and held.requires_grad and held.is_leaf:
+                done = "Looked for tensors that need a gradient."
+                seen = f"{f'{name}.{own}'.strip('.')} is a tensor, and no parameter."
+                found.add("weights_not_saved", done, seen)
+                return
     if unseen := _in_lists(first.pristine):
         done = "Looked for layers that the module doesn't know."
         seen = f"{unseen} holds layers whose parameters it doesn't have."

@@ -15,7 +15,9 @@ from attncheck.subject import CallFailed, Failure, Subject, guarded
 from attncheck.trace import Watch, tensors
 
 P = 0.5
+SEEDS = 256
 DISTANCES = re.compile("rel|dist|bias|bucket|offset")
+HALVES = re.compile(r"buckets?\s*(//=|=\s*[\w.]+\s*//)\s*2")  # one for each direction
 MEMORY = r"context|mem|cond|encoder|cross"  # names of what acts on a memory
 
 
@@ -34,6 +36,10 @@ def dropout(subject: Subject, found: Collector) -> None:
     x = subject.tokens(b=1)
     x = x.expand(_copies(subject), -1, -1).contiguous()
     expected, y = subject(x), subject(x, train=True, seed=1)
+    if changed(expected, y) and not changed(y[:1].expand_as(y), y):
+        # One mask for the whole batch: other seeds have others.
+        x, expected = x[:SEEDS], expected[:SEEDS]
+        y = torch.cat([subject(x[:1], train=True, seed=s) for s in range(SEEDS)])
     if not expected.isfinite().all():
         raise SkipTest("the output isn't finite without dropout either")
     if _too_early(alone, x, y, found):
@@ -468,8 +474,8 @@ def _lost_distances(
         axis = 1 if by_head and p.shape[0] == h else 0
         if p.shape[axis] < 4 or not (by_head or DISTANCES.search(name)):
             continue
-        reached = p.grad.any(dim=1 - axis) if p.dim() == 2 else p.grad
-        places = reached.nonzero().flatten().tolist()
+        got = p.grad.any(dim=1 - axis) if p.dim() == 2 else p.grad
+        places = got.nonzero().flatten().tolist()
         if len(places) == 1:
             kind = "column" if axis else "row"
             seen = f"Of {name}, {kind} {places[0]} alone gets a gradient, for all "
@@ -477,6 +483,16 @@ def _lost_distances(
             return
     if subject.causal:
         return  # it never reaches the rows of later tokens
+    if HALVES.search(subject.source):
+        for name, p in module.named_parameters():
+            n = len(p) // 2 if p.dim() == 2 and len(p) > 7 else 0
+            if not n or id(p) in held or p.grad is None or not DISTANCES.search(name):
+                continue
+            if p.grad[:n].any() and not p.grad[n:].any():
+                seen = f"Rows {n} to {len(p) - 1} of {name} get no gradient: tokens "
+                seen += "ahead have the rows of those behind."
+                found.add("distances_lost", done, seen)
+                return
     for name, p in module.named_parameters():
         odd = p.dim() >= 2 and p.shape[0] % 2 == 1 and p.shape[0] > 2
         if not odd or id(p) in held or p.grad is None or not p.grad.any():

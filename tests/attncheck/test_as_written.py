@@ -217,3 +217,165 @@ def test_a_bias_that_is_the_same_at_all_distances_is_told_under_any_name():
     assert outcome(made(NEAR, *one)) == (0, [])
     back = made(NEAR, *one, ("[:, (i[:, None] - i)", "[:, (i - i[:, None])"))
     assert outcome(back) == (1, ["distances_lost"])
+
+
+def test_the_length_of_a_block_is_not_the_width_of_a_head():
+    # "block_size" ends in "k_size", and other sizes must leave it as it is.
+    block = """\
+class Config:
+    block_size: int = 256
+    n_head: int = 6
+    n_embd: int = 384
+
+
+class Attention(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        d, self.h, t = config.n_embd, config.n_head, config.block_size
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.register_buffer("mask", torch.ones(t, t).tril() == 0)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        w = s.masked_fill(self.mask[:t, :t], -torch.inf).softmax(-1)
+        return self.proj((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+    assert outcome(made(block)) == (0, [])
+
+
+CAPPED = CAUSAL.replace("d, n_heads)", "d, n_heads, attn_softcap=10000.0)").replace(
+    "self.h = n_heads", "self.h, self.cap = n_heads, attn_softcap"
+)
+
+
+def test_a_cap_that_no_score_comes_near_acts_all_the_same():
+    acts = ("** 0.5\n", "** 0.5\n        s = self.cap * torch.tanh(s / self.cap)\n")
+    assert outcome(made(CAPPED, acts)) == (0, [])
+    assert outcome(made(CAPPED))[0] == 3
+
+
+MERGED = CAUSAL.replace("self, x)", "self, x, padding_mask=None)").replace(
+    "w = s.masked_fill(i > i[:, None], -torch.inf).softmax(-1)",
+    "gone = i > i[:, None]\n"
+    "        if padding_mask is not None:\n"
+    "            gone = gone | padding_mask[:, None, None, :]\n"
+    "        w = s.masked_fill(gone, -1e9).softmax(-1)",
+)
+
+
+def test_masks_of_which_both_have_to_hide_show_the_future():
+    assert outcome(made(MERGED)) == (0, [])
+    both = made(MERGED, ("gone | padding", "gone & padding"))
+    assert outcome(both) == (1, ["padding_future"])
+
+
+def test_a_tensor_that_needs_a_gradient_is_a_parameter():
+    scale = ("self.h = n_heads", "self.h, self.a = n_heads, "
+             "torch.ones(n_heads, 1, 1).requires_grad_()")  # fmt: skip
+    used = ("** 0.5\n", "** 0.5 * self.a\n")
+    assert outcome(made(PLAIN, scale, used), causal=False) == (1, ["weights_not_saved"])
+    held = made(PLAIN, (scale[0], "self.h, self.a = n_heads, "
+                        "nn.Parameter(torch.ones(n_heads, 1, 1))"), used)  # fmt: skip
+    assert "weights_not_saved" not in outcome(held, causal=False)[1]
+
+
+BUCKETS = (
+    ("self.rel_bias = nn.Embedding(65, n_heads)",
+     "self.rel_bias, self.n = nn.Embedding(32, n_heads), 32"),
+    ("        near = self.rel_bias((i[:, None] - i).clamp(-32, 32) + 32)",
+     "        buckets = self.n // 2\n"
+     "        far = i - i[:, None]\n"
+     "        near = far.abs().clamp(max=buckets - 1) + (far > 0) * buckets\n"
+     "        near = self.rel_bias(near)"),
+)  # fmt: skip
+
+
+def test_buckets_of_later_tokens_are_the_second_half():
+    assert outcome(made(NEAR, *BUCKETS), causal=False) == (0, [])
+    lost = made(NEAR, *BUCKETS, (" + (far > 0) * buckets", ""))
+    assert outcome(lost, causal=False) == (1, ["distances_lost"])
+
+
+def test_a_setting_may_ask_for_products_that_are_not_scaled():
+    words = (("d, n_heads)", 'd, n_heads, score="dot_product")'),
+             ("self.h = n_heads", "self.h, self.score = n_heads, score"),
+             ("        s = q @ k.mT / q.shape[-1] ** 0.5\n",
+              "        s = q @ k.mT\n"
+              '        if self.score == "scaled_dot_product":\n'
+              "            s = s / q.shape[-1] ** 0.5\n"))  # fmt: skip
+    assert outcome(made(PLAIN, *words), causal=False) == (3, [])
+    none = made(PLAIN, words[2], ("self.score ==", "'' =="))
+    assert outcome(none, causal=False) == (1, ["scale_missing"])
+
+
+def test_what_projects_nothing_may_take_all_three_in_one():
+    one = """\
+class Attention(nn.Module):
+    def forward(self, qkv):
+        q, k, v = qkv.chunk(3, dim=1)
+        s = torch.einsum("bct,bcs->bts", q, k) / q.shape[1] ** 0.5
+        return torch.einsum("bts,bcs->bct", s.softmax(-1), v)
+"""
+    assert outcome(made(one), causal=False) == (0, [])
+    scale = made(one, ("** 0.5", "** 1.0"))
+    assert outcome(scale, causal=False) == (1, ["scale_twice"])
+
+
+BARE = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.dense_q, self.dense_k, self.dense_v = (nn.Linear(d, d) for _ in range(3))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (torch.cat(f(x).chunk(self.h, 2), 0)
+                   for f in (self.dense_q, self.dense_k, self.dense_v))
+        w = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return torch.cat((w @ v).chunk(self.h, 0), 2) + x
+"""
+
+
+def test_projected_queries_are_not_what_a_residual_adds():
+    assert outcome(made(BARE), causal=False)[1] == []
+    moved = made(BARE, ("0), 2) + x", "0), 2) + self.dense_q(x)"))
+    assert outcome(moved, causal=False) == (1, ["residual_moved"])
+
+
+DENSE = """\
+class Dense(nn.Module):
+    def __init__(self, taken, made):
+        super().__init__()
+        self.axes = len(taken)
+        self.kernel = nn.Parameter(torch.randn(*taken, *made) / taken[0] ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(*made))
+
+    def forward(self, x):
+        return torch.tensordot(x, self.kernel, dims=self.axes) + self.bias
+
+
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, dropout_rate=0.1):
+        super().__init__()
+        heads, self.rate = (n_heads, d // n_heads), dropout_rate
+        self.a, self.b, self.c = (Dense((d,), heads) for _ in range(3))
+        self.out = Dense(heads, (d,))
+
+    def forward(self, x):
+        q, k, v = self.a(x), self.b(x), self.c(x)
+        w = torch.einsum("bqhd,bkhd->bhqk", q / q.shape[-1] ** 0.5, k).softmax(-1)
+        if self.training and self.rate:
+            kept = torch.rand(1, 1, *w.shape[2:], device=w.device) < 1 - self.rate
+            w = w * kept / (1 - self.rate)
+        return self.out(torch.einsum("bhqk,bkhd->bqhd", w, v))
+"""
+
+
+def test_one_mask_of_dropout_may_serve_the_whole_batch():
+    given = {"causal": False, "d": 32, "n_heads": 4}
+    assert outcome(made(DENSE), **given) == (0, [])
+    whole = made(DENSE, ("w * kept / (1 - self.rate)", "w * kept"))
+    assert outcome(whole, **given) == (1, ["dropout_not_rescaled"])
