@@ -33,7 +33,9 @@ CAUSAL = re.compile("causal|casual")
 # Flags that have forward return its weights, too.
 ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
 # How many tokens of each sequence are real, in arguments that may take that.
-COUNTS = re.compile(r"^((x|input|valid|key|seq|src|token|frame)_?)?len(gth)?s$")
+COUNTS = re.compile(
+    r"^((x|input|valid|key|seq|src|token|frame)_?)?len(gth)?s$|^(set_)?sizes$"
+)
 ASKS_CACHE = r"^(use|return)\w*(cache|past)|(cache|kv|past)_(append|update|write|grow)$"
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.

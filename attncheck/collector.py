@@ -309,7 +309,7 @@ FOLLOWS = {
         "padding_leaks",
     ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
-    "padding_batch": ("padding_leaks",),
+    "padding_batch": ("padding_leaks", "padding_rows", "padding_inverted"),
     "padding_inverted": ("padding_leaks", "padding_future"),
     "batch_first": ("samples_mixed_in_training", "training_differs"),
 }

@@ -555,7 +555,7 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
 
 # By these, the batch comes first, "(batch, tokens, width)" or "b, t, d = x.shape",
 # unless others say that the tokens do.
-BATCH = re.compile(r"[(\[]\s*(b|bs|bsz|batch\w*)\s*,", re.IGNORECASE)
+BATCH = re.compile(r"[(\[]\s*(b|bs|bsz|batch\w*)\s*[,*]", re.IGNORECASE)
 UNPACKED = re.compile(
     r"^\s*(b|bs|bsz|batch\w*), ?\w+, ?\w+ = \w+\.(shape|size\()",
     re.IGNORECASE | re.MULTILINE,

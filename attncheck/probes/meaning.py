@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from attncheck.calling import (
+    CAUSAL,
     asking_way,
     own_memories,
     plain_way,
@@ -468,6 +469,8 @@ def given_memory(subject: Subject) -> Iterator[tuple[str, Subject]]:
     way = None if subject.how.call else subject.how.way or plain_way(subject.pristine)
     if way is None or way.masked or way.memory or subject.says(ALIGNED):
         return  # a mask that it's given hides what it says
+    flags = [n for n, v in way.others if v is True and CAUSAL.search(n.lower())]
+    way = way.with_values(dict.fromkeys(flags, False))  # it was for tokens alone
     for name in own_memories(subject.pristine, way):
         given = copy.copy(subject)
         given.layer = replace(subject.layer, memory=MEMORY)

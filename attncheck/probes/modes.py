@@ -84,6 +84,7 @@ def _same_for_all(y: torch.Tensor) -> bool:
 
 def dropout_place(subject: Subject, found: Collector) -> None:
     """Drop with one token, whose weight is 1: all or nothing of each head remains."""
+    _kept(subject, found)
     dropped = subject.variant(dropout=0.5)
     if dropped is None:
         raise SkipTest("no dropout was found")
@@ -182,6 +183,20 @@ def _rate(subject: Subject, found: Collector) -> None:
         done = f"Compared the output's spread with dropout {low} and {high}."
         seen = f"It grows {ratio:.2f} times; it should grow {meant:.2f} times."
         found.add("dropout_rate_ignored", done, seen)
+
+
+def _kept(subject: Subject, found: Collector) -> None:
+    """Keep all, by an argument that is the share to keep, and look for what is lost."""
+    for name in (
+        n for n, v in subject.given.items() if "keep" in n and type(v) is float
+    ):
+        whole = subject.variant(own={name: 1.0})
+        x = subject.tokens(b=4)
+        if whole is not None and changed(whole(x), whole(x, train=True, seed=1), 1e-4):
+            done = f"Built it with {name}=1, and called it in training mode."
+            text = "The output isn't that of eval(), though all should be kept."
+            found.add("dropout_rate_ignored", done, text)
+            return
 
 
 def _most_dropped(subject: Subject, found: Collector) -> None:

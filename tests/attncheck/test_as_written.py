@@ -379,3 +379,42 @@ def test_one_mask_of_dropout_may_serve_the_whole_batch():
     assert outcome(made(DENSE), **given) == (0, [])
     whole = made(DENSE, ("w * kept / (1 - self.rate)", "w * kept"))
     assert outcome(whole, **given) == (1, ["dropout_not_rescaled"])
+
+
+def test_a_share_to_keep_is_not_one_to_drop():
+    keep = (
+        ("d, n_heads)", "d, n_heads, keep_prob=0.9)"),
+        ("n_heads, nn.Dropout(0.1)", "n_heads, 1 - keep_prob"),
+        ("self.p(w)", "F.dropout(w, self.p, self.training)"),
+    )
+    assert outcome(made(ARGUMENT, *keep), causal=False) == (0, [])
+    drop = made(ARGUMENT, *keep, ("n_heads, 1 - keep_prob", "n_heads, keep_prob"))
+    assert outcome(drop, causal=False) == (1, ["dropout_rate_ignored"])
+
+
+def test_a_flag_that_hides_the_future_is_not_given_with_a_memory():
+    either = (
+        ("query, key, value, mask=None)", "query, kv=None, causal=False)"),
+        ("        b, t, d = query.shape\n",
+         "        b, t, d = query.shape\n"
+         "        key = value = query if kv is None else kv\n"),
+        ("if mask is not None:", "if causal:"),
+        ("s.masked_fill(mask.unsqueeze(1) == 0, -1e9)",
+         "s.masked_fill(torch.ones_like(s).triu(1) == 1, -1e9)"),
+    )  # fmt: skip
+    assert outcome(made(ARGUMENT, *either)) == (0, [])
+    masked = made(ARGUMENT, *either, ("if causal:", "if causal or kv is not None:"))
+    assert outcome(masked) == (1, ["cross_masked"])
+
+
+def test_sizes_of_sets_are_lengths():
+    sizes = (
+        ("query, key, value, mask=None)", "x, sizes=None)"),
+        ("b, t, d = query.shape", "(b, t, d), query, key, value = x.shape, x, x, x"),
+        ("if mask is not None:", "if sizes is not None:"),
+        ("mask.unsqueeze(1) == 0",
+         "(torch.arange(t, device=x.device) >= sizes[:, None])[:, None, None]"),
+    )  # fmt: skip
+    assert outcome(made(ARGUMENT, *sizes), causal=False) == (0, [])
+    other = made(ARGUMENT, *sizes, (">= sizes[:, None]", ">= sizes.flip(0)[:, None]"))
+    assert outcome(other, causal=False) == (1, ["padding_batch"])
