@@ -16,23 +16,25 @@ PLACE = re.compile(r"(<!-- written by [^>]* (\w+) -->\n).*?(<!-- end -->)", re.D
 ADDRESS = "https://github.com/"
 COLUMNS = [  # in the order of their runs
     ("first", "4d4f25f"),
-    ("forty-first", "62e837a"),
-    ("forty-second", "62e837a"),
-    ("forty-third", "3c5e3b9"),
-    ("forty-fourth", "3c5e3b9"),
     ("forty-fifth", "6ec987f"),
     ("forty-sixth", "6ec987f"),
+    ("forty-seventh", "e686ed1"),
+    ("forty-eighth", "e686ed1"),
+    ("forty-ninth", "154077f"),
+    ("fiftieth", "154077f"),
+    ("fifty-first", "4c957ec"),
+    ("fifty-second", "4c957ec"),
 ]
 # A phone has no room for the words.
-SHORT = {"first": "1st", "forty-first": "41st", "forty-second": "42nd",
-         "forty-third": "43rd", "forty-fourth": "44th",
-         "forty-fifth": "45th", "forty-sixth": "46th"}  # fmt: skip
+SHORT = {"first": "1st", "forty-fifth": "45th", "forty-sixth": "46th",
+         "forty-seventh": "47th", "forty-eighth": "48th", "forty-ninth": "49th",
+         "fiftieth": "50th", "fifty-first": "51st", "fifty-second": "52nd"}  # fmt: skip
 PLANTS = re.compile(r"planted bugs(: |, )")
 OF_PUBLIC = re.compile(r"(?!planted|runs)")
 SETS = [name for name, _ in COLUMNS]
-PUBLIC = ("forty-second", "forty-fourth", "forty-sixth")  # without planted bugs
+PUBLIC = ("forty-sixth", "forty-eighth", "fiftieth", "fifty-second")  # no bugs
 PLANTED = [name for name in SETS if name not in PUBLIC]
-TOLD = COLUMNS[1:]  # those whose errors the page lists
+TOLD = COLUMNS[3:]  # those whose errors the page lists
 
 
 def stored(name: str, version: str) -> list[tuple[dict, dict]]:
