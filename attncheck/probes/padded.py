@@ -5,7 +5,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -252,12 +252,13 @@ class Masked:
         ]
         return rows == [True, False] and not changed(y[1], self.plain[1], 1e-4)
 
-    def in_rows(self) -> bool:
-        """Whether it adds one number to all scores of a query, which does nothing."""
-        if self.subject.layer.memory:
-            return False
+    def scored(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the scores without the mask and with it, in each form that it may have.
+
+        Both are (2, heads, t, keys), for the two sequences.
+        """
         kept, plain = self.subject.how, scores_of(self.subject, self.x)
-        for shape, how in self.forms:
+        for shape, how in self.forms if plain is not None else ():
             with contextlib.suppress(CallFailed):
                 self.subject.how = self._how(how, shape)
                 try:
@@ -266,64 +267,37 @@ class Masked:
                     self.subject.how = kept
                 if plain is None or taken is None or taken.shape != plain.shape:
                     continue
-                more = taken.double().clamp_min(-1e9) - plain.double()
-                seen = plain > -1e3
-                if not seen.any(-1).all():
-                    continue  # a query that sees nothing tells nothing
-                least = more.masked_fill(~seen, math.inf).amin(-1)  # of each query
-                most = more.masked_fill(~seen, -math.inf).amax(-1)
-                even = (most - least < 1e-6 * most.abs().clamp_min(1e4)).all()
-                if even and (most.amax(-1) - most.amin(-1)).max() > 1:
-                    return True
+                yield plain.unflatten(0, (2, -1)), taken.unflatten(0, (2, -1))
+
+    def in_rows(self) -> bool:
+        """Whether it adds one number to all scores of a query, which does nothing."""
+        for plain, taken in self.scored() if not self.subject.layer.memory else ():
+            more = taken.double().clamp_min(-1e9) - plain.double()
+            seen = plain > -1e3
+            if not seen.any(-1).all():
+                continue  # a query that sees nothing tells nothing
+            least = more.masked_fill(~seen, math.inf).amin(-1)  # of each query
+            most = more.masked_fill(~seen, -math.inf).amax(-1)
+            even = (most - least < 1e-6 * most.abs().clamp_min(1e4)).all()
+            if even and (most.amax(-1) - most.amin(-1)).max() > 1:
+                return True
         return False
 
     def empties_rows(self) -> bool:
         """Whether it hides scores in rows of padded tokens alone, not in columns."""
-        if self.subject.layer.memory:
-            return False
-        kept, plain = self.subject.how, scores_of(self.subject, self.x)
-        for shape, how in self.forms if plain is not None else ():
-            with contextlib.suppress(CallFailed):
-                self.subject.how = self._how(how, shape)
-                try:
-                    taken = scores_of(self.subject, self.x)
-                finally:
-                    self.subject.how = kept
-                if plain is None or taken is None or taken.shape != plain.shape:
-                    continue
-                was, now = (
-                    (one < -1e3).unflatten(0, (len(self.x), -1))[0]
-                    for one in (plain, taken)
-                )
-                if now.shape[-1] != len(self.real):
-                    continue
-                new = now & ~was
-                seen = ~was[:, self.real][..., ~self.real]
-                rows = bool(new[:, ~self.real].any()) and not new[:, self.real].any()
-                if rows and seen.any():
-                    return True
+        for plain, taken in self.scored() if not self.subject.layer.memory else ():
+            was, now = plain[0] < -1e3, taken[0] < -1e3
+            if now.shape[-1] != len(self.real):
+                continue
+            new, seen = now & ~was, ~was[:, self.real][..., ~self.real]
+            if seen.any() and new[:, ~self.real].any() and not new[:, self.real].any():
+                return True
         return False
 
     def shows_future(self) -> bool:
         """Whether a mask shows tokens to earlier ones, where it hides none of them."""
-        subject, kept = self.subject, self.subject.how
-        plain = scores_of(subject, self.x) if subject.causal else None
-        for shape, how in self.forms if plain is not None else ():
-            with contextlib.suppress(CallFailed):
-                subject.how = self._how(how, shape)
-                try:
-                    taken = scores_of(subject, self.x)
-                finally:
-                    subject.how = kept
-                if plain is None or taken is None or taken.shape != plain.shape:
-                    continue
-                was, now = (
-                    (one < -1e3).unflatten(0, (len(self.x), -1))[1]
-                    for one in (plain, taken)
-                )
-                if (was & ~now).any():
-                    return True
-        return False
+        both = self.scored() if self.subject.causal else ()
+        return any(bool(((p[1] < -1e3) & (t[1] > -1e3)).any()) for p, t in both)
 
     def judged(self, y: torch.Tensor, z: torch.Tensor) -> tuple[bool, bool, bool]:
         """Return whether real tokens know nothing of padding, and what else changed."""
