@@ -40,11 +40,12 @@ ASKS_CACHE = r"^(use|return)\w*(cache|past)|(cache|kv|past)_(append|update|write
 LINKS = r"^adj|^edges?$|_adj$"  # which nodes of a graph see each other
 # What an argument of forward is by its name; the first that fits.
 KINDS = {
-    "flag": r"causal|^(use|return|output|need|is|do|with)_|training|weights$|attn$",
+    "flag": r"causal|^(use|return|output|need|is(?!_valid|_real|_present)|do|with)_|"
+    r"training|weights$|attn$",
     "lengths": r"lengths?$|lens?$",
     "padding": r"pad|src_|length",
     "pairs": r"pair|^edge_?(attr|feat|emb|rep)",
-    "mask": r"mask|bias$|^valid$|^is_valid$",
+    "mask": r"mask|bias$|^(is_)?(valid|present|real|observed|visible)$",
     "cache": r"cache|past|state$|store$",
     "cos": r"cos(?!.*sin)",
     "sin": r"^sin$|(?<!cos)_sin$|^sin_(?!.*cos)",

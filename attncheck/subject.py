@@ -281,6 +281,13 @@ class Subject:
         return name, size if known else 0
 
     @property
+    def hides_by_window(self) -> bool:
+        """Whether a line compares something with the window, whatever it was given."""
+        name = re.escape(self.named_window[0])
+        line = rf"^(?!\s*(el)?if\b)[^#\n]*[<>]=?\s*(self\.)?{name}\b"
+        return bool(name and re.search(line, self.source, re.MULTILINE))
+
+    @property
     def source(self) -> str:
         """The source of the class, or as much of it as there is."""
         text, kind = "", type(self.pristine)

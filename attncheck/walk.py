@@ -29,6 +29,7 @@ Settings = tuple[list[Any], dict[str, Any]]
 Call = tuple[str, list[torch.Tensor], Settings, torch.Tensor]
 # By these names a bias by distance stands for the scale.
 T5 = r"t5|pos\w*_bias|rel\w*_(bias|pos)"
+T5_ITSELF = re.compile(r"(m|u|flan_?|long)?t5(?!\w*(style|like))", re.I)
 # What scores are multiplied with, by the mistake; d is the width of a head.
 SCALES = (
     ("scale_twice", lambda w: 1 / w.d),
@@ -1143,6 +1144,9 @@ def _scaled(walk: Walk, subject: Subject, calls: list[Call]) -> Iterator[Step]:
     # With positions in the scores, DeBERTa divides by the root of two or three widths.
     counts = {1, len(made.factors)} | ({2, 3} if added > 1e-4 else set())
     if any(abs(product * (n * walk.d) ** 0.5 - 1) < 1e-3 for n in counts):
+        if T5_ITSELF.match(type(subject.pristine).__name__) and walk.d > 1:
+            yield Step("scale_other", "scores", "The scores are multiplied by "
+                       f"{product:.4g}; T5 leaves them as they are.")  # fmt: skip
         return
     # One factor is no two, where the sizes make both the same.
     single = sum(abs(one - 1) > 1e-3 for one in (first, q, k)) == 1

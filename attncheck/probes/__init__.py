@@ -19,6 +19,7 @@ from attncheck.probes.meaning import (
 )
 from attncheck.probes.modes import dropout_place, order, same_in_training
 from attncheck.probes.padded import padded
+from attncheck.probes.places import by_name, distances, places
 from attncheck.probes.settings import compared
 from attncheck.probes.storage import devices, dtypes, precision, saved
 from attncheck.probes.training import dropout, gradients
@@ -32,6 +33,9 @@ PROBES = [
     ("same output as attention with these weights", compared),
     ("finite numbers", finite),
     ("sequences of a batch are independent", batch),
+    ("parameters by their names", by_name),
+    ("scores by distance", distances),
+    ("where each token goes", places),
     ("what each position depends on", dependence),
     ("shorter inputs", prefix),
     ("the cache against the whole", cached),

@@ -483,9 +483,11 @@ class Comparison:
         read = inferred(subject, x, mistakes=False) if x.shape[1] > meant else None
         mask = hidden(subject, x) if subject is not self.subject else None
         if mask is not None and not mask.tril().any():
-            text = "Each token still sees all before it. That may be meant, as where "
-            text += "only some layers have a window."
-            found.add("window_unused", done, text, "warning")
+            sure = self.owner.hides_by_window
+            text = "Each token still sees all before it."
+            if not sure:
+                text += " That may be meant, as where only some layers have a window."
+            found.add("window_unused", done, text, None if sure else "warning")
         if read and read.asks:
             # As with the window that it was given.
             asks = {"window": read.asks["window"] + more}

@@ -175,9 +175,11 @@ def dependence(subject: Subject, found: Collector) -> None:
         far = (i - j >= window) & known[:, None]
         if not subject.layer.window and far.any() and (matrix | ~far).all():
             done = f"Built with window={window}; one token after the other replaced."
-            seen = "Each position changed with all of its past. That may be meant, as "
-            seen += "where only some layers have a window."
-            found.add("window_unused", done, seen, "warning")
+            sure = subject.hides_by_window
+            seen = "Each position changed with all of its past."
+            if not sure:
+                seen += " That may be meant, as where only some layers have a window."
+            found.add("window_unused", done, seen, None if sure else "warning")
         matrix = matrix | ((i - j).abs() >= window)
     matrix = matrix | _hidden_by_bias(subject, t)
     if not subject.layer.documents and takes_documents(subject.pristine):

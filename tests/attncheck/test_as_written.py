@@ -418,3 +418,78 @@ def test_sizes_of_sets_are_lengths():
     assert outcome(made(ARGUMENT, *sizes), causal=False) == (0, [])
     other = made(ARGUMENT, *sizes, (">= sizes[:, None]", ">= sizes.flip(0)[:, None]"))
     assert outcome(other, causal=False) == (1, ["padding_batch"])
+
+
+BUCKETS = """\
+class T5Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h, self.qkv = n_heads, nn.Linear(d, 3 * d, bias=False)
+        self.relative_attention_bias = nn.Embedding(15, n_heads)
+        self.o = nn.Linear(d, d, bias=False)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        i = torch.arange(t, device=x.device)
+        apart = (i - i[:, None]).clamp(-7, 7) + 7
+        bias = self.relative_attention_bias(apart).permute(2, 0, 1)
+        y = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=bias.expand(b, -1, -1, -1).to(q), scale=1.0)
+        return self.o(y.transpose(1, 2).reshape(b, t, d))
+
+
+Attention = T5Attention
+"""
+
+
+def test_what_a_layer_called_t5_does_not_do():
+    assert outcome(made(BUCKETS), causal=False) == (0, [])
+    scaled = (", scale=1.0", "")
+    assert outcome(made(BUCKETS, scaled), causal=False) == (1, ["scale_other"])
+    like = BUCKETS.replace("T5", "T5Style")
+    assert outcome(made(like, scaled), causal=False) == (0, [])
+
+
+BANDED = CAUSAL.replace("d, n_heads)", "d, n_heads, window=4)").replace(
+    "        self.h =", "        self.window = window\n        self.h ="
+).replace(
+    "i > i[:, None],", "(i > i[:, None]) | (i[:, None] - i >= self.window),"
+)  # fmt: skip
+
+
+def test_a_window_that_is_compared_with_distances_has_to_hide():
+    assert outcome(made(BANDED), window=4) == (0, [])
+    turned = made(BANDED, ("(i[:, None] - i >=", "(i - i[:, None] >="))
+    assert outcome(turned) == (1, ["window_unused"])
+    # Some layers of a model have one, and others only keep its size.
+    kept = made(BANDED, (" | (i[:, None] - i >= self.window)", ""))
+    report = attncheck.check(kept)
+    told = {f.mistake: f.severity for f in report.findings}
+    assert (report.exit_status, told["window_unused"]) == (0, "warning")
+
+
+FOLDED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, x, present=None):
+        q, k, v = (torch.cat(f(x).chunk(self.h, dim=2))
+                   for f in (self.q, self.k, self.v))
+        s = q @ k.mT / q.shape[-1] ** 0.5
+        if present is not None:
+            s = s.masked_fill((~present)[:, None].repeat(self.h, 1, 1), -1e9)
+        return self.o(torch.cat((s.softmax(-1) @ v).chunk(self.h), dim=2))
+"""
+
+
+def test_a_mask_may_be_called_by_what_is_there():
+    folded = (".repeat(self.h, 1, 1)", ".repeat_interleave(self.h, 0)")
+    for name in ("present", "observed", "is_real"):
+        text = FOLDED.replace("present", name)
+        assert outcome(made(text), causal=False) == (0, [])
+        wrong = made(text, folded)
+        assert outcome(wrong, causal=False) == (1, ["padding_batch"])
