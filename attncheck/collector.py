@@ -9,7 +9,7 @@ import torch
 from attncheck.build import UnusableError, first_line
 from attncheck.mistakes import EARLY, EXPLAINS, LATE, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Report, Result, chosen
-from attncheck.subject import Failure, Subject
+from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line
 
 # A norm over tokens has no spread over one alone, and a convolution needs a few.
@@ -103,7 +103,9 @@ class Collector:
                 return
             raises = failure.mistake == "forward_raises"
             name = "some_sizes_raise" if raises else failure.mistake
-            if name in self.found or (raises and NEEDS_MORE.search(str(failure))):
+            many = isinstance(failure, CallFailed) and failure.many
+            more = many or NEEDS_MORE.search(str(failure))
+            if name in self.found or (raises and more):
                 self._end(test, "not run", str(failure))
                 return
             self.add(name, f"Ran the test: {test}.", f"{failure}.")

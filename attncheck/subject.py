@@ -46,6 +46,9 @@ ITSELF = re.compile(
 )
 
 
+MANY = 32  # sequences
+
+
 class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
     """The module did not do what was asked.
 
@@ -61,7 +64,13 @@ class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
 
 
 class CallFailed(Failure):
-    """It raised, or returned something else than (b, t, width)."""
+    """It raised, or returned something else than (b, t, width).
+
+    Attributes:
+        many: whether that was for more sequences than a cache may have room for.
+    """
+
+    many = False
 
 
 class CallHung(Failure):
@@ -351,7 +360,11 @@ class Subject:
             with torch.set_grad_enabled(grad), mode or none, fine:
                 return self._forward(module, given)
 
-        y = self._unwrap(guarded(self.worker, job, "forward_raises"))
+        try:
+            y = self._unwrap(guarded(self.worker, job, "forward_raises"))
+        except CallFailed as failure:
+            failure.many = len(x) > MANY
+            raise
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
             text = f"the input has the shape {tuple(x.shape)}, the output has "
             # One vector for each sequence may be what it is for.
@@ -497,11 +510,15 @@ class Subject:
 
     def _unwrap(self, output: Any) -> torch.Tensor:
         if isinstance(output, tuple | list) and output:
+            # A cache may come before what was computed, as in ports from JAX.
+            held = [i for i, one in enumerate(output) if isinstance(one, torch.Tensor)]
+            place = held[0] if held else 0
+            which = f"number {place + 1}" if place else "the first"
             self.note(
                 f"forward returned a {type(output).__name__} of {len(output)}; only "
-                f"the first was tested."
+                f"{which} was tested."
             )
-            output = output[0]
+            output = output[place]
         elif parts := fields_of(output):
             name = next(
                 (n for n, v in parts.items() if isinstance(v, torch.Tensor)), ""

@@ -269,8 +269,10 @@ def sums_first(subject: Subject, x: torch.Tensor) -> bool:
         out for given, out in products
         if t not in out.shape[1:] and all(t in one.shape[1:] for one in given)
     ]  # fmt: skip
-    # Chunks of queries have weights for all keys, and have as many rows together.
-    chunks = len(summed) > 1 and sum(out.shape[-2] for out in summed) == t
+    # Chunks of queries have weights for all keys, and have as many rows together, or
+    # fewer where the last, shorter one is left out.
+    rows = [out.shape[-2] for out in summed]
+    chunks = len(rows) > 1 and 0 <= t - sum(rows) < rows[0]
     return (
         not fused
         and not any(shape.count(t) > 1 for shape in shapes)

@@ -492,6 +492,12 @@ def _try_memory(subject: Subject, found: Collector) -> None:
                 z = given(x)
                 columns.append([changed(y[:, i], z[:, i]) for i in range(y.shape[1])])
             acts = torch.tensor(columns)
+            # It was to be read if forward names it more than where it takes it.
+            read = len(re.findall(rf"\b{name}\b", subject.source)) > 1
+            if read and found.compared and not acts.any():
+                done = f"Passed a memory as {name}, and replaced one token at a time."
+                found.add("cross_ignores_memory", done, "No output changed.")
+                return
             cut = torch.equal(acts, torch.ones_like(acts).triu())
             if cut or (found.compared and acts.any() and not acts.all()):
                 done = f"Passed a memory as {name}, and replaced one token at a time."

@@ -1,15 +1,16 @@
 """Tests of training mode and dropout, and a note on the order of tokens."""
 
+import contextlib
 import re
 
 import torch
 from torch import nn
 
-from attncheck.build import rates_of
+from attncheck.build import duplicate, rates_of
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
 from attncheck.probes.training import DISTANCES, dropped_at, mean_holds
-from attncheck.subject import Subject, guarded
+from attncheck.subject import CallFailed, Subject, guarded
 from attncheck.trace import Watch
 
 RATES = 0.2, 0.5
@@ -85,6 +86,7 @@ def _same_for_all(y: torch.Tensor) -> bool:
 def dropout_place(subject: Subject, found: Collector) -> None:
     """Drop with one token, whose weight is 1: all or nothing of each head remains."""
     _kept(subject, found)
+    _most_dropped(subject, found)
     dropped = subject.variant(dropout=0.5)
     if dropped is None:
         raise SkipTest("no dropout was found")
@@ -96,7 +98,6 @@ def dropout_place(subject: Subject, found: Collector) -> None:
     if "not_finite" in found.found:
         raise SkipTest("the output isn't finite without dropout either")
     _rate(subject, found)
-    _most_dropped(subject, found)
     for name in ["dropout", *rates_of(subject.given)] if subject.layer.residual else ():
         one = dropped if name == "dropout" else subject.variant(own={name: 0.5})
         if one is not None and (seen := _residual_dropped(one)):
@@ -147,7 +148,11 @@ def _residual_dropped(subject: Subject) -> str:
             part.register_forward_pre_hook(lambda _, args: taken.extend(args[:1]))
     watch = Watch(module)
     subject(x, module, train=True, mode=watch)
-    direct = any(one is last for last in taken[-1:] for one in watch.seen.dropped)
+    direct = any(
+        one is last and one._version == then  # else something was added to it
+        for last in taken[-1:]
+        for one, then in watch.seen.dropped
+    )
     return "The last norm takes what dropout returns" if direct else ""
 
 
@@ -202,11 +207,17 @@ def _kept(subject: Subject, found: Collector) -> None:
 def _most_dropped(subject: Subject, found: Collector) -> None:
     """Look for a rate that drops most weights, and that nobody asked for."""
     asked = {value for value in subject.given.values() if isinstance(value, float)}
-    for name, part in subject.fresh.named_modules():
-        if isinstance(part, torch.nn.Dropout) and part.p > 0.5 and part.p not in asked:
+    parts = subject.fresh.named_modules()
+    rates = [(f"{n} drops", m.p) for n, m in parts if isinstance(m, torch.nn.Dropout)]
+    watch = Watch(subject.fresh)
+    with contextlib.suppress(CallFailed):
+        subject(subject.tokens(), duplicate(subject.fresh), train=True, mode=watch)
+    rates += [("Dropout without a module drops", rate) for rate in watch.seen.rates]
+    for words, rate in rates:
+        if 0.5 < rate < 1.0 and rate not in asked:
             done = "Looked at the rates of a new instance."
-            text = f"{name} drops {part.p:.0%} of what it gets. A layer that takes the "
-            text += "share to keep gets 1 minus that."
+            text = f"{words} {rate:.0%} of what it gets. A layer that takes the share "
+            text += "to keep gets 1 minus that."
             found.add("dropout_rate_ignored", done, text)
             return
 

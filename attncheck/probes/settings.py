@@ -25,7 +25,7 @@ from attncheck.variants import distinct, runs, with_gains
 
 NORMED = re.compile(r"(^|_)qk_?(layer_?)?norm|norm(alize)?_qk")
 BLOCK = re.compile(
-    r"(^|_)(block|chunk|tile|slice)(_?(size|len|length))?"
+    r"(^|_)(block|chunk|tile|slice|bucket(?=_?(size|len)))(_?(size|len|length))?"
     r"(_([qk]|rows?|cols?|columns?|queries|keys|m|n))?$"
 )
 # Two entries make one pair, and any way to pair them is right.

@@ -420,7 +420,7 @@ def test_sizes_of_sets_are_lengths():
     assert outcome(other, causal=False) == (1, ["padding_batch"])
 
 
-BUCKETS = """\
+T5 = """\
 class T5Attention(nn.Module):
     def __init__(self, d, n_heads):
         super().__init__()
@@ -444,10 +444,10 @@ Attention = T5Attention
 
 
 def test_what_a_layer_called_t5_does_not_do():
-    assert outcome(made(BUCKETS), causal=False) == (0, [])
+    assert outcome(made(T5), causal=False) == (0, [])
     scaled = (", scale=1.0", "")
-    assert outcome(made(BUCKETS, scaled), causal=False) == (1, ["scale_other"])
-    like = BUCKETS.replace("T5", "T5Style")
+    assert outcome(made(T5, scaled), causal=False) == (1, ["scale_other"])
+    like = T5.replace("T5", "T5Style")
     assert outcome(made(like, scaled), causal=False) == (0, [])
 
 
@@ -493,3 +493,85 @@ def test_a_mask_may_be_called_by_what_is_there():
         assert outcome(made(text), causal=False) == (0, [])
         wrong = made(text, folded)
         assert outcome(wrong, causal=False) == (1, ["padding_batch"])
+
+
+SUMMED = """\
+class Attention(nn.Module):
+    def __init__(self, d, dropout=0.1):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+        self.p, self.drop = nn.Dropout(dropout), nn.Dropout(dropout)
+        self.norm = nn.LayerNorm(d)
+
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        w = self.p((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1))
+        y = self.drop(self.o(w @ v))
+        y += x
+        return self.norm(y)
+"""
+
+
+def test_the_input_may_be_added_in_place_to_what_dropout_gave():
+    declared = {"causal": False, "residual": True, "postnorm": "layer"}
+    assert outcome(made(SUMMED), **declared) == (0, [])
+    both = ("y = self.drop(self.o(w @ v))\n        y += x",
+            "y = self.drop(self.o(w @ v) + x)")  # fmt: skip
+    assert outcome(made(SUMMED, both), **declared) == (1, ["dropout_elsewhere"])
+
+
+def test_room_for_some_sequences_is_no_mistake():
+    few = made(ARGUMENT, ("        s = q @", "        assert b <= 64\n        s = q @"))
+    assert outcome(few, causal=False) == (0, [])
+
+
+def test_what_was_computed_may_come_behind_a_cache():
+    ported = PLAIN.replace("        return self", "        return None, self")
+    assert outcome(made(ported), causal=False) == (0, [])
+    unscaled = made(ported, (" / q.shape[-1] ** 0.5", ""))
+    assert outcome(unscaled, causal=False) == (1, ["scale_missing"])
+
+
+FUNCTIONAL = (
+    PLAIN.replace("d, n_heads)", "d, n_heads, rate=0.1)")
+    .replace("        self.h =", "        self.rate = rate\n        self.h =")
+    .replace("s.softmax(-1)", "F.dropout(s.softmax(-1), RATE, self.training)")
+)
+
+
+def test_a_share_to_keep_is_none_to_drop_without_a_module_either():
+    right = made(FUNCTIONAL.replace("RATE", "self.rate"))
+    assert outcome(right, causal=False) == (0, [])
+    kept = made(FUNCTIONAL.replace("RATE", "1.0 - self.rate"))
+    assert outcome(kept, causal=False) == (1, ["dropout_rate_ignored"])
+
+
+CHUNKED = """\
+class Attention(nn.Module):
+    def __init__(self, d, n_heads, query_chunk=1024):
+        super().__init__()
+        self.h, self.n = n_heads, query_chunk
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+
+    def attend(self, q, k, v):
+        return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+    def forward(self, x, context=None):
+        b, t, d = x.shape
+        context = x if context is None else context
+        q, k, v = (f(one).view(b, -1, self.h, d // self.h).transpose(1, 2)
+                   for f, one in ((self.q, x), (self.k, context), (self.v, context)))
+        y = torch.zeros_like(q)
+        for i in range(0, t, self.n):
+            y[:, :, i : i + self.n] = self.attend(q[:, :, i : i + self.n], k, v)
+        return self.o(y.transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_the_last_chunk_of_queries_counts_and_so_does_a_memory():
+    assert outcome(made(CHUNKED), causal=False) == (0, [])
+    short = ("range(0, t, self.n)", "range(0, max(t - t % self.n, 1), self.n)")
+    assert outcome(made(CHUNKED, short), causal=False) == (1, ["differs"])
+    swapped = ("x if context is None else context", "context if x is None else x")
+    assert outcome(made(CHUNKED, swapped), causal=False) == (
+        1, ["cross_ignores_memory"])  # fmt: skip

@@ -33,7 +33,7 @@ def test_a_right_class_ends_with_status_0(write, capsys):
     assert main([f"{write(RIGHT)}:Attention", *sizes, "--context-length", "10"]) == 0
     out = capsys.readouterr().out
     assert "d_in=12, d_out=24, context_length=10, dropout=0.1, num_heads=6" in out
-    assert "25 of 25 tests passed" in " ".join(out.split())
+    assert "26 of 26 tests passed" in " ".join(out.split())
 
 
 def test_what_each_of_several_classes_needs_is_loaded_once(write, monkeypatch, capsys):
@@ -112,7 +112,7 @@ def test_as_a_program_it_runs_without_a_warning(write):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "25 of 25 tests passed" in " ".join(done.stdout.split())
+    assert "26 of 26 tests passed" in " ".join(done.stdout.split())
 
 
 def test_every_way_to_import_it_can_be_called():
