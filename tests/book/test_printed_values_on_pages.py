@@ -3,7 +3,15 @@
 import pytest
 
 from tests.book.pages import pages
-from theme.printed_values import numbers, published, reference, shows, text_of
+from theme.printed_values import (
+    flatten,
+    numbers,
+    place,
+    published,
+    reference,
+    shows,
+    text_of,
+)
 
 REFERENCE = reference()
 MUST_BE_SHOWN = {
@@ -61,3 +69,14 @@ PUNCTUATION = str.maketrans("()[],", "     ")
 
 def _flat(values):
     return {values} if isinstance(values, str) else set().union(*map(_flat, values))
+
+
+def test_a_value_printed_about_has_each_of_its_digits_about():
+    about = [entry for entry in REFERENCE.values() if entry["kind"] == "approximate"]
+    for entry in about:
+        digits = [float(digit) for digit in flatten(entry["values"])]
+        assert place([f"{digit + 1e-6}" for digit in digits], entry) == 0
+        for at in range(len(digits)):
+            off = [digit + (at == i) for i, digit in enumerate(digits)]
+            assert place([str(digit) for digit in off], entry) is None
+    assert about

@@ -322,3 +322,12 @@ def test_most_sentences_are_right(results):
     for run in results["text"]["runs"]:
         assert run["right"] > 0.9, run["seed"]
         assert run["loss"][-1] < run["loss"][0] / 2, run["seed"]
+
+
+def test_what_is_trained_and_tested_are_lengths_that_the_tasks_have():
+    config = bottleneck.Config()
+    for lengths in (dict(config.lengths), dict(config.tested)):
+        # Two words and phrases of three, of which the longest has four.
+        assert [(length - 2) / 3 for length in lengths["grammar"]] == [1, 2, 3, 4]
+        assert min(lengths["reversal"]) == 2
+        assert max(lengths["reversal"]) == 12

@@ -1,5 +1,6 @@
 """The PDF, the link check, and the files by which others run and publish the book."""
 
+import contextlib
 import io
 import json
 import os
@@ -45,6 +46,23 @@ def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
 
 def test_pdf_has_every_page_of_the_contents():
     assert pdf.entries() == toc_entries()
+
+
+def test_pdf_stands_beside_the_pages_unless_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.setattr(pdf, "entries", lambda: ["one"])
+    monkeypatch.setattr(pdf, "browser", contextlib.nullcontext)
+    monkeypatch.setattr(pdf, "print_page", lambda _, address: (address, b""))
+    (tmp_path / "one.html").write_text("a page")
+
+    def joined(parts, target):
+        target.write_bytes(b"PDF")
+        return len(parts)
+
+    monkeypatch.setattr(pdf, "join", joined)
+    for words in ([], ["--out", str(tmp_path / "own.pdf")]):
+        monkeypatch.setattr("sys.argv", ["pdf", "--site", str(tmp_path), *words])
+        pdf.main()
+    assert {p.name for p in tmp_path.glob("*.pdf")} == {pdf.NAME, "own.pdf"}
 
 
 def test_link_check_names_what_is_broken(tmp_path):
@@ -191,6 +209,17 @@ def test_the_card_shows_the_weights_of_the_first_page():
             assert f">{share:.2f}</text>" in social_card.sentence(text, 100)
     drawn = (social_card.STATIC / "social-card.svg").read_text(encoding="utf-8")
     assert drawn == social_card.card(), "run python -m tools.social_card"
+
+
+def test_cards_are_drawn_of_the_pages_that_were_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(social_card, "CARDS", tmp_path)
+    monkeypatch.setattr(social_card, "browser", contextlib.nullcontext)
+    monkeypatch.setattr(social_card, "draw_book", lambda _: None)
+    monkeypatch.setattr(social_card, "page_card", lambda *_: (b"png", "title", "alt"))
+    monkeypatch.setattr("sys.argv", ["social_card", "02_", "notation"])
+    social_card.main()
+    drawn = {path.stem for path in tmp_path.glob("*.png")}
+    assert drawn == {"02_simple_self_attention", "notation"}
 
 
 def test_every_page_has_a_small_card_that_says_its_title(soup):

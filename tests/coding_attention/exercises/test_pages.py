@@ -4,11 +4,12 @@ They are made from the files of the exercises, and a reader who runs them from t
 bottom, solving nothing, gets no error.
 """
 
+import dataclasses
 import re
 
 import pytest
 
-from coding_attention.exercises import EXERCISES, check_exercise, pages
+from coding_attention.exercises import EXERCISES, check_exercise, notebook, pages
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.functions import FunctionCheck
 from tests.book.pages import Page, text_of
@@ -107,3 +108,13 @@ def test_where_to_read_about_what_only_one_page_tells():
         page, section = EXERCISES[name].reads
         text = "\n".join(Page(page).prose).partition(f" {section}\n")[2]
         assert word in re.split("^#{1,3} ", text, flags=re.MULTILINE)[0], name
+
+
+def test_each_cell_of_an_exercise_stands_below_its_own_words():
+    more = "\n```{code-cell} ipython3\n\nfurther = 1\n```\n\nThe last words.\n"
+    task = EXERCISES["shapes"]
+    plain = notebook.cells_of(task)
+    longer = notebook.cells_of(dataclasses.replace(task, body=task.body + more))
+    added = [cell for cell in longer if cell not in plain]
+    assert added == [("code", "further = 1"), ("markdown", "The last words.")]
+    assert longer.index(added[1]) == longer.index(added[0]) + 1

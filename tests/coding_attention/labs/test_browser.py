@@ -290,6 +290,11 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
         "Mixed up: row by row, head 0 holds the tokens 0, 0 and 1; head 1 holds the "
         "tokens 1, 2 and 2. Each head should hold the tokens 0, 1 and 2."
     )
+    heads = root.get_by_role("combobox", name="h", exact=True)
+    heads.select_option("4")
+    assert summary.text_content().count("holds the tokens") == 2
+    assert summary.text_content().count(", and so on.") == 1
+    heads.select_option("2")
     strides = torch.arange(24).view(2, 2, 3, 2).stride()
     words = f"the view already has the shape (2, 2, 3, 2), stride {strides}, contiguous"
     title, note = root.locator(".al-stage-title").first, root.locator(".al-note").first
