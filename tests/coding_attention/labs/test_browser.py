@@ -460,6 +460,16 @@ def test_the_questions_have_answers(lab_on_page):
     assert root.locator(".al-task.al-done").count() == 1
 
 
+def test_the_scale_lab_says_what_the_divisor_does(lab_on_page):
+    root, _, _ = lab_on_page("ScaleLab")
+    root.get_by_label("exactly").fill("512")
+    divide, summary = root.get_by_label("Divide by"), root.locator(".al-summary")
+    words = ("Softmax is saturated.", "All keys look alike.")
+    for label, told in (("nothing", [words[0]]), ("d_k", [words[1]]), ("√d_k", [])):
+        divide.select_option(label=label)
+        assert [word for word in words if word in summary.text_content()] == told
+
+
 # ---- the address ----
 
 
