@@ -42,7 +42,13 @@ def shapes(text):
 
 
 def torn(text):
-    """Say what does not fit in the shapes of a product, whatever the sizes are."""
+    """Say what does not fit in shapes, or in those of a product, in whatever sizes."""
+    told = list(shapes(text))
+    if {"t_q", "t_k", "t"} <= {entry for entries in told for entry in entries}:
+        return "t_q and t_k are told apart, so t is neither"
+    for entries in told:
+        if len(entries) > 2 and entries[0] == entries[1]:
+            return f"{entries[0]} counts batches and tokens"
     for match in PRODUCT.finditer(text):
         a, b, c = (
             [e.strip() for e in (part or "").split(",") if e.strip()]

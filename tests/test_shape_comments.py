@@ -191,6 +191,9 @@ def test_shape_comments_are_true(name):
         ("# (b, h, t, d_head) @ (b, h, d_head, t) -> (b, h, t, t)", ""),
         ("# (t, d_k) @ (t, t) -> (t, t)", "d_k is multiplied with t"),
         ("# (t, d_k) @ (d_k, t) -> (t, d_k)", "(t, t) became (t, d_k)"),
+        ("# (b, t_q, t_k)", ""),
+        ("# (t, t_q, t_k)", "t_q and t_k are told apart, so t is neither"),
+        ("# (t, t, d_out)", "t counts batches and tokens"),
     ],
 )
 def test_a_product_fits_whatever_the_sizes_are(comment, why):

@@ -108,6 +108,12 @@ def test_dropout_mean_comes_back_to_the_weights():
     assert torch.equal(lab.compute()[0], weights)
 
 
+def test_dropout_begins_with_the_second_token_where_there_is_one():
+    for rows, query in (([[1.0]], 0), ([[1.0, 0.0], [0.5, 0.5]], 1), (None, 1)):
+        given = {} if rows is None else {"weights": rows}
+        assert DropoutLab(**given).query == query
+
+
 def test_dropout_bugs_do_what_they_are_called():
     lab = DropoutLab(draws=1000, bug="undivided", p=0.25)
     weights = torch.tensor(lab.weights, dtype=torch.float64)
