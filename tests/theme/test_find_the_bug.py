@@ -161,6 +161,25 @@ def test_every_case_is_solved_with_keys_alone(opened):
 
 
 @pytest.mark.browser
+def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
+    page = opened()
+    number, case = next(
+        (i, c) for i, c in enumerate(CASES, start=1) if c["kind"] == "loss"
+    )
+    for choice in case["choices"]:
+        if choice["bug"] == case["bug"]:
+            continue
+        button(page, number, choice["cause"]).click()
+        line = case_of(page, number).locator(
+            ".fb-reply + * .fb-line, .fb-that .fb-line"
+        )
+        drawn = line.last.get_attribute("points").replace(",", " ").split()
+        wanted = find_the_bug.points(choice["picture"]).replace(",", " ").split()
+        near = [float(x) for x in wanted]
+        assert [float(x) for x in drawn] == pytest.approx(near, abs=0.1)
+
+
+@pytest.mark.browser
 def test_without_scripts_no_button_lies_dead(opened):
     page = opened(java_script_enabled=False)
     assert page.locator(".fb-case button").count() == 0
