@@ -18,24 +18,17 @@ import torch
 from torch import nn
 
 from attncheck.calling import asked_of, kinds_of
+from attncheck.following import SUMS, _followed
 from attncheck.layer import Numbers, Rope, memory_tokens, normalize, rotate
 from attncheck.mistakes import MISTAKES
 from attncheck.projections import NAMES
+from attncheck.recorded import CONVOLUTIONS, Call, Recorded, Step, _close
 from attncheck.reference import _rotated as turned_as
 from attncheck.reference import _share
+from attncheck.scored import SCALES as FACTORS
+from attncheck.scored import T5
 from attncheck.subject import ITSELF, Failure, Subject
 from attncheck.trace import norms_of, tensors
-from attncheck.walk import (
-    CONVOLUTIONS,
-    SUMS,
-    T5,
-    Call,
-    Recorded,
-    Step,
-    _close,
-    _followed,
-)
-from attncheck.walk import SCALES as FACTORS
 
 NORMS = ("layer_norm", "rms_norm", "group_norm")
 TIMES = ("mul", "__mul__", "__rmul__", "mul_", "__imul__")

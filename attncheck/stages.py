@@ -12,12 +12,13 @@ import torch
 from torch import nn
 
 from attncheck.changes import base_recipe
+from attncheck.following import followed
 from attncheck.layer import Layer
 from attncheck.projections import Projections
+from attncheck.recorded import _own, _sinks
 from attncheck.reference import Computation, Recipe
 from attncheck.subject import Subject
 from attncheck.trace import PRODUCTS, Arguments, Watch, tensors
-from attncheck.walk import _own, _sinks, followed
 
 TOLERANCE = 1e-4
 MOST = 400  # tensors that are kept

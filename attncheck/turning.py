@@ -10,7 +10,9 @@ from itertools import product
 
 import torch
 
-from attncheck.walk import Step, Walk, _close, _cuts, _parts
+from attncheck.following import _parts
+from attncheck.projected import _cuts
+from attncheck.recorded import Step, Walk, _close
 
 TOLERANCE = 1e-3
 WIDEST = 64  # numbers of a head; a matrix of 256 takes a second to solve for

@@ -17,6 +17,7 @@ from torch import nn
 from attncheck import parity
 from attncheck.build import UnusableError, first_line
 from attncheck.collector import Collector, NotCompared
+from attncheck.following import followed, hidden
 from attncheck.inferred import Read, inferred
 from attncheck.layer import NORMS, OPTIONS, PAIRINGS, SINKS, Layer, Rope, described
 from attncheck.mistakes import EXPLAINS, MISTAKES
@@ -24,22 +25,15 @@ from attncheck.numbers import changed
 from attncheck.probes.basics import UNITS
 from attncheck.probes.meaning import depends, hides_tokens, is_units, passed_on
 from attncheck.projections import Projections, find
+from attncheck.recorded import Step
 from attncheck.roles import find_roles
+from attncheck.scored import T5, bias_told, sinks_told
 from attncheck.stages import first_difference
 from attncheck.subject import ITSELF, LOW, CallFailed, Failure, Subject, Unrounded
 from attncheck.trace import Line, Seen, Watch, is_table, norms_of
 from attncheck.turning import turning
 from attncheck.variants import runs
-from attncheck.walk import (
-    T5,
-    Step,
-    bias_told,
-    followed,
-    hidden,
-    sinks_told,
-    sums_first,
-    walked,
-)
+from attncheck.walk import sums_first, walked
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do, so "

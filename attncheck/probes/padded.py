@@ -23,11 +23,12 @@ from attncheck.calling import (
     plain_way,
 )
 from attncheck.collector import Collector, SkipTest
+from attncheck.following import scores_of
 from attncheck.numbers import changed
 from attncheck.probes.basics import tell_changed
 from attncheck.subject import CallFailed, How, Subject, guarded
 from attncheck.trace import tensors
-from attncheck.walk import scores_of, walked
+from attncheck.walk import walked
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 SHAPES = ((), (1,), (1, 1))  # axes between that of sequences and that of tokens

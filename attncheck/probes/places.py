@@ -15,10 +15,11 @@ from torch import nn
 
 from attncheck.build import UnusableError
 from attncheck.collector import Collector, SkipTest
+from attncheck.following import scores_of
 from attncheck.numbers import changed
+from attncheck.recorded import CONTRACTIONS, CONVOLUTIONS, Call, Recorded
 from attncheck.subject import CallFailed, CallHung, Subject
 from attncheck.trace import Arguments
-from attncheck.walk import CONTRACTIONS, CONVOLUTIONS, Call, Recorded, scores_of
 
 Probe = Callable[[Subject, Collector], None]
 FUSED = "scaled_dot_product_attention"

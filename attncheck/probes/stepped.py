@@ -10,9 +10,10 @@ from torch import nn
 
 from attncheck.calling import STARTERS
 from attncheck.collector import Collector, SkipTest
+from attncheck.following import _followed, _rows
 from attncheck.numbers import changed
+from attncheck.recorded import Recorded, Walk, _close
 from attncheck.subject import CallFailed, Subject, fields_of, guarded, seed_everything
-from attncheck.walk import Recorded, Walk, _close, _followed, _rows
 
 RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
