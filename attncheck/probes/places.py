@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -38,6 +38,21 @@ ROLE = re.compile(
 RELATIVE = r"rot(ary|ate|ation)|rope|relative|rel_?pos|rel_bias|distance"
 # With these, a pair of tokens may have more to it than its distance.
 GRID = r"2d|axial|height|grid|absolute|patch|image|pixel|ntk|yarn|spatial|wind_?ow"
+
+
+class Ends(NamedTuple):
+    """The first attention among the calls of a forward pass.
+
+    Attributes:
+        scored, mixed: the calls that multiply queries and keys, weights and values.
+        query_axis, mixed_axis: where the numbers of one token stand, in the first
+            factor of the scores and in the mix.
+    """
+
+    scored: int
+    mixed: int
+    query_axis: int = -1
+    mixed_axis: int = -1
 
 
 class _Nudged(Recorded):
@@ -95,28 +110,30 @@ def places(subject: Subject, found: Collector) -> None:
     calls, y = _calls(subject, x)
     if y.shape[:2] != (b, t):
         raise SkipTest("its output has other tokens")
-    where = _ends(calls)
-    if where is None:
+    ends = _ends(calls)
+    if ends is None:
         raise SkipTest("the steps of attention were not seen")
-    query, (at, axis) = where
-    if _meet(calls[at + 1 :], t):
+    if _meet(calls[ends.mixed + 1 :], t):
         raise SkipTest("behind attention, tokens meet")
-    rows = _rows_of(subject, x, calls, query)
-    if rows[0].shape != calls[at][3].amax(dim=axis).shape:
+    rows = _rows_of(subject, x, calls, ends)
+    if rows[0].shape != calls[ends.mixed][3].amax(dim=ends.mixed_axis).shape:
         raise SkipTest("queries and their results have other axes")
-    went = [_goes(subject, x, y, calls, at, one.unsqueeze(axis)) for one in rows]
+    went = [_goes(subject, x, y, calls, ends, one) for one in rows]
     if any(one is None for one in went):
         raise SkipTest("another attention follows")
-    done = "Followed the query of each token, and changed what is mixed for it."
     for i, out in enumerate(went):
         if out and out != {i}:
-            many = len(out) > 1
-            seen = f"What is mixed for token {i} goes into output{'s' if many else ''} "
-            seen += ", ".join(map(str, sorted(out))) + "."
-            name = "join_viewed" if many else "tokens_moved"
-            name = name if _straight(rows[i]) else "heads_viewed"
-            found.add(name, done, seen, "error")
+            _tell(i, out, rows[i], found)
             return
+
+
+def _tell(i: int, out: set[int], rows: torch.Tensor, found: Collector) -> None:
+    many = len(out) > 1
+    seen = f"What is mixed for token {i} goes into output{'s' if many else ''} "
+    seen += ", ".join(map(str, sorted(out))) + "."
+    name = "join_viewed" if many else "tokens_moved"
+    done = "Followed the query of each token, and changed what is mixed for it."
+    found.add(name if _straight(rows) else "heads_viewed", done, seen, "error")
 
 
 def _straight(rows: torch.Tensor) -> bool:
@@ -134,25 +151,25 @@ def _calls(
     return mode.calls, y
 
 
-def _ends(calls: list[Call]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return the calls that score the first queries and that mix, with their axes.
-
-    The axis of each is that of the numbers of a token, of the first factor of the
-    scores and of the mix.
-    """
+def _ends(calls: list[Call]) -> Ends | None:
+    """Return where the first attention begins and ends, or None."""
     for at, (name, given, _, out) in enumerate(calls):
         if name == FUSED:
-            return ((at, -1), (at, -1)) if len(given) > 2 else None
+            return Ends(at, at) if len(given) > 2 else None
         if name not in ("softmax", "_softmax") or out.dim() < 3:
             continue
         scored = [i for i in range(at) if _makes(calls[i], out.numel())]
         mixed = [i for i, call in enumerate(calls) if i > at and _takes(call, out)]
-        if scored and mixed:
-            one, other = calls[scored[-1]], calls[mixed[0]]
-            taken = [factor.numel() == out.numel() for factor in other[1]]
-            axes = _axis(one, 0, lost=True), _axis(other, taken.index(True), lost=False)
-            return (scored[-1], axes[0]), (mixed[0], axes[1])
-        return None
+        if not scored or not mixed:
+            return None
+        first, last = scored[-1], mixed[0]
+        weights = [factor.numel() == out.numel() for factor in calls[last][1]]
+        return Ends(
+            first,
+            last,
+            _axis(calls[first], 0, lost=True),
+            _axis(calls[last], weights.index(True), lost=False),
+        )
     return None
 
 
@@ -193,13 +210,13 @@ def _meet(behind: list[Call], t: int) -> bool:
 
 
 def _rows_of(
-    subject: Subject, x: torch.Tensor, calls: list[Call], query: tuple[int, int]
+    subject: Subject, x: torch.Tensor, calls: list[Call], ends: Ends
 ) -> torch.Tensor:
     """Return, for each token, which rows of the queries follow it most.
 
     Where a norm before them takes all tokens together, each follows all a little.
     """
-    at, axis = query
+    at, axis = ends.scored, ends.query_axis
     before = calls[at][1][0]
     fresh, gaps = subject.tokens(t=x.shape[1], seed=11), list[torch.Tensor]()
     for i in range(x.shape[1]):
@@ -223,14 +240,14 @@ def _goes(
     x: torch.Tensor,
     y: torch.Tensor,
     calls: list[Call],
-    at: int,
+    ends: Ends,
     rows: torch.Tensor,
 ) -> set[int] | None:
     """Return which outputs follow some rows of the mix; None where scores do, too."""
-    module = subject.copy()
-    after, z = _calls(subject, x, _Nudged(module, at, rows))
+    rows = rows.unsqueeze(ends.mixed_axis)
+    after, z = _calls(subject, x, _Nudged(subject.copy(), ends.mixed, rows))
     later = [
-        i for i in range(at + 1, min(len(calls), len(after)))
+        i for i in range(ends.mixed + 1, min(len(calls), len(after)))
         if calls[i][0] in ("softmax", "_softmax", FUSED)
     ]  # fmt: skip
     if any(changed(calls[i][3], after[i][3]) for i in later):
@@ -310,14 +327,13 @@ def _made(
     """Return the queries, keys and values of the first attention, in any shape."""
     watch = Recorded(module)
     subject(x, module, mode=watch)
-    where = _ends(watch.calls)
-    if where is None:
+    ends = _ends(watch.calls)
+    if ends is None:
         return {}
-    (scored, _), (mixed, _) = where
-    given = watch.calls[scored][1]
-    if scored == mixed:  # fused
+    given = watch.calls[ends.scored][1]
+    if ends.scored == ends.mixed:  # fused
         return dict(zip("qkv", given, strict=False))
-    factors, soft = watch.calls[mixed][1], watch.calls[scored][3].numel()
+    factors, soft = watch.calls[ends.mixed][1], watch.calls[ends.scored][3].numel()
     values = [one for one in factors if one.numel() != soft]
     return {"q": given[0], "k": given[1], "v": values[0]} if len(values) == 1 else {}
 
