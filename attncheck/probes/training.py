@@ -523,10 +523,13 @@ def _rows_cut(subject: Subject, module: nn.Module) -> list[str]:
     told = []
     grads = {name: p.grad for name, p in module.named_parameters()}
     for name, p in subject.pristine.named_parameters():
-        joined = p.dim() == 2 and p.untyped_storage().data_ptr() in held
+        matrix = p.dim() > 1 and p.shape[2:].numel() == 1  # or a 1x1 convolution
+        named = name.removesuffix(".weight").split(".")[-1].replace("_", "").lower()
+        joined = named in NAMES["qkv"] or p.untyped_storage().data_ptr() in held
         gradient = grads.get(name)
-        if not joined or gradient is None or not gradient.any():
+        if not matrix or not joined or gradient is None or not gradient.any():
             continue
+        gradient = gradient.flatten(1)
         for axis, noun in ((0, "rows"), (1, "columns")):
             dead = ~gradient.any(dim=1 - axis)
             if dead.float().mean() >= 0.2:

@@ -575,3 +575,27 @@ def test_the_last_chunk_of_queries_counts_and_so_does_a_memory():
     swapped = ("x if context is None else context", "context if x is None else x")
     assert outcome(made(CHUNKED, swapped), causal=False) == (
         1, ["cross_ignores_memory"])  # fmt: skip
+
+
+PIXELS = """\
+class Attention(nn.Module):
+    def __init__(self, dim=32, heads=4):
+        super().__init__()
+        self.h, self.norm = heads, nn.GroupNorm(1, dim)
+        self.to_qkv = nn.Conv1d(dim, 3 * dim, 1, bias=False)
+        self.to_out = nn.Conv1d(dim, dim, 1)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.to_qkv(self.norm(x.mT)).view(b, 3, self.h, -1, t).unbind(1)
+        self.map = (q.mT @ k * q.shape[2] ** -0.5).softmax(-1)
+        y = torch.einsum("bhts,bhds->bhdt", self.map, v).reshape(b, c, t)
+        return x + self.to_out(y).mT
+"""
+
+
+def test_a_third_of_a_convolution_without_a_gradient_is_named():
+    right = attncheck.check(made(PIXELS), causal=False)
+    assert [f for f in right.findings if f.severity == "error"] == []
+    kept = made(PIXELS, ("softmax(-1)", "softmax(-1).detach()"))
+    assert outcome(kept, causal=False) == (1, ["gradient_missing"])
