@@ -22,6 +22,7 @@ from attncheck.collector import Collector, SkipTest
 from attncheck.inferred import ADDED, APART, BESIDE, NULL
 from attncheck.layer import document_of
 from attncheck.numbers import changed
+from attncheck.recorded import Recorded
 from attncheck.stages import Captured
 from attncheck.subject import CallFailed, Subject
 from attncheck.trace import norms_of, tensors
@@ -201,8 +202,25 @@ def dependence(subject: Subject, found: Collector) -> None:
         return  # as long as nobody says what is meant
     else:
         _tell_full(matrix, known, found)
+    if "tokens_not_mixed" in found.found and _over_heads(subject):
+        seen = "Softmax gives each token a weight for each pair of its heads."
+        found.add("heads_attend_heads", "Looked at the shape of the weights.", seen)
     if not (subject.layer.memory or subject.layer.exclusive):
         _try_memory(subject, found)
+
+
+def _over_heads(subject: Subject) -> bool:
+    """Whether the first weights are square for each token, and not for each head."""
+    x, module = subject.tokens(t=7), subject.copy()
+    watch = Recorded(module)
+    subject(x, module, mode=watch)
+    for name, given, _, out in watch.calls:
+        fused = name == "scaled_dot_product_attention"
+        if not fused and name not in ("softmax", "_softmax"):
+            continue
+        shape = given[0].shape[:-1] if fused else out.shape[:-1]
+        return len(shape) > 2 and shape[-2] == x.shape[1] != shape[-1] > 1
+    return False
 
 
 def _hidden_by_bias(subject: Subject, t: int) -> torch.Tensor:

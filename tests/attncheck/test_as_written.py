@@ -599,3 +599,14 @@ def test_a_third_of_a_convolution_without_a_gradient_is_named():
     assert [f for f in right.findings if f.severity == "error"] == []
     kept = made(PIXELS, ("softmax(-1)", "softmax(-1).detach()"))
     assert outcome(kept, causal=False) == (1, ["gradient_missing"])
+
+
+def test_heads_that_attend_to_each_other_are_told_from_tokens_that_meet_nowhere():
+    fused = PLAIN.replace("        s = q @ k.mT / q.shape[-1] ** 0.5\n", "")
+    whole = "F.scaled_dot_product_attention(q, k, v)"
+    fused = fused.replace("(s.softmax(-1) @ v)", whole)
+    assert outcome(made(fused), causal=False) == (0, [])
+    rows = ("permute(2, 0, 3, 1, 4)", "unbind(2)")
+    kept = (".transpose(1, 2).reshape", ".reshape")
+    wrong = made(fused, rows, kept)
+    assert outcome(wrong, causal=False) == (1, ["heads_attend_heads"])
