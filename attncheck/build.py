@@ -99,6 +99,9 @@ class Plan:
         if self.config is None:
             return cls(**arguments)
         name, kind, names = self.config
+        if is_dataclass(kind):  # its other settings, in place of their defaults
+            own = inspect.signature(cls).parameters
+            names |= {f.name for f in fields(kind) if f.name not in own}
         inside = {n: value for n, value in arguments.items() if n in names}
         rest = {n: value for n, value in arguments.items() if n not in names}
         # What a config computes from others is no argument of its constructor.

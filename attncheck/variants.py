@@ -87,6 +87,7 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     twin.layer, twin.layout = subject.layer, subject.layout
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
     twin.fixed_length, twin.given = subject.fixed_length, subject.given | own
+    twin.variant = lambda **changes: variant(source, twin, **changes)
     if subject.unwritten:
         twin.draw(subject.unwritten)
     return twin

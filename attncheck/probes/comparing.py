@@ -465,9 +465,11 @@ class Comparison:
         if meant > WIDE and (narrow := self._narrowed()):
             more, meant, subject = meant - NARROW, NARROW, narrow
             built = f"Built it with a window of {NARROW}. "
-        if not self.x.shape[1] - 2 < meant <= WIDE:
+        elif not self.x.shape[1] - 2 < meant <= WIDE:
             return
         x = subject.tokens(t=meant + 3)
+        if x.shape[1] <= meant:
+            return
         done = f"{built}Passed {x.shape[1]} tokens, and looked at each step."
         if layer.window:
             for step in walked(subject, x):
@@ -1368,7 +1370,7 @@ ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 BASES = (10000.0, 500000.0, 1000000.0, 100000.0)
 BASE = 100.0  # the least that is one
 WIDE = 64  # the widest window for which as many tokens are tried
-NARROW = 8  # one in its place
+NARROW = 4  # one in its place
 SHARES = (1.0, 0.5, 0.25, 0.75)
 CAPS = (50.0, 30.0, 20.0, 15.0)
 

@@ -610,3 +610,18 @@ def test_heads_that_attend_to_each_other_are_told_from_tokens_that_meet_nowhere(
     kept = (".transpose(1, 2).reshape", ".reshape")
     wrong = made(fused, rows, kept)
     assert outcome(wrong, causal=False) == (1, ["heads_attend_heads"])
+
+
+CONFIGURED = (
+    "from dataclasses import dataclass\n\n\n@dataclass\nclass Args:\n"
+    "    dim: int = 512\n    n_heads: int = 8\n    sliding_window: int = 4096\n\n\n"
+) + BANDED.replace("(self, d, n_heads, window=4)", "(self, args: Args)").replace(
+    "        super().__init__()\n",
+    "        super().__init__()\n        d, n_heads = args.dim, args.n_heads\n",
+).replace("= window\n", "= args.sliding_window\n")  # fmt: skip
+
+
+def test_a_window_in_a_config_is_made_narrow_enough_to_be_seen():
+    assert outcome(made(CONFIGURED)) == (0, [])
+    turned = made(CONFIGURED, ("(i[:, None] - i >=", "(i - i[:, None] >="))
+    assert outcome(turned) == (1, ["window_unused"])
