@@ -292,8 +292,11 @@ class Subject:
     @property
     def hides_by_window(self) -> bool:
         """Whether a line compares something with the window, whatever it was given."""
-        name = re.escape(self.named_window[0])
-        line = rf"^(?!\s*(el)?if\b)[^#\n]*[<>]=?\s*(self\.)?{name}\b"
+        name, size = self.named_window
+        own = vars(self.pristine).items()
+        held = [n for n, v in own if "win" in n and type(v) is int and v == size]
+        names = "|".join(map(re.escape, [name, *held]))
+        line = rf"^(?!\s*(el)?if\b)[^#\n]*[<>]=?\s*(self\.)?({names})\b"
         return bool(name and re.search(line, self.source, re.MULTILINE))
 
     @property
