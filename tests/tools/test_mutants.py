@@ -110,6 +110,23 @@ def test_the_same_seed_draws_the_same_places_and_every_kind():
     assert {"formula", "hint or message", "JavaScript of the labs"} <= kinds
 
 
+def test_the_pages_follow_a_changed_task(tmp_path):
+    path = "coding_attention/exercises/tasks/a.md"
+    for name in (path, *runner.MADE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    line = "x = y  # (b, t)"
+    (tmp_path / path).write_text(f"{line}\n")
+    (tmp_path / runner.MADE[0]).write_text("Another line.\n")
+    (tmp_path / runner.MADE[1]).write_text(f"Words.\n{line}\n")
+    start = line.index("b, t")
+    place = Place("shape comment", path, start, start + 1, "t")
+    changed = line.replace("b,", "t,")
+    assert runner.broken(tmp_path, place) == {
+        path: f"{changed}\n",
+        runner.MADE[1]: f"Words.\n{changed}\n",
+    }
+
+
 def test_the_stored_half_of_a_page_follows_a_changed_caption(tmp_path):
     """So that a wrong word is not noticed by comparing it with its old copy."""
     (tmp_path / "book").mkdir()

@@ -27,6 +27,7 @@ STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
 # The id of a test may hold spaces, in its brackets.
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", re.M)
+MADE = ("book/exercises.md", "book/solutions.md")
 PAGES = ["tests/book/test_claims.py", "tests/book/test_phrases.py",
          "tests/book/test_shape_comments.py",
          "tests/coding_attention/figures/test_words.py"]  # fmt: skip
@@ -202,6 +203,15 @@ def broken(copy, place):
     """The new texts of the files that a place changes: path -> text."""
     text = (copy / place.path).read_text(encoding="utf-8")
     edits = {place.path: text[: place.start] + place.new + text[place.end :]}
+    if "/tasks/" in place.path:  # the pages are made of it
+        before = text[: place.start].rpartition("\n")[2]
+        behind = text[place.end :].partition("\n")[0]
+        old, new = (before + word + behind
+                    for word in (text[place.start : place.end], place.new))  # fmt: skip
+        for page in MADE:
+            shown = (copy / page).read_text(encoding="utf-8")
+            if old in shown:
+                edits[page] = shown.replace(old, new)
     pair = copy / place.path.replace(".md", ".ipynb")
     if place.path.startswith("book/") and pair.exists():
         line = text[: place.start].rpartition("\n")[2]
