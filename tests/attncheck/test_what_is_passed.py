@@ -367,7 +367,7 @@ def test_a_window_of_thousands_is_tried_as_a_narrow_one(config):
     assert f"a window of {size + 1} tokens, where {size} were asked for" in str(report)
     declared = attncheck.check(wrong, window=size, **options)
     assert errors(declared) == ["window_size"]
-    assert "Built it with a window of 8" in str(declared)
+    assert "Built it with a window of 4" in str(declared)
 
 
 ONLINE = """\
