@@ -361,6 +361,11 @@ def test_copy_button_copies_the_code(browser, address):
         button = visit.page.locator("button.copybtn").first
         name = button.get_attribute("aria-label")
         assert name.startswith("Copy the cell ")
+        sheets = button.locator("svg > *")
+        assert [sheet.evaluate("e => e.localName") for sheet in sheets.all()] == [
+            "rect",
+            "path",
+        ]
         # As browsers do it today, and where they know only the old way.
         for way in ("", "navigator.clipboard.writeText('')", "hidden"):
             if way == "hidden":
