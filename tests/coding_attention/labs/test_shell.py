@@ -219,9 +219,17 @@ def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
             [...svg.querySelectorAll('rect')].map(e => e.getAttribute('fill')),
             [...svg.querySelectorAll('rect[fill=none]')].map(
               e => [e.getAttribute('stroke-width'), e.getAttribute('rx')]),
-            svg.documentElement.width.baseVal.value]; }"""
+            svg.documentElement.width.baseVal.value,
+            // What hatches a cell that is hidden: a slope of its own size.
+            [...svg.querySelectorAll('path[stroke-opacity]')].map(e =>
+              e.getAttribute('d').match(/[\\d.]+/g).map(Number))]; }"""
     )
-    texts, fills, rings, width = found
+    texts, fills, rings, width, hatches = found
+    hidden = root.locator(".al-draws .al-hidden").first.bounding_box()
+    assert hatches
+    for x1, y1, x2, y2 in hatches:
+        assert 0 < x2 - x1 <= hidden["width"] + 1
+        assert 0 < y1 - y2 <= hidden["height"] + 1
     style = """all => all.map(getComputedStyle).map(style =>
         [style.boxShadow.split('px ')[3], style.borderTopLeftRadius.split('px')[0]])"""
     edges = root.locator(".al-draws td").evaluate_all(style)
