@@ -26,6 +26,7 @@ JOINED = re.compile(r"\)\s*(?:@|\+|\*|/|\||\.T)")
 EACH = re.compile(r"\) each\b")
 WITH = re.compile(r"\b(\w+) = (\d+)")
 ATTRIBUTES = {"h": "num_heads", "d_head": "head_dim"}
+WIDTHS = {"d", "d_in", "d_out", "d_k", "d_v", "d_head", "d_model"}
 LETTERS = {
     "b", "t", "t_q", "t_k", "d", "d_in", "d_out", "d_k", "d_v", "d_head", "d_model",
     "h", "h_kv", "n",
@@ -49,6 +50,9 @@ def torn(text):
     for entries in told:
         if len(entries) > 2 and entries[0] == entries[1]:
             return f"{entries[0]} counts batches and tokens"
+        widths = [entry for entry in entries if entry in WIDTHS]
+        if entries[0] == "b" and len(widths) > 1:
+            return f"a batch has two widths, {' and '.join(widths)}"
     for match in PRODUCT.finditer(text):
         a, b, c = (
             [e.strip() for e in (part or "").split(",") if e.strip()]

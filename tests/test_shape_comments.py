@@ -194,6 +194,8 @@ def test_shape_comments_are_true(name):
         ("# (b, t_q, t_k)", ""),
         ("# (t, t_q, t_k)", "t_q and t_k are told apart, so t is neither"),
         ("# (t, t, d_out)", "t counts batches and tokens"),
+        ("# (h, d_in, d_head)", ""),
+        ("# (b, h, d_in, d_head)", "a batch has two widths, d_in and d_head"),
     ],
 )
 def test_a_product_fits_whatever_the_sizes_are(comment, why):
