@@ -605,11 +605,15 @@ def test_heads_that_attend_to_each_other_are_told_from_tokens_that_meet_nowhere(
     fused = PLAIN.replace("        s = q @ k.mT / q.shape[-1] ** 0.5\n", "")
     whole = "F.scaled_dot_product_attention(q, k, v)"
     fused = fused.replace("(s.softmax(-1) @ v)", whole)
-    assert outcome(made(fused), causal=False) == (0, [])
+    gated = fused.replace(
+        "        self.h =", "        self.gate = nn.Linear(d, d)\n        self.h ="
+    ).replace("return self.proj(", "return self.gate(x).sigmoid() * self.proj(")
     rows = ("permute(2, 0, 3, 1, 4)", "unbind(2)")
     kept = (".transpose(1, 2).reshape", ".reshape")
-    wrong = made(fused, rows, kept)
+    wrong = made(gated, rows, kept)
     assert outcome(wrong, causal=False) == (1, ["heads_attend_heads"])
+    report = attncheck.check(made(gated), causal=False)
+    assert [f for f in report.findings if f.severity == "error"] == []
 
 
 CONFIGURED = (
