@@ -37,7 +37,7 @@ ROLE = re.compile(
 
 RELATIVE = r"rot(ary|ate|ation)|rope|relative|rel_?pos|rel_bias|distance"
 # With these, a pair of tokens may have more to it than its distance.
-GRID = r"2d|axial|height|grid|absolute|patch|image|pixel|ntk|yarn|spatial|wind_?ow"
+GRID = r"2d|axial|height|grid|absolute|patch|image|pixel|ntk|yarn|spatial|window"
 
 
 class Ends(NamedTuple):
