@@ -553,7 +553,7 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
         _with_a_mask(subject)  # the masks that were tried had the batch's size
 
 
-# By these, the batch comes first, "(batch, tokens, width)" or "b, t, d = x.shape",
+# By these, the batch comes first, as it does in "b, t, d = x.shape" or in brackets,
 # unless others say that the tokens do.
 BATCH = re.compile(r"[(\[]\s*(b|bs|bsz|batch\w*)\s*[,*]", re.IGNORECASE)
 UNPACKED = re.compile(

@@ -1597,7 +1597,7 @@ class Reading:
     ) -> bool:
         numbers, seen, most = [], seen[0], bias.abs().max()
         for place in places[seen].unique():
-            each = bias[:, seen & (places == place)]  # (h, pairs)
+            each = bias[:, seen & (places == place)]  # a row for each head
             if (each - each[:, :1]).abs().max() > 1e-3 * most:
                 return False
             numbers.append(each[:, 0])

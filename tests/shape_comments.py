@@ -21,12 +21,14 @@ from types import GeneratorType
 LATER = "later"  # where sums and products wait for the sizes of their letters
 SHAPE = re.compile(r"(?<!\w)\(([^()]*,[^()]*)\)")
 PRODUCT = re.compile(r"\(([^()]*)\) @ \(([^()]*)\)(?! @)(?:\s*->\s*\(([^()]*)\))?")
+OF_WEIGHTS = re.compile(r"\((?:t, d_\w+|d_\w+, t)\)\.T")
 ENTRY = re.compile(r"…|\.\.\.|(?:\d+ )?\w+(?: ?[·*/+-] ?\w+)*")
 JOINED = re.compile(r"\)\s*(?:@|\+|\*|/|\||\.T)")
 EACH = re.compile(r"\) each\b")
 WITH = re.compile(r"\b(\w+) = (\d+)")
 ATTRIBUTES = {"h": "num_heads", "d_head": "head_dim"}
 WIDTHS = {"d", "d_in", "d_out", "d_k", "d_v", "d_head", "d_model"}
+TOKENS = {"t", "t_q", "t_k", "n"}
 LETTERS = {
     "b", "t", "t_q", "t_k", "d", "d_in", "d_out", "d_k", "d_v", "d_head", "d_model",
     "h", "h_kv", "n",
@@ -47,6 +49,13 @@ def torn(text):
     told = list(shapes(text))
     if {"t_q", "t_k", "t"} <= {entry for entries in told for entry in entries}:
         return "t_q and t_k are told apart, so t is neither"
+    if transposed := OF_WEIGHTS.search(text):
+        return f"{transposed[0]}: weights have no tokens"
+    for match in SHAPE.finditer(text):
+        operand = text[: match.start()].rstrip().endswith("@")
+        for entries in shapes(match[0]):
+            if why := _misplaced(entries, operand):
+                return f"({', '.join(entries)}): {why}"
     for entries in told:
         if len(entries) > 2 and entries[0] == entries[1]:
             return f"{entries[0]} counts batches and tokens"
@@ -63,6 +72,44 @@ def torn(text):
         if len(a) > 1 and len(b) > 1 and len(c) > 1 and c[-2:] != [a[-2], b[-1]]:
             return f"({a[-2]}, {b[-1]}) became ({c[-2]}, {c[-1]})"
     return ""
+
+
+def _misplaced(entries, operand):
+    # What the legend of letters does not allow, whatever the sizes are.
+    if {"t_q", "t_k"} & {*entries} and "t" in entries:
+        return "t_q and t_k are told apart, so t is neither"
+    if len(entries) == 4 and entries[0] == "t":
+        return "four axes begin with a batch"
+    for entry in entries:
+        letters = {*re.findall(r"\w+", entry)}
+        if letters & {"t", "t_q", "t_k"} and letters & {*WIDTHS, "h"}:
+            return f"{entry} is neither a width nor a number of tokens"
+    if (
+        len(entries) > 1
+        and entries[-1] in TOKENS
+        and "d_" in entries[-2]
+        and not operand
+    ):
+        return f"{entries[-2]} stands before the tokens"
+    at = [i for i, entry in enumerate(entries) if "d_in" in entry]
+    if at and not _has_its_place(entries, at[0], operand):
+        return "d_in stands behind tokens, or in a matrix of weights"
+    return ""
+
+
+def _has_its_place(entries, at, operand):
+    # Of d_in: last behind tokens, transposed in a product, or beside another width.
+    others = entries[:at] + entries[at + 1 :]
+    if entries[at] != "d_in":
+        return False
+    if at == len(entries) - 1 and (not others or others[-1] in TOKENS):
+        return "h" not in others
+    if at == len(entries) - 2 and others[-1] in TOKENS:
+        return operand and others[:-1] in ([], ["b"], ["…"])
+    if len(others) == 1 and others[0].isdigit():
+        return at == 1
+    return others in (["d_in"], ["d_out"], ["d_k"], ["h · d_head"], ["d_out / ranks"],
+                      ["h", "d_head"])  # fmt: skip
 
 
 def comments(source):
@@ -99,6 +146,8 @@ class Reader:
             found = self._wrong.get(key, [])
             if why := torn(text):
                 yield f"{self.name}, {key[0]}, line {key[1]}: {text}: {why}"
+            if ("d_in", "t") in self._twins.get(key, ()):
+                yield f"{self.name}, {key[0]}, line {key[1]}: {text}: d_in is t"
             if key not in self.read:
                 yield f"{self.name}, {key[0]}, line {key[1]}: {text} was never read"
             elif len(found) >= share * self.read[key]:

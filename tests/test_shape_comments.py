@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +10,9 @@ import torch
 from attention import MultiHeadAttention
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
 from tests.shape_comments import Reader, run, torn
+from tools.mutants.places import CELL
 
+ROOT = Path(__file__).resolve().parents[1]
 T, D_IN, D_K, D_OUT, B = 7, 5, 3, 4, 2
 WORDS = [f"word{i}" for i in range(T)]
 INPUTS = torch.randn(T, D_IN).abs()
@@ -195,8 +198,43 @@ def test_shape_comments_are_true(name):
         ("# (t, t_q, t_k)", "t_q and t_k are told apart, so t is neither"),
         ("# (t, t, d_out)", "t counts batches and tokens"),
         ("# (h, d_in, d_head)", ""),
-        ("# (b, h, d_in, d_head)", "a batch has two widths, d_in and d_head"),
+        ("# (t, d_in), (b, t, d_in), (d_in, d_out), (h · d_head, d_in)", ""),
+        ("# (1000, t) @ (t, d_in) -> (1000, d_in)", ""),
+        ("# (…, t, d_in) @ (…, d_in, t) -> (…, t, t)", ""),
+        ("# (d_in, h, d_head) -> (d_out, d_in)", ""),
     ],
 )
 def test_a_product_fits_whatever_the_sizes_are(comment, why):
     assert torn(comment) == why
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "(b, d_in)", "(d_in, 2)", "(d_in, t)", "(1, d_in, t)", "(h, t, d_in)",
+        "(b, d_in, 12)", "(b, h, d_in, d_head)", "(b, h, d_in + 1, d_head)",
+        "(h · t, d_in)", "(t · d_head, d_in)", "(h · d_head, t)", "(…, d_in)",
+        "(t, h, 1, d_head)", "(t, t_q, 1)", "(d_out, t).T", "(t, d_in).T",
+    ],
+)  # fmt: skip
+def test_a_letter_that_is_not_in_its_place_is_told(shape):
+    assert torn(f"# {shape}")
+
+
+def sources():
+    """The code of all packages, pages and exercises, by its file."""
+    for room in ("attention", "attncheck", "coding_attention", "book"):
+        for file in sorted((ROOT / room).rglob("*.*")):
+            text = file.read_text("utf-8") if file.suffix in (".py", ".md") else ""
+            cells = [text] if file.suffix == ".py" else CELL.findall(text)
+            # What a reader might write, and be told about, is no promise of ours.
+            if "/tasks/" in file.as_posix():
+                cells = CELL.findall(text.partition("\n## Also tried")[0])
+            yield from ((file.relative_to(ROOT), cell) for cell in cells)
+
+
+def test_every_letter_is_in_its_place():
+    for file, source in sources():
+        told = [line.partition("#")[2] for line in source.split("\n") if "#" in line]
+        wrong = [f"{text}: {torn(text)}" for text in told if torn(text)]
+        assert not wrong, (file, wrong)

@@ -468,7 +468,7 @@ def _lost_distances(
     for name, p in module.named_parameters():
         if id(p) in held or p.grad is None or p.dim() not in (1, 2) or t < 4:
             continue
-        # One number for each head and distance, by whatever name: (n, h) or (h, n).
+        # One number for each head and distance, by whatever name and in either order.
         by_head = p.dim() == 2 and h in p.shape and p.shape[0] != p.shape[1]
         by_head &= not given
         axis = 1 if by_head and p.shape[0] == h else 0
