@@ -312,7 +312,7 @@ VARIANTS = [
     ("one key and value head for all", MultiQuery, {}),
     ("pre-scaled queries", PreScaledQueries, {}),
     ("additive mask", AdditiveMask, {}),
-    ("lowest number of the dtype for -inf", LowestNumber, {}),
+    ("finfo.min for -inf", LowestNumber, {}),
     ("masked after softmax, then renormalized", Renormalized, {}),
     ("softmax by hand, safely", SoftmaxByHand, {}),
     ("a loop over positions, no mask", RowByRow, {}),

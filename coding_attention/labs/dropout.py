@@ -37,9 +37,10 @@ class DropoutLab(base.Lab):
     Traits:
         weights: matrix (t_q, t_k) of up to 12 × 12.
         tokens: a name for each row; columns take the same names.
-        p: share of the weights that is dropped, from 0 to 0.9.
-        seed: which series of draws, from 1 to 1000.
-        draws: how many draws the mean is over, from 1 to 1000; the last is shown.
+        p: share of the weights that is dropped, from 0 to 0.9, at first 0.5.
+        seed: which series of draws, from 1 to 1000, at first 1.
+        draws: how many draws the mean is over, from 1 to 1000, at first 100; the last
+            is shown.
         training: True drops, False is ``eval()``: nothing happens.
         bug: "none", "undivided" where what stays is not divided by 1 - p, or
             "left on" where ``eval()`` does not end the dropping.

@@ -31,10 +31,10 @@ class HeadSplitLab(base.Lab):
     (b, h, t, d_head) mixes up.
 
     Traits:
-        batch: b, 1 or 2.
-        num_tokens: t, from 1 to 6.
-        d_out: 2, 4, 6, 8 or 12.
-        num_heads: h, which divides d_out.
+        batch: b, from 1 to 2, at first 2.
+        num_tokens: t, from 1 to 6, at first 3.
+        d_out: 2, 4, 6, 8 or 12, at first 4.
+        num_heads: h, which divides d_out, at first 2.
         step: 0 x, 1 view, 2 transpose, 3 scores, 4 transpose back, 5 join.
         straight: whether one view to (b, h, t, d_head) replaces steps 1 and 2: a bug.
 

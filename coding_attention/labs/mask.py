@@ -16,14 +16,15 @@ class MaskLab(base.ProjectedLab):
     Traits:
         inputs, tokens: as in :class:`~coding_attention.labs.AttentionLab`.
         part: "triu" hides on and above the diagonal, "tril" on and below it.
-        diagonal: which diagonal, from -t to t; 1 is the first above the main one.
+        diagonal: which diagonal, from -t to t, at first 1, which is the one above the
+            main one.
         fill: "-inf", "0" or "-1e9", written over what is hidden.
         place: "before" or "after" softmax.
         renormalized: whether each row of weights is then divided by its sum.
         hidden_row: a token whose whole row is hidden, or -1 for none.
         nudged: a token to each of whose numbers ``nudge`` is added, or -1 for none; the
             last one unless given.
-        nudge: by how much, from -2 to 2.
+        nudge: by how much, from -2 to 2, at first 1.
         W_query, W_key, W_value: matrices (d_in, d_out).
 
     Raises:

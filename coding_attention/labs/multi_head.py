@@ -25,9 +25,9 @@ class MultiHeadLab(base.SequenceLab):
 
     Traits:
         inputs, tokens: as in :class:`~coding_attention.labs.AttentionLab`.
-        num_heads: h, from 1 to 4.
-        d_head: width of one head, from 1 to 4: the wrapper's ``d_out``. The split
-            class is given d_out = num_heads · d_head.
+        num_heads: h, from 1 to 4, at first 2.
+        d_head: width of one head, from 1 to 4, at first 2: the wrapper's ``d_out``. The
+            split class is given d_out = num_heads · d_head.
         token: index of the token whose way is drawn; the last one unless given.
         silenced: indices of the heads that are off.
         sharper: whether queries are multiplied by 24. Without that, the contexts of two

@@ -21,10 +21,10 @@ class ScaleLab(base.Lab):
     normal numbers, so that a score's standard deviation is √d_k.
 
     Traits:
-        d_k: width of a key, from 1 to 1024.
+        d_k: width of a key, from 1 to 1024, at first 64.
         divisor: "none", "root" for √d_k, "full" for d_k, "other" for √d of ``other``.
-        other: another width d, such as that of the inputs, from 1 to 1024.
-        seed: which random numbers, from 1 to 1000.
+        other: another width d, from 1 to 1024, at first 3, as the inputs have.
+        seed: which random numbers, from 1 to 1000, at first 1.
 
     Raises:
         traitlets.TraitError: a value does not fit; the message says why.

@@ -213,6 +213,8 @@ def test_the_plugin_names_the_finding_first_and_has_a_subtest_a_test(tmp_path):
     summary = done.stdout[done.stdout.index("short test summary") :]
     assert "scale_missing (ATT307)" in summary, done.stdout
     assert "same output as attention with these weights" in done.stdout
+    # What a reader wrote, and the finding; none of our own lines between them.
+    assert "pytest_plugin.py" not in done.stdout.replace("\\", "/")
 
 
 def test_hidden_folders_within_a_folder_are_left_out(tmp_path, monkeypatch):

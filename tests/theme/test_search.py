@@ -162,6 +162,12 @@ def test_search_by_keyboard_alone(scheme, browser, address, site):
         # Back where one was before the dialog.
         assert page.evaluate("document.activeElement.className") == "right-next"
         page.keyboard.press("Control+k")
+        # A click within it leaves it open, and one beside it closes it.
+        page.locator(".search-dialog input").click()
+        assert page.locator(".search-dialog").is_visible()
+        page.mouse.click(3, 3)
+        assert not page.locator(".search-dialog").is_visible()
+        page.keyboard.press("Control+k")
         page.keyboard.type("contigous")
         page.wait_for_selector(".search-hits a")
         page.keyboard.press("Enter")

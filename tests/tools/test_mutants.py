@@ -101,6 +101,12 @@ def test_code_is_broken_and_what_is_no_code_is_not(path, text, broken):
     assert {text[: p.start] + p.new + text[p.end :] for p in found} == broken
 
 
+def test_a_right_class_is_right_with_a_bias_too():
+    code = "a = nn.Linear(d_in, d_out, bias=False)\nb = f(False)\n"
+    for path, count in (("gallery/correct_variants.py", 3), ("gallery/cases.py", 4)):
+        assert len(list(places(f"coding_attention/{path}", code))) == count
+
+
 def test_the_same_seed_draws_the_same_places_and_every_kind():
     found = drawn(ROOT, 40, seed=3)
     assert found == drawn(ROOT, 40, seed=3)

@@ -66,6 +66,8 @@ QUESTION = re.compile(r"[#>*\s-]*(?!Why\b)\w(?:(?!\n\n)[^.?!:\[])*\?")
 BEFORE_A_SENTENCE = re.compile(r"[.?!:][*\s]|\n\n")
 # All projections of a layer read the same inputs; new_empty takes dtype and device.
 SAME = re.compile(r"\.(in_features|new_empty\()")
+# A right class is right with biases, too.
+RIGHT_TOO = "coding_attention/gallery/correct_variants.py"
 # Softmax is the same whatever finite number is added to all visible scores.
 ADDED_MASK = re.compile(r"torch\.where\(\w+, -torch\.inf, 0\.0\)$")
 SCRIPT_TOKEN = re.compile(
@@ -116,7 +118,9 @@ def _python(path, text, kind, shift=0):
         if token.type == tokenize.COMMENT:
             yield from _shape(path, token.string, start + shift)
         elif kind and (new := _other_token(token, previous)) is not None:
-            yield Place(kind, path, start + shift, end + shift, new)
+            named = token.line[: token.start[1]].endswith("bias=")
+            if not (named and path == RIGHT_TOO):
+                yield Place(kind, path, start + shift, end + shift, new)
         if token.type == tokenize.STRING and _tells(path, token.line):
             yield from _words("hint or message", path, token.string, start + shift)
         if token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.OP):

@@ -122,6 +122,33 @@ def test_no_limit_is_above_what_the_system_allows(monkeypatch, highest, soft, ha
     assert found == [(soft, hard)]
 
 
+def test_a_limit_below_a_second_is_one_second(monkeypatch):
+    """Of zero seconds, a process would not even begin."""
+    from coding_attention.grading import sandbox
+
+    resource, found = pytest.importorskip("resource"), {}
+    monkeypatch.setattr(sandbox, "_set", lambda kind, *both: found.update({kind: both}))
+    monkeypatch.setattr(sandbox.signal, "signal", lambda *_: None)
+    for processor, seconds in ((0.2, 1), (7.0, 7)):
+        sandbox._limit(sandbox.Limits(processor=processor))
+        soft, hard = found[resource.RLIMIT_CPU]
+        assert soft == seconds < hard
+
+
+def test_who_waits_for_the_one_who_waits_is_more_patient(monkeypatch):
+    """Else nobody would be left to say which limit ended the submission."""
+    from coding_attention.grading import sandbox
+
+    found, limits = [], sandbox.Limits(seconds=9)
+    monkeypatch.setattr(sandbox, "_ended", lambda *given: found.append(given))
+    monkeypatch.setattr(sandbox, "_leave_namespaces", lambda: True)
+    monkeypatch.setattr(sandbox.os, "setsid", lambda: None)
+    sandbox.run(print, limits, None)
+    found[0][0]()
+    (_, outer), (_, inner) = found
+    assert outer > inner > limits.seconds
+
+
 def test_where_the_system_keeps_the_network_sockets_are_blocked(tmp_path, monkeypatch):
     from coding_attention.grading import sandbox
 

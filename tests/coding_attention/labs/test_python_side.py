@@ -151,6 +151,20 @@ def test_head_split_lab_shows_the_reference():
     assert not torch.equal(wrong["join"], wrong["x"])
 
 
+@pytest.mark.parametrize("straight", [False, True])
+def test_the_figure_says_which_token_each_entry_belongs_to(straight):
+    lab = HeadSplitLab(batch=2, num_tokens=3, d_out=4, straight=straight)
+    token_of = [
+        (entry, token)
+        for rows in lab.compute()["x"].tolist()
+        for token, row in enumerate(rows)
+        for entry in row
+    ]
+    told = re.findall(r"(\d+) \(token (\d)\)", lab.fallback())
+    assert {(int(entry), int(token)) for entry, token in told} == {*token_of}
+    assert len(told) == 2 * len(token_of)  # in each of two tables
+
+
 def test_multi_head_lab_gives_both_classes_the_same_weights():
     found = MultiHeadLab(sharper=False).compute()
     assert printed(found["wrapper"]) == PRINTED["multi_head_wrapper"][0]
@@ -261,6 +275,35 @@ def of_one_step(**state):
 def test_bad_values_get_a_message(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+TRAIT = re.compile(r"^ {8}(\w+): ([^:]*?), at first (-?[\d.]*\d)", re.M)
+WITHIN = re.compile(r"from (-?[\d.]*\d) to (-?[\d.]*\d)")
+TRAITS = [
+    (cls, name, words, float(first))
+    for cls in (DropoutLab, HeadSplitLab, MaskLab, MultiHeadLab, ScaleLab)
+    for name, words, first in TRAIT.findall(cls.__doc__)
+]
+
+
+@pytest.mark.parametrize(("cls", "name", "words", "first"), TRAITS)
+def test_a_trait_begins_where_the_docstring_says_and_takes_what_it_says(
+    cls, name, words, first
+):
+    assert getattr(cls(), name) == first
+    for low, high in WITHIN.findall(words):
+        kind = type(getattr(cls(), name))
+        low, high = kind(float(low)), kind(float(high))
+        rest = {"num_heads": 1} if cls is HeadSplitLab else {}
+        for value in (low, high):
+            assert getattr(cls(**{name: value} | rest), name) == value
+        for value in (low - 1, high + 1):
+            with pytest.raises(TraitError):
+                cls(**{name: value} | rest)
+
+
+def test_enough_traits_say_where_they_begin():
+    assert len(TRAITS) == 14
 
 
 def test_own_tensors_of_any_size():
