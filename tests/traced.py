@@ -25,7 +25,7 @@ class _Traced(SourceFileLoader):
         source = self.get_data(self.path).decode("utf-8")
         if not comments(source):
             super().exec_module(module)
-            if module.__name__ == "attncheck.checking":
+            if self.name == "attncheck.checking":
                 # What a process of its own reads would be lost with it.
                 module.isolated = lambda function, seconds: function()
             return
