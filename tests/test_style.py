@@ -83,6 +83,38 @@ def test_a_module_that_runs_when_it_is_imported_is_seen():
     assert runs_when_imported('if __name__ == "__main__":\n    main()') == []
 
 
+def unheard(source):
+    """Give the lines that run a command and never ask how it ended."""
+    for scope in ast.walk(ast.parse(source)):
+        if isinstance(scope, ast.FunctionDef) and "returncode" not in ast.unparse(
+            scope
+        ):
+            for call in ast.walk(scope):
+                if getattr(call, "keywords", None) and "subprocess.run" in ast.unparse(
+                    call.func
+                ):
+                    said = [
+                        ast.unparse(k.value) for k in call.keywords if k.arg == "check"
+                    ]
+                    if said != ["True"]:
+                        yield call.lineno
+
+
+def test_a_command_that_fails_is_heard():
+    """Its status is asked for, or it raises."""
+    for room in ("tools", "theme", "experiments"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            source = path.read_text(encoding="utf-8")
+            assert "subprocess" not in source or not list(unheard(source)), path
+
+
+def test_a_command_that_is_not_heard_is_seen():
+    code = "def f():\n    subprocess.run(['a'], check={})\n    {}"
+    assert list(unheard(code.format(False, "pass"))) == [2]
+    assert not list(unheard(code.format(True, "pass")))
+    assert not list(unheard(code.format(False, "return done.returncode")))
+
+
 def test_a_wait_is_seen():
     assert waits("page.wait_for_timeout(9)\nx()\ntime.sleep(1)\n'time.sleep(1)'") == [
         1,

@@ -5,6 +5,7 @@ That pages run in them is seen by the weekly job, which makes them.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,9 +70,12 @@ def here(asked, tmp_path, monkeypatch):
         json.dumps({"argv": argv, "display_name": "reader", "language": "python"})
     )
     there.copy.mkdir()
-    commit = lambda *_, **__: "abc\n"  # noqa: E731
-    monkeypatch.setattr(environments.subprocess, "check_output", commit)
-    monkeypatch.setattr(environments.address, "with_cell", lambda *_: None)
+    commit = "-c user.name=a -c user.email=a@b commit -q --allow-empty -m a"
+    for command in ("init -q", commit):
+        subprocess.run(["git", *command.split()], cwd=there.copy, check=True)
+    there.asked = []
+    told = lambda notebook, *given: there.asked.append(given)  # noqa: E731
+    monkeypatch.setattr(environments.address, "with_cell", told)
     monkeypatch.setenv("JUPYTER_PATH", "")
     return there
 
@@ -93,6 +97,9 @@ def test_a_page_runs_in_an_empty_folder_and_tells_why_it_stopped(
     notebook.metadata.kernelspec = {"name": "reader", "display_name": "reader"}
     nbformat.write(notebook, tmp_path / "page.ipynb")
     assert here.open(tmp_path / "page.ipynb") == why
+    [(address, commit)] = here.asked  # of the copy, at the commit that is there
+    assert address == f"file://localhost{here.copy}"
+    assert re.fullmatch("[0-9a-f]{40}", commit)
     # The second cell's time is known where it ran to its end.
     steps = ["install cell", *(["first cell"] if not why else [])]
     assert list(here.seconds) == ["built", *steps]

@@ -74,7 +74,7 @@ def runs(path, line):
         yield [str(room), "-m", "browser", *(["-k", about] if own else [])]
         return
     if path.endswith(".py"):
-        yield ["tests/test_style.py", "-k", "module"]
+        yield ["tests/test_style.py", "-k", "module or heard"]
     # Nothing is recorded of threads and of processes of their own, hence the room.
     yield tests_on(path, line)
     if room.name != "coding_attention":  # all its rooms would be every second test
