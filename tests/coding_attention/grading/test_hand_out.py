@@ -22,7 +22,7 @@ def cells(file):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
-    files = hand_out(name, tmp_path, "autumn-26", ["anna", "ben"])
+    files = hand_out(name, tmp_path / "new" / name, "autumn-26", ["anna", "ben"])
     report = grade(files, "autumn-26", ASSIGNMENTS[name])
     for row in report.rows:
         assert row.reason == "every answer is the placeholder"
@@ -56,8 +56,8 @@ def test_what_is_no_exercise_or_no_file_is_named(tmp_path):
 
 
 def test_nbgrader_gets_locked_cells_with_points(tmp_path):
-    file = nbgrader("heads", tmp_path)
-    assert file == tmp_path / "heads" / "heads.ipynb"
+    file = nbgrader("heads", tmp_path / "new")
+    assert file == tmp_path / "new" / "heads" / "heads.ipynb"
     locked = [(s, m["nbgrader"]) for _, s, m in cells(file) if "nbgrader" in m]
     assert sum(m["points"] for _, m in locked) == ASSIGNMENTS["heads"].total
     for source, metadata in locked:

@@ -191,7 +191,10 @@ def test_the_folder_the_settings_and_the_terminal_are_not_the_teachers(
     monkeypatch.chdir(tmp_path)
     row = graded(
         tmp_path, "import os\nopen('mine.txt', 'w').write('x')\nprint('loud')\n"
-        "os.write(1, b'loud')\nos.write(2, b'loud')",
+        "os.write(1, b'loud')\nos.write(2, b'loud')\n"
+        "import sys\nprint('loud', file=sys.stderr, flush=True)\n"
+        "streams = sys.stdin, sys.stdout, sys.stderr\n"
+        "assert [stream.fileno() for stream in streams] == [0, 1, 2]",
         "assert 'SECRET_OF_THE_TEACHER' not in os.environ",
         "os.system('echo loud')", "input()", CHECK.format(-1),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -116,6 +117,13 @@ def test_the_report_to_read(report):
     assert " 6 of 26  causal-mask: This hides the diagonal too" in text
     (line,) = [line for line in text.splitlines() if line.startswith("student-05 ")]
     assert line.split() == ["student-05", "4/10", "-", ".", "+", "+", "."]
+    # Each sign stands below the number of its exercise, which the legend names.
+    (head,) = [line for line in text.splitlines() if line.startswith("student ")]
+    assert head.split() == ["student", "points", "1", "2", "3", "4", "5"]
+    ends = [[m.end() for m in re.finditer(r"\S+", told)][2:] for told in (head, line)]
+    assert ends[0] == ends[1]
+    names = [f"{n} {name} (" for n, name in enumerate(ASSIGNMENTS["causal"].points, 1)]
+    assert all(name in " ".join(text.split()) for name in names)
 
 
 def test_the_report_for_programs(report):
