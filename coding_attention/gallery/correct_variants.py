@@ -16,7 +16,7 @@ from attncheck.mistakes import BASES, HEADER, compiled
 
 def _refuse_long(x, limit):
     if x.shape[1] > limit:
-        raise ValueError(f"{x.shape[1]} tokens given, at most {limit} allowed")
+        raise ValueError(f"{x.shape[1]} tokens given, {limit} allowed")
 
 
 class Einsum(nn.Module):
@@ -304,16 +304,16 @@ def _base(name):
 
 VARIANTS = [
     ("einsum with a weight for each head", Einsum, {}),
-    ("one combined projection, two dropouts", CombinedQKV, {}),
+    ("one combined projection, with dropout", CombinedQKV, {}),
     ("combined projection, head by head", HeadByHeadQKV, {}),
     ("scaled_dot_product_attention", _base("fused"), {}),
     ("scaled_dot_product_attention with bias", _base("fused"), {"qkv_bias": True}),
     ("grouped heads", _base("grouped"), {}),
-    ("one key and value head for all", MultiQuery, {}),
-    ("pre-scaled queries", PreScaledQueries, {}),
+    ("multi-query heads", MultiQuery, {}),
+    ("scaled ahead of the product", PreScaledQueries, {}),
     ("additive mask", AdditiveMask, {}),
     ("finfo.min for -inf", LowestNumber, {}),
-    ("masked after softmax, then renormalized", Renormalized, {}),
+    ("renormalized", Renormalized, {}),
     ("softmax by hand, safely", SoftmaxByHand, {}),
     ("a loop over positions, no mask", RowByRow, {}),
     ("a list of heads", ListOfHeads, {}),
