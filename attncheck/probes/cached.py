@@ -320,7 +320,8 @@ KEPT = re.compile(r"^(left_?|past_?|attn_?|max_?)?(context|history|span|past|mem
 SINGLE = re.compile(
     r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
     r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"
-    r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one|\(\w+, ?1, ?[\w.]+\)",
+    r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one"
+    r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # as in (b, h, 1, d)
     re.IGNORECASE,
 )
 

@@ -508,15 +508,17 @@ def test_rows_of_padding_at_the_left_stay_finite_for_the_gradients():
         assert report.exit_status == status
 
 
-def test_the_word_newest_alone_does_not_say_that_a_cache_takes_one_token():
+def test_what_says_that_a_cache_takes_one_token_and_what_does_not():
     bug = PLANTED["cache_mask_offset"]
     check = getattr(attncheck, bug.preset)
     for told, severity in (
         ("its keys end at the newest token", "error"),
         ("only the newest token is passed", "warning"),
+        ("the mask is (b, 1, 1, t)", "error"),
+        ("with a cache, keys are (b, h, 1, d)", "warning"),
     ):
         first = r"( +)(def forward.*:\n)"
         source = re.sub(first, rf"\1\2\1    # {told}\n", bug.source())
         assert told in source
-        (one,) = check(compiled(source, f"{severity}.py"), **bug.settings).findings
+        (one,) = check(compiled(source, f"{len(told)}.py"), **bug.settings).findings
         assert (one.mistake, one.severity) == ("cache_mask_offset", severity)
