@@ -94,6 +94,7 @@ FACTS = {
             r"(?:root of the number of|counts only|computing any|number as with) …",
             r"(?:replace|where the|what its) … (?:as wide|were cut|carried)",
             r"(?:the|token's) … (?:are the last axis|would be|still come from else)",
+            r"weights an? … receives",
         ],
         "len(it) == len(scores)": [
             rf"…(?: and| or|,| or only| with| for| to compare with) {THE}"

@@ -191,6 +191,28 @@ def test_each_table_of_the_mask_says_what_a_cell_is(lab_on_page, after):
             assert said(root) == words
 
 
+TONES = r"""root => [...root.querySelectorAll('table')]
+  .filter(t => /\d/.test(t.querySelector('tbody td')?.textContent) &&
+    [...t.querySelectorAll('thead th')].at(-1)?.textContent.trim() === 'sum')
+  .map(t => [...t.querySelectorAll('tbody tr')].map(row =>
+    [...row.querySelectorAll('td')].map(e =>
+      [e.textContent, e.style.getPropertyValue('--tone')])))"""
+
+
+@pytest.mark.parametrize("name", ["MaskLab", "DropoutLab"])
+def test_a_weight_is_as_dark_as_it_is_large_and_the_sum_of_a_row_is_not(
+    lab_on_page, name
+):
+    root, _, _ = lab_on_page(name)
+    tables = root.evaluate(TONES)
+    assert tables
+    for *cells, (_, of_sum) in (row for table in tables for row in table):
+        assert of_sum == "0.0%"
+        for weight, tone in cells:
+            share = min(max(float(weight.replace("−", "-")), 0), 1)
+            assert float(tone.rstrip("%")) == pytest.approx(100 * share, abs=0.06)
+
+
 def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_page):
     root, lab, _ = lab_on_page("MaskLab")
     alarms = """root => [...root.querySelectorAll(
