@@ -28,7 +28,9 @@ NO_PADDING = re.compile(
 # What a module may be told before it keeps keys and values between calls.
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
-STARTS = re.compile(r"start|offset|past_len|pos")
+# How many tokens are in the cache, as a number.
+BEFORE = r"^(past|cached?|prev|prefix)_?(kv_?|seq_?)?len(gth)?$"
+STARTS = re.compile(rf"start|offset|past_len|pos|{BEFORE}")
 CAUSAL = re.compile("causal|casual")
 # Flags that have forward return its weights, too.
 ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
@@ -583,6 +585,8 @@ def _named(module: nn.Module) -> dict[str, inspect.Parameter]:
 def _kind(name: str) -> str | None:
     """Return what an argument is by its name, or None."""
     plain = name.strip("_").lower()
+    if re.search(BEFORE, plain):
+        return "number"
     return next((kind for kind, form in KINDS.items() if re.search(form, plain)), None)
 
 

@@ -614,10 +614,16 @@ def large_scores(subject: Subject, found: Collector) -> None:
     if not subject(subject.tokens()).isfinite().all():
         raise SkipTest("the output isn't finite for ordinary tokens either")
     size = 25.0
-    y = subject(subject.tokens(size=size))
+    x = subject.tokens(size=size)
+    y = subject(x)
+    done = f"Multiplied tokens by {size:g}, so that scores reach a few hundred"
     if not y.isfinite().all():
-        done = f"Multiplied tokens by {size:g}, so that scores reach a few hundred."
-        found.add("overflows", done, "The output contains NaN or infinity.")
+        found.add("overflows", f"{done}.", "The output contains NaN or infinity.")
+        return
+    # Where the largest of all scores is subtracted, those of other rows may vanish.
+    if "samples_mixed" not in found.found and changed(y[:1], subject(x[:1]), 0.1):
+        done = f"{done}, and passed a sequence alone, and in a batch of {len(x)}."
+        found.add("samples_mixed", done, "Its outputs differ.")
         return
     if subject.causal and not found.found.keys() & _LEAKS and not found.causes:
         _finite_fill(subject, found)

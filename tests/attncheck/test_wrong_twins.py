@@ -521,6 +521,29 @@ def test_a_number_that_is_no_place_stays_as_it_is_where_a_cache_goes_on():
     assert cached.outcome == "passed", str(report)
 
 
+@pytest.mark.parametrize("name", ["past_length", "cache_len", "prev_seq_len"])
+def test_the_number_of_tokens_in_the_cache_is_told_by_whatever_name(name):
+    text = ROOM.replace("start_pos", name)
+    report = attncheck.check(compiled(HEADER + text, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    (cached,) = (r for r in report.results if r.test == "the cache against the whole")
+    assert cached.outcome == "passed", str(report)
+
+
+def test_what_is_subtracted_from_the_scores_is_the_largest_of_a_row():
+    source = CLASSES["by einsum"].replace(
+        "w = torch.softmax(s, dim=-1)",
+        "e = (s - s.amax(dim=-1, keepdim=True)).exp()\n"
+        "        w = e / e.sum(dim=-1, keepdim=True).clamp(min=1e-16)",
+    )
+    report = attncheck.check(compiled(HEADER + source, "twin.py"), num_heads=4)
+    assert (report.exit_status, errors(report)) == (0, [])
+    wrong = source.replace("s.amax(dim=-1, keepdim=True)", "s.max()")
+    report = attncheck.check(compiled(HEADER + wrong, "twin.py"), num_heads=4)
+    found = [(one.mistake, one.test) for one in errors(report)]
+    assert found[0] == ("samples_mixed", "large scores")
+
+
 def test_keys_alone_are_tiled_where_they_are_normed():
     shared = (
         CLASSES["capped"]
