@@ -170,6 +170,15 @@ def test_a_run_that_is_interrupted_leaves_no_process(monkeypatch):
         os.waitpid(children[0], os.WNOHANG)
 
 
+def test_what_was_sent_counts_to_the_end_of_the_last_second(monkeypatch):
+    reading, writing = os.pipe()
+    os.write(writing, (3).to_bytes(isolated.LENGTH, "big") + b"two")
+    monkeypatch.setattr(isolated.time, "monotonic", lambda: 9.5)
+    assert isolated._received(reading, 9.5) == (b"", False)
+    assert isolated._received(reading, 10.0) == (b"two", True)
+    os.close(reading), os.close(writing)
+
+
 def by_a_fork(path, folder):
     """Do what the program does in a child that has PyTorch already."""
     with (folder / "told").open("w+") as told:
