@@ -28,6 +28,18 @@ def lit(strip):
     return {part.get_text() for part in strip.select(".am-lit")}
 
 
+def test_each_part_is_drawn_as_a_whole():
+    """Also one whose rows are not as long as each other."""
+    for rows in (*machine.PARTS.values(), "ab a", "a abc"):
+        svg = BeautifulSoup(machine._cells(rows), "html.parser").svg
+        squares = re.findall(r"M(\d+) (\d+)h(\d+)v", "".join(
+            path["d"] for path in svg.select("path")))  # fmt: skip
+        ends = [(int(x) + int(side), int(y) + int(side)) for x, y, side in squares]
+        size = int(svg["width"]), int(svg["height"])
+        assert size == tuple(map(max, zip(*ends, strict=True)))
+        assert svg["viewbox"] == "0 0 {} {}".format(*size)
+
+
 def test_a_page_lights_what_its_class_has_and_the_one_before_lacks(site):
     known = set()
     for page, layer in LAYERS.items():
