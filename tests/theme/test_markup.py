@@ -4,10 +4,13 @@ import gzip
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
 from sphinx.errors import ExtensionError, ThemeError
 
 from tests.book.pages import ROOT, toc_entries
@@ -283,6 +286,17 @@ def test_an_unknown_inline_script_stops_the_build():
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
     assert assets.needed(name, body) is loaded
+
+
+def test_a_formula_keeps_the_signs_beside_it_and_the_text_keeps_the_rest():
+    before, after = nodes.Text("The root ("), nodes.Text("). It follows")
+    paragraph = nodes.paragraph("", "", before, nodes.math("", "d_k"), after)
+    document = new_document("page")
+    document += paragraph
+    maths.keep_together(SimpleNamespace(document=document))
+    one, formula, two = paragraph.children
+    assert (one, formula["before"]) == ("The root ", "(")
+    assert (formula["after"], two) == (").", " It follows")
 
 
 def test_formula_becomes_mathml():
