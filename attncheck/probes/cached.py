@@ -321,7 +321,7 @@ SINGLE = re.compile(
     r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
     r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"
     r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one"
-    r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # as in (b, h, 1, d)
+    r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # a shape with one token
     re.IGNORECASE,
 )
 
