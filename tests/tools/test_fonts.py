@@ -12,7 +12,8 @@ def test_no_reserved_name_is_left():
     builder.setupCharacterMap({ord("A"): "A"})
     builder.setupGlyf({name: TTGlyphPen(None).glyph() for name in (".notdef", "A")})
     names = ("familyName", "uniqueFontIdentifier", "fullName", "psName",
-             "typographicFamily", "licenseDescription")  # fmt: skip
+             "typographicFamily", "copyright", "licenseDescription",
+             "licenseInfoURL")  # fmt: skip
     builder.setupNameTable({name: f"Reserved {name}" for name in names})
     builder.setupHorizontalMetrics({".notdef": (500, 0), "A": (500, 0)})
     builder.setupHorizontalHeader(ascent=800, descent=-200)
@@ -22,7 +23,11 @@ def test_no_reserved_name_is_left():
     fonts.cut(font, "A", None)
     fonts.rename(font, "attention-text")
     left = {record.nameID: str(record) for record in font["name"].names}
-    assert left == {1: "attention-text", 13: "Reserved licenseDescription"}
+    # The license wants the copyright and itself to stay.
+    assert left == {
+        0: "Reserved copyright", 1: "attention-text",
+        13: "Reserved licenseDescription", 14: "Reserved licenseInfoURL",
+    }  # fmt: skip
 
 
 def test_a_letter_of_a_formula_is_in_italics():
