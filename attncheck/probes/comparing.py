@@ -270,6 +270,7 @@ def _own_arguments(subject: Subject, found: Collector) -> None:
     names = {name.lower().rstrip("s"): name for name in signature.parameters}
     if not {"query", "q"} & set(names):
         return
+    idle: list[str] = []
     for short, long in (("k", "key"), ("v", "value")):
         name = names.get(long) or names.get(short)
         replaced: list[str] = []
@@ -294,9 +295,14 @@ def _own_arguments(subject: Subject, found: Collector) -> None:
             z = subject(x, module)
         except Failure:
             return
-        if replaced and not changed(y, z):
-            done = f"Passed another tensor as {name}."
-            found.add("projection_mixed_up", done, "The output didn't change.")
+        idle += replaced if not changed(y, z) else []
+    # A layer that ignores both attends to its queries alone.
+    mistake = "projection_mixed_up" if len(idle) < 2 else "cross_ignores_memory"
+    if idle:
+        told = " and another as ".join(idle)
+        found.add(
+            mistake, f"Passed another tensor as {told}.", "The output didn't change."
+        )
 
 
 class Comparison:

@@ -231,6 +231,8 @@ def gradients(subject: Subject, found: Collector) -> None:
         unused, stage = _by_name(cut[0])
         if unused == "qk_norm_one_side" and _norm_used_twice(subject, x.detach()):
             unused = "qk_norm_shared"
+        if unused == "qk_norm_one_side" and not _used_norms(module, cut[0]):
+            unused, stage = "qk_norm_unused", "projection"  # as of a latent
         inner = held[cut[0]].numel() != subject.sizes["d_in"]
         if unused == "prenorm_unused" and inner:  # as of a latent
             unused, stage = "gradient_missing", "projection"
@@ -433,6 +435,17 @@ def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:
             part.register_forward_hook(lambda *_, name=name: calls.append(name))
     subject(x, module)
     return len(calls) == 2 and calls[0] == calls[1]
+
+
+def _used_norms(module: nn.Module, unused: str) -> list[str]:
+    """Return the norms of queries or keys as wide as one that is never used."""
+    return [
+        name
+        for name, p in module.named_parameters()
+        if p.numel() == module.get_parameter(unused).numel()
+        and re.search(UNUSED[0][0], name.split(".")[-2:][0].lower())
+        and not _cut_off(p)
+    ]
 
 
 def _by_name(name: str) -> tuple[str, str]:

@@ -57,6 +57,14 @@ def test_a_rate_that_drops_most_weights_has_to_be_asked_for():
     assert outcome(asked, causal=False) == (0, [])
 
 
+def test_keys_and_values_of_the_queries_own_tokens_ignore_the_memory():
+    pairs = "((self.q, query), (self.k, key), (self.v, value))"
+    alone = made(ARGUMENT, (pairs, "((f, query) for f in (self.q, self.k, self.v))"))
+    assert outcome(alone, causal=False) == (1, ["cross_ignores_memory"])
+    keys = made(ARGUMENT, ("(self.k, key)", "(self.k, query)"))
+    assert outcome(keys, causal=False) == (1, ["projection_mixed_up"])
+
+
 def test_what_dropout_changes_in_place_softmax_may_need():
     rate = ("d, n_heads)", "d, n_heads, dropout=0.1)")
     asked = made(ARGUMENT, rate, ("nn.Dropout(0.1)", "nn.Dropout(dropout)"))

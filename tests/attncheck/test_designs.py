@@ -319,6 +319,13 @@ def test_a_published_design_is_right_and_its_wrong_twin_is_not_green(name):
     assert attncheck.check(twin, **options).exit_status != 0
 
 
+def test_a_norm_of_short_queries_that_is_never_used_is_no_norm_of_one_side():
+    unused = LATENT.replace("self.q_norm(self.wq_a(x))", "self.wq_a(x)")
+    report = attncheck.check(compiled(HEAD + unused, "design.py"))
+    assert errors(report) == ["qk_norm_unused"]
+    assert report.findings[0].stage == "projection"
+
+
 PAIR = "torch.randn(1, {0}, {0}, 12, generator=torch.Generator().manual_seed(0))"
 
 

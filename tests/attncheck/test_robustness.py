@@ -188,6 +188,20 @@ def test_the_worker_passes_results_and_errors_on():
         slow.call(lambda: time.sleep(0.5))
 
 
+def test_a_busy_machine_gets_more_time_and_a_call_that_waits_does_not():
+    worker, late = Worker(seconds=0.05), threading.Event()
+    shares = iter((0.0, 0.01, 0.02))  # of a processor, a fifth of the clock's
+    worker._computed = lambda: next(shares, None) or late.set() or 0.03
+    worker.call(lambda: late.wait(60))
+    worker.close()
+    idle = Worker(seconds=0.05)
+    idle._computed = lambda: 0.0
+    with pytest.raises(TimedOutError):
+        idle.call(lambda: late.clear() or late.wait(60))
+    late.set()
+    idle._thread.join()
+
+
 def test_a_slow_layer_is_told_that_tests_are_missing():
     def forward(self, x):
         time.sleep(0.3)
