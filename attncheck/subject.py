@@ -548,6 +548,9 @@ def fields_of(output: Any) -> dict[Any, Any]:
     return {}
 
 
+UNTRAINED = re.compile("being modified inplace|used in an in-place operation")
+
+
 def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
     """Run a job of the reader's code; turn whatever goes wrong into a Failure.
 
@@ -568,6 +571,8 @@ def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
             raise
         mistake = "out_of_memory" if is_out_of_memory(error) else mistake
         mistake = "environment" if _is_environment(error) else mistake
+        # Without gradients, all of it may run.
+        mistake = "backward_raises" if UNTRAINED.search(message(error)) else mistake
         text = f"{type(error).__name__}: {first_line(error)}{_where(error)}"
         raise CallFailed(mistake, text) from None
 

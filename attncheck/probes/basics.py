@@ -226,6 +226,8 @@ def _strided(subject: Subject, found: Collector) -> None:
     try:
         y = subject(apart, subject.copy(), grad=True)
     except CallFailed as failure:
+        if failure.mistake == "backward_raises":  # so it is for any tokens
+            raise
         found.add("not_contiguous", done, f"It raised {failure}.")
         return
     if not subject.keeps_state and changed(subject(x), y.detach(), 1e-4):

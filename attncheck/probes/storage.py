@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from attncheck.calling import makes_positions
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
+from attncheck.probes.training import BIAS_OF
 from attncheck.subject import CallFailed, Subject
 from attncheck.trace import Arguments, Watch
 
@@ -34,8 +35,11 @@ def saved(subject: Subject, found: Collector) -> None:
     _fixed_sinks(first, found)
     for name, part in first.pristine.named_modules():
         for own, held in vars(part).items():
-            if isinstance(held, torch.Tensor) and held.requires_grad and held.is_leaf:
-                done = "Looked for tensors that need a gradient."
+            bias = BIAS_OF.fullmatch(own.replace("_", ""))
+            if isinstance(held, torch.Tensor) and (
+                bias or (held.requires_grad and held.is_leaf)
+            ):
+                done = "Looked for tensors that need a gradient, and for biases."
                 seen = f"{f'{name}.{own}'.strip('.')} is a tensor, and no parameter."
                 found.add("weights_not_saved", done, seen)
                 return
@@ -143,7 +147,7 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
             told |= "device" in getattr(kind.forward, "__globals__", {})
             told |= any(_moves_itself(part) for part in subject.pristine.modules())
             # Nor may what stays be the class's: the reader's call made some of it.
-            told |= subject.how.call is not None
+            told |= subject.how.call is not None and not _keeps_tensors(module)
             severity = "warning" if told else None
             found.add("stays_behind", done, f"It raised {failure}.", severity)
             return
@@ -152,6 +156,12 @@ def _move(subject: Subject, device: str, found: Collector) -> None:
         raise
     if y.device.type != device:
         found.add("stays_behind", done, f"The output is on {y.device.type}.")
+
+
+def _keeps_tensors(module: torch.nn.Module) -> bool:
+    """Whether the module has tensors that it moves nowhere."""
+    held = [one for part in module.modules() for one in vars(part).values()]
+    return any(isinstance(one, torch.Tensor) and one.dim() > 0 for one in held)
 
 
 def _moves_itself(part: torch.nn.Module) -> bool:

@@ -424,7 +424,9 @@ UNUSED = (
     (r"norm|(^|_)ln(_|$)", "gradient_missing", "projection"),
 )  # fmt: skip
 
-BIAS_OF = re.compile(r"b(ias)?(q|k|v|query|key|value)|(q|k|v|query|key|value|in)bias")
+BIAS_OF = re.compile(
+    r"b(ias)?(q|k|v|query|key|value)|(q|k|v|qkv|query|key|value|in)bias"
+)
 
 
 def _norm_used_twice(subject: Subject, x: torch.Tensor) -> bool:

@@ -65,6 +65,28 @@ def test_keys_and_values_of_the_queries_own_tokens_ignore_the_memory():
     assert outcome(keys, causal=False) == (1, ["projection_mixed_up"])
 
 
+def test_what_fails_with_gradients_alone_is_no_matter_of_sizes():
+    order = "permute(2, 0, 3, 1, 4)"
+    split = made(PLAIN, (order, f"{order}.unbind(0)\n        q *= 1.0"))
+    report = attncheck.check(split, d=16, n_heads=4, causal=False)
+    assert [one.mistake for one in report.findings] == ["backward_raises"]
+
+
+def test_biases_that_are_plain_tensors_are_not_saved():
+    values = PLAIN.replace("q, k, v = self.qkv(x)", "y = self.qkv(x) + self.qkv_bias\n"
+                           "        q, k, v = y")  # fmt: skip
+    own = "Linear(d, d)\n        self.qkv_bias = torch.zeros(3 * d)\n"
+    found = [
+        one.mistake
+        for one in attncheck.check(
+            made(values, ("Linear(d, d)\n", own)), d=16, n_heads=4, causal=False
+        ).findings
+    ]
+    assert found[:1] == ["weights_not_saved"]
+    learned = own.replace("torch.zeros(3 * d)", "nn.Parameter(torch.zeros(3 * d))")
+    assert outcome(made(values, ("Linear(d, d)\n", learned)), causal=False) == (0, [])
+
+
 def test_what_dropout_changes_in_place_softmax_may_need():
     rate = ("d, n_heads)", "d, n_heads, dropout=0.1)")
     asked = made(ARGUMENT, rate, ("nn.Dropout(0.1)", "nn.Dropout(dropout)"))
