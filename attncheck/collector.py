@@ -300,7 +300,9 @@ FOLLOWS = {
     "output_projection_unused": ("init_dead",),
     "no_gradient": ("init_dead",),
     "backward_raises": ("init_dead",),
-    "weights_not_saved": ("init_dead",),
+    "weights_not_saved": ("init_dead", "stays_behind", "dtype_stays_behind"),
+    # Queries, or all that they are made of, may be of no token.
+    "tokens_moved": ("projection_mixed_up", "tokens_not_mixed"),
     "samples_mixed": ("samples_mixed_in_training",),
     "cross_masked": (
         "not_finite",

@@ -121,6 +121,11 @@ def places(subject: Subject, found: Collector) -> None:
     went = [_goes(subject, x, y, calls, ends, one) for one in rows]
     if any(one is None for one in went):
         raise SkipTest("another attention follows")
+    if not any(went) and rows[0].numel() > rows.sum():
+        done = "Followed the query of each token, and changed what is mixed for it."
+        seen = "What is mixed for the tokens reaches no output: others do."
+        found.add("tokens_moved", done, seen, "error")
+        return
     for i, out in enumerate(went):
         if out and out != {i}:
             _tell(i, out, rows[i], found)

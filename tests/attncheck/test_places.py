@@ -112,10 +112,39 @@ class Attention(nn.Module):
         s = (q @ k.mT + (q @ p).gather(-1, near)) / self.d**0.5
         return self.o((s.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
 """
+PADDED = """\
+class Attention(nn.Module):
+    def __init__(self, dim=16, window_size=32, heads=4):
+        super().__init__()
+        self.h, self.w, self.d = heads, window_size, dim // heads
+        self.to_qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        b, n, c = x.shape
+        w = self.w
+        x = F.pad(x, (0, 0, 0, -n % w))
+        q, k, v = (f.view(b, -1, w, self.h, self.d).transpose(2, 3)
+                   for f in self.to_qkv(x).chunk(3, dim=-1))
+        k, v = (torch.cat([F.pad(f, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1], f], dim=3)
+                for f in (k, v))
+        j = torch.arange(2 * w, device=x.device)
+        i = j[w:, None]
+        seen = (j <= i) & (j > i - w)
+        seen = seen.repeat(q.shape[1], 1, 1, 1)
+        seen[0, ..., :w] = False
+        s = (q @ k.mT / self.d**0.5).masked_fill(~seen, -torch.inf)
+        y = (s.softmax(-1) @ v).transpose(2, 3).reshape(b, -1, c)
+        return self.out(y[:, :n])
+"""
 CASES = {
     "rolled on": (
         ROLLED,
         ("roll(y, self.shift", "roll(y, -self.shift"),
+        "tokens_moved",
+    ),
+    "the rows of padding": (
+        PADDED,
+        ("y[:, :n]", "y[:, -n:]"),
         "tokens_moved",
     ),
     "channels first": (
@@ -152,7 +181,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_token_goes_to_its_own_place(name):
     text, change, mistake = CASES[name]
-    causal = text is LATENT
+    causal = text in (LATENT, PADDED)
     right = attncheck.check(made(text), causal=causal)
     assert [f for f in right.findings if f.severity == "error"] == []
     code, found = outcome(made(text, change), causal=causal)
