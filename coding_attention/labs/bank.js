@@ -181,11 +181,12 @@ export default {
         });
         write(rows[i].z, two(z));
       });
-      const turned = now.map(({ z }, i) => `In sentence ${i + 1}, ${word} turns ${meaning(z)}`);
-      const same = meaning(now[0].z) === meaning(now[1].z);
-      const whose = meaning(now[0].z);
-      lab.ask(`Move one word, and let ${word} turn the same way in both sentences.`, same && whose !== "neither way",
-        `Done: both sentences now turn ${word} ${whose}. One cue that changes sides is enough.`);
+      const turns = now.map(({ z }) => meaning(z));
+      const turned = turns.map((way, i) => `In sentence ${i + 1}, ${word} turns ${way}`);
+      const [first, second] = turns;
+      const same = first === second;
+      lab.ask(`Move one word, and let ${word} turn the same way in both sentences.`, same && first !== "neither way",
+        `Done: both sentences now turn ${word} ${first}. One cue that changes sides is enough.`);
       write(lab.summary, `${turned[0]}; ${turned[1][0].toLowerCase()}${turned[1].slice(1)}.${same ? " One meaning is left." : ""}`);
     });
   },

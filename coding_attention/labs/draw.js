@@ -22,17 +22,16 @@ export const canvas = (width, height, label) =>
 export const axes = (root) => {
   const group = svg("g", { class: "al-axes", "aria-hidden": "true" });
   root.append(group);
-  return ({ x, y, xLabel = "", yLabel = "", xTicks = 4, yTicks = 4, text = String }) => {
+  return ({ x, y, xLabel = "", yLabel = "", xTicks = null, yTicks = null }) => {
     const [left, right] = x.range();
     const [bottom, top] = y.range();
-    const ticks = (scale, count) => (Array.isArray(count) ? count : scale.ticks(count));
     group.replaceChildren(
       svg("path", { d: `M${left},${top}V${bottom}H${right}` }),
-      ...ticks(x, xTicks).flatMap((tick) => [
+      ...(xTicks ?? x.ticks(3)).flatMap((tick) => [
         svg("path", { d: `M${x(tick)},${bottom}v4` }),
-        svg("text", { x: x(tick), y: bottom + 16, "text-anchor": "middle" }, text(tick)),
+        svg("text", { x: x(tick), y: bottom + 16, "text-anchor": "middle" }, String(tick)),
       ]),
-      ...ticks(y, yTicks).flatMap((tick) => [
+      ...(yTicks ?? y.ticks(3)).flatMap((tick) => [
         svg("path", { d: `M${left - 4},${y(tick)}h4` }),
         svg("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, String(tick)),
       ]),

@@ -9,7 +9,7 @@ const WIDEST = 1024;
 const KEYS = 8;
 const WIDTHS = [1, 4, 16, 64, 256, 1024];
 // Where the slider stops: powers of two and half-way between them.
-const STOPS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const STOPS = [1, ...range(9).flatMap((k) => [2 * 2 ** k, 3 * 2 ** k]), WIDEST];
 const HINT = "Drag the line over d_k. Point at a bar to read its sum.";
 const COLUMNS = ["d_k", "divisor", "expected", "spread", "largest α", "entropy", "slope"];
 const MEANING = [
@@ -40,10 +40,11 @@ const curveAndHistogram = () => {
     root,
     update(now, all) {
       const most = Math.max(...all.map(Math.abs));
-      const edge = [1, 3, 10, 30, 100, 300].find((x) => x >= most) || 10 ** Math.ceil(Math.log10(most));
+      const unit = 10 ** Math.floor(Math.log10(most));
+      const edge = [3, 10].map((x) => x * unit).find((x) => x >= most);
       const x = scaleLinear([-edge, edge], [30, 202]);
       const y = scaleLinear([0, 1], [88, 18]);
-      above({ x, y, yLabel: "α of the first query", xTicks: 3, yTicks: [0, 0.5, 1] });
+      above({ x, y, yLabel: "α of the first query", yTicks: [0, 0.5, 1] });
       const top = Math.max(...now.scores);
       const weight = now.weights[now.scores.indexOf(top)];
       const through = (score) => weight * Math.exp(score - top);
@@ -54,7 +55,7 @@ const curveAndHistogram = () => {
       const counts = bins.map(() => 0);
       for (const s of all) counts[Math.min(23, Math.floor(((s + edge) / (2 * edge)) * 24))] += 1;
       const high = scaleLinear([0, Math.max(...counts)], [178, 122]);
-      below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores", xTicks: 3, yTicks: 2 });
+      below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores" });
       bins.forEach((bin, k) => put(bin, {
         x: x(-edge + (k * edge) / 12) + 0.5, width: 172 / 24 - 1,
         y: high(counts[k]), height: 178 - high(counts[k]),

@@ -21,21 +21,21 @@ const chart = (lab) => {
   const scores = lab.get("measures").map((name) => lab.get("scores")[name]);
   const curve = lab.get("curve");
   const root = canvas(320, scores.length ? 222 : 134, "Loss and scores over the training");
-  const last = Math.max(...steps, ...curve.map(([step]) => step), 1);
+  const last = Math.max(...steps, ...curve.map(([step]) => step));
   const x = scaleLinear([0, last], [34, 306]);
-  const y = scaleLinear([0, Math.max(...losses, ...curve.map(([, loss]) => loss), 1e-9)], [84, 18]);
+  const y = scaleLinear([0, Math.max(...losses, ...curve.map(([, loss]) => loss))], [84, 18]);
   const z = scaleLinear([0, 1], [184, 118]);
-  axes(root)({ x, y, yLabel: "loss", xTicks: scores.length ? 0 : 5, yTicks: 3, ...(scores.length ? {} : { xLabel: "training step" }) });
+  axes(root)({ x, y, yLabel: "loss", ...(scores.length ? { xTicks: [] } : { xLabel: "training step" }) });
   root.append(svg("path", { class: "al-curve al-loss", d: line(([s]) => x(s), ([, l]) => y(l))(curve) }));
   root.append(...steps.map((s, k) => svg("circle", { class: "al-bin", cx: x(s), cy: y(losses[k]), r: 3.5 })));
   const lines = scores.map((rows, k) => heads.map((_, h) =>
     svg("path", { class: k ? "al-curve al-second" : "al-curve", d: line((s) => x(s), (s, n) => z(rows[n][h]))(steps) })));
   if (scores.length) {
-    axes(root)({ x, y: z, xLabel: "training step", yLabel: "score of each head", xTicks: 5, yTicks: [0, 0.5, 1] });
+    axes(root)({ x, y: z, xLabel: "training step", yLabel: "score of each head", yTicks: [0, 0.5, 1] });
     root.append(svg("path", { class: "al-rule", d: `M34,${z(FORMED)}H306` }), ...lines.flat());
   }
-  const nearest = (px) => steps.reduce((best, s, k) =>
-    (Math.abs(x(s) - px) < Math.abs(x(steps[best]) - px) ? k : best), 0);
+  const nearest = (px) => steps.indexOf(steps.reduce((a, b) =>
+    (Math.abs(x(b) - px) < Math.abs(x(a) - px) ? b : a)));
   const mark = cursor(root, "Training step", (scores.length ? [[18, 84], [118, 184]] : [[18, 84]]), {
     to: (px) => lab.set({ at: nearest(px) }),
     by: (ways) => go(lab, ways),
@@ -59,10 +59,8 @@ export default {
     const scores = lab.get("scores");
     const names = lab.get("measures");
     const last = steps.length - 1;
-    lab.param("at", (text) => {
-      const at = text === "" ? -1 : steps.indexOf(Number(text));
-      return at < 0 ? undefined : at;
-    }, (at) => String(steps[at]));
+    lab.param("at", (text) => [...steps.keys()].find((at) => String(steps[at]) === text),
+      (at) => String(steps[at]));
     lab.root.classList.add("al-training");
     lab.button("Step back", () => go(lab, -1));
     lab.button("Step on", () => go(lab, 1));

@@ -59,7 +59,32 @@ def handle(root, word):
 def vector_of(root, word):
     """What a word's handle says of its place, and that it stands there."""
     label = handle(root, word).get_attribute("aria-label")
-    return [float(x) for x in re.findall(r"\d\.\d", label)]
+    return [float(x) for x in re.findall(r"\d\.\d\b", label)]
+
+
+def check_keys(root, page):
+    """Require arrow keys to lead along a sentence, and each stop to tell its own sum."""
+    axes = BankLab().axes
+    for i, row in enumerate(root.locator(".bk-sentence").all()):
+        assert row.locator("b").text_content() == str(i + 1)
+        assert root.locator(".bk-which").nth(i).text_content() == str(i + 1)
+        words = row.locator(".bk-word > span:nth-child(2)").all_text_contents()
+        wanted = [f"{axes[0]}: ", *(f"bank · {word}: " for word in words)]
+        stops = row.locator("button")
+        stops.first.focus()
+        way = [*range(len(wanted)), *reversed(range(len(wanted)))]
+        for n, at in enumerate(way):
+            told = root.locator(".al-readout").text_content()
+            assert told.startswith(wanted[at])
+            there = "all => all.map(e => [e.tabIndex, e === document.activeElement])"
+            assert stops.evaluate_all(there) == [
+                [0, True] if stop == at else [-1, False] for stop in range(len(wanted))
+            ]
+            keys = ("Right", "Down") if n < len(wanted) else ("Left", "Up")
+            page.keyboard.press(f"Arrow{keys[n % 2]}")
+        for at, stop in enumerate(stops.all()):
+            stop.hover()
+            assert root.locator(".al-readout").text_content().startswith(wanted[at])
 
 
 # ---- Python ----
@@ -143,6 +168,12 @@ def test_arrow_keys_move_a_word(lab_on_page):
         one.page.keyboard.press(key)
     check(root, BankLab(vectors=BankLab().vectors | {"river": [0, 2]}))
     assert "bank turns neither way" in root.locator(".al-summary").text_content()
+    check_keys(root, one.page)
+    root.get_by_role("button", name="Reset").click()
+    handle(root, "bank").focus()
+    for _ in range(2):  # barely to one side, in the second sentence
+        one.page.keyboard.press("Shift+ArrowDown")
+    check(root, BankLab(vectors=BankLab().vectors | {"bank": [1, 0]}))
     assert one.third_parties() == []
     assert one.errors == []
 

@@ -6,6 +6,7 @@ All labs stand on one page. A lab that is added is measured as the others are.
 import io
 import math
 import re
+from urllib.parse import unquote
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from coding_attention.labs import base
 from tests.coding_attention.labs.harness import (
     find,
     follow,
+    read_output,
     settings,
     with_keyboard,
 )
@@ -228,6 +230,9 @@ def test_a_mark_in_the_plane_goes_with_the_hand_and_stays_inside(root, page):
         x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
         at = pull(page, mark, x, y)
         assert (at["x"], at["y"]) == pytest.approx((x, y), abs=3)
+        link = root.locator("input[readonly]").first.input_value()
+        assert re.search(r"\.\d", link)
+        assert not re.search(r"\.\d{3}", link), "a link of two decimals"
         a, b = numbers(at)
         digit = 1.01 * unit(at["told"].split(",")[0])
         # Each arrow, near and far, from there and back.
@@ -246,6 +251,7 @@ def test_a_mark_in_the_plane_goes_with_the_hand_and_stays_inside(root, page):
         upper = box["x"] + box["width"] + 4, box["y"] - 4
         for corner, end in ((lower, low), (upper, high)):
             pulled = pull(page, mark, *corner)
+            check_drawings(root)
             for axis in "xy":
                 assert pulled[axis] == pytest.approx(end[axis], abs=1)
             mark.evaluate(PRESS, [f"all {key}" for key in FAR[2:]])
@@ -291,9 +297,169 @@ TICK_GAPS = """root => [...root.querySelectorAll('.al-axes')]
     }).slice(0, -1))"""
 
 
+# What does not stand where it should, of each drawing.
+ASTRAY = """root => {
+  const [bars] = [...root.querySelectorAll('.al-bars')].map(table =>
+    [...table.querySelectorAll('td')].map(td => Number(td.ariaLabel)));
+  return [...root.querySelectorAll('.al-stages svg[viewBox]')].flatMap(svg => {
+    const found = [];
+    const all = kind => [...svg.querySelectorAll(kind)]
+      .filter(e => e.checkVisibility());
+    const box = e => {
+      const { x, y, width, height } = e.getBBox();
+      return { left: x, right: x + width, top: y, bottom: y + height, width, height,
+        x: x + width / 2, y: y + height / 2 };
+    };
+    const near = (a, b, by = 0.6) => Math.abs(a - b) <= by;
+    const want = (good, e, what) =>
+      good || found.push(`${what}: ${e.outerHTML.slice(0, 90)}`);
+    const within = (a, b, by = 1) => a.left >= b.left - by && a.right <= b.right + by
+      && a.top >= b.top - by && a.bottom <= b.bottom + by;
+    if (svg.matches('.lk-lines, .mc-strip') || !svg.checkVisibility()) return [];
+    const [ink, frame] = [box(svg), svg.viewBox.baseVal];
+    want(Math.max(ink.left, ink.top, frame.width - ink.right,
+      frame.height - ink.bottom) < 24, svg, 'it leaves room at an edge');
+    // Charts: all within the axes, from one end to the other.
+    const areas = all('.al-axes > path:first-child').map(box);
+    const own = e => areas.find(area => within(box(e), area));
+    for (const axis of all('.al-axes')) {
+      for (const end of ['v4', 'h4']) {
+        const count = axis.querySelectorAll(`path[d$=${end}]`).length;
+        want(end === 'v4' ? count === 0 || count > 2 : count > 1 && count < 6,
+          axis, `${count} ticks`);
+      }
+    }
+    for (const e of all('.al-curve, .al-point:not(.al-now)')) {
+      want(own(e) || e.matches('.al-point'), e, 'it is beyond the axes');
+    }
+    for (const e of all('.al-rule')) {
+      want(areas.some(a => near(a.left, box(e).left) && near(a.right, box(e).right)),
+        e, 'it does not reach from end to end');
+    }
+    const curves = all('.al-curve');
+    for (const e of all('circle.al-bin, .al-point:not(.al-now)')) {
+      const at = new DOMPoint(e.cx.baseVal.value, e.cy.baseVal.value);
+      want(curves.some(curve => curve.isPointInStroke(at)), e, 'it is on no curve');
+      want(e.r.baseVal.value <= 5, e, 'it is as large as a mark to be moved');
+    }
+    all('rect.al-bin').forEach((e, i, bins) => {
+      const [b, area] = [box(e), own(e)];
+      want(area && near(b.bottom, area.bottom), e, 'it does not stand on the axis');
+      const step = area?.width / bins.length;
+      want(near(b.x, area?.left + (i + 0.5) * step), e, 'it is not at its place');
+      want(b.width > 0.7 * step && b.width <= step, e, 'it is too wide or thin');
+    });
+    // Marks: in the middle of what a hand can take, which is no larger than a finger.
+    for (const e of all('.al-reach')) {
+      const [b, size] = [box(e), e.tagName === 'rect' ? 'rect' : 'circle'];
+      want(b.width >= 24 && b.width <= 32, e, 'it is too wide or thin for a hand');
+      const dots = [...e.parentNode.querySelectorAll('circle:not(.al-reach)')];
+      for (const dot of dots) {
+        want(near(box(dot).x, b.x) && within(box(dot), b), e, 'its mark is not in it');
+      }
+      const lines = [...e.parentNode.querySelectorAll('line')];
+      if (!lines.length) continue;
+      want(lines.length === areas.length && lines.every((one, i) =>
+        near(box(one).top, areas[i].top) && near(box(one).bottom, areas[i].bottom)),
+        e, 'its lines are not as long as the axes');
+      const [from, to] = [areas[0].top, areas.at(-1).bottom];
+      want(dots.every(dot => box(dot).top >= from && box(dot).bottom <= to / 2),
+        e, 'its dot is not at the top');
+      want(b.top <= from && b.top >= from - 10 && b.bottom >= to && b.bottom <= to + 10,
+        e, 'it does not reach along its lines');
+    }
+    // Planes: arrows from the middle to the marks, bands from these to the mean.
+    const [cross] = all('.al-cross');
+    if (cross) {
+      const c = box(cross);
+      want(near(c.left, c.top, 1) && near(frame.width - c.right, c.left, 1)
+        && near(frame.height - c.bottom, c.top, 1), cross, 'it is not in the middle');
+      const at = all('.al-dot').map(e => e.parentNode.transform.baseVal[0].matrix);
+      const ends = e => ['x1', 'y1', 'x2', 'y2'].map(name => e[name].baseVal.value);
+      const arrows = all('.al-arrow').map(ends);
+      const [mean] = all('.al-mean').map(box);
+      for (const [x, y] of arrows) {
+        const middle = new DOMPoint(x, y);
+        want(cross.isPointInStroke(middle), cross, 'an arrow begins elsewhere');
+        want(near(x, arrows[0][0]) && near(y, arrows[0][1]), cross, 'two beginnings');
+      }
+      for (const { e: x, f: y } of at) {
+        want(arrows.some(([, , a, b]) => near(a, x) && near(b, y)), svg, 'no arrow');
+      }
+      if (mean) all('.al-band').forEach((e, i) => {
+        const [, , x, y] = ends(e);
+        want(near(x, mean.x) && near(y, mean.y), e, 'it does not end at the mean');
+        const thick = Number(e.getAttribute('stroke-width'));
+        want(near(thick, mean.width * bars[i], 0.01), e, 'not as thick as its weight');
+      });
+    }
+    for (const e of all('rect.bk-ground')) {
+      const [b, text] = [e, e.parentNode.querySelector('text')].map(box);
+      want(within(text, b, 2) && b.width - text.width < 30 && near(text.y, b.y, 4), e,
+        'it is not the ground of its word');
+    }
+    for (const e of all('.bk-end')) {
+      const [b, text] = [e, e.nextSibling].map(box);
+      want(near(b.x, text.x, 2) && near(b.y, text.y, 2), e, 'its number is not in it');
+    }
+    // Of words: each at its dot, on top of that or of another, and of no part of it.
+    const names = all('.bk-handle text');
+    const screen = e => e.getBoundingClientRect();
+    names.forEach((e, i) => {
+      const [a, others] = [screen(e), names.filter(one => one !== e).map(screen)];
+      const [dot, reach] = [...e.parentNode.querySelectorAll('circle')].reverse();
+      const [d, r] = [dot, reach].map(box);
+      want(r.width >= 24 && r.width <= 32 && near(r.x, d.x) && near(r.y, d.y), reach,
+        'it is too large or too small for a hand');
+      const { left, right } = box(e);
+      want(left > 6 && left < 14 || right < -6 && right > -14, e, 'it is far off');
+      const below = b => Math.min(a.right, b.right) > Math.max(a.left, b.left) + 2
+        && b.bottom > a.top + 4;
+      const gap = b => (b.top - a.bottom) / a.height;
+      want(others.every(b => !below(b) || gap(b) > -0.4), e, 'it is over another');
+      const up = (screen(dot).top + screen(dot).height / 2 - a.bottom) / a.height;
+      want(up > -0.4 && up < 0.6 || others.some(b => below(b) && gap(b) < 0.6), e,
+        'it is neither at its dot nor on top of another name');
+    });
+    // Patterns: squares side by side, and a frame around some of a row.
+    if (svg.matches('.al-pattern')) {
+      const cells = all('g rect').map(box);
+      const side = 100 / ((Math.sqrt(8 * cells.length + 1) - 1) / 2);
+      const [one] = cells;
+      want(one.width >= 0.9 * side && one.width < side, svg, 'gaps');
+      let [i, j] = [0, 0];
+      for (const { left, top, width, height } of cells) {
+        want(near(left, j * side, 0.01) && near(top, i * side, 0.01)
+          && width === one.width && height === one.height, svg, 'a cell is astray');
+        [i, j] = j === i ? [i + 1, 0] : [i, j + 1];
+      }
+      for (const e of all('.al-frame')) {
+        const b = box(e);
+        const rows = cells.filter(cell =>
+          near(cell.top, b.top, 0.01) && near(cell.bottom, b.bottom, 0.01));
+        want(!b.width || (rows.some(cell => near(cell.left, b.left, 0.01))
+          && rows.some(cell => near(cell.right, b.right, 0.01))), e, 'no cell in it');
+      }
+    }
+    return found;
+  });
+}"""
+
+
+# Each stop of the Tab key is where it stands on the page.
+ORDER = """root => [...root.querySelectorAll('[tabindex]')]
+  .filter(e => ![0, -1].includes(e.tabIndex)).map(e => e.outerHTML.slice(0, 90))"""
+
+
+def check_drawings(root):
+    assert root.evaluate(ORDER) == []
+    assert root.evaluate(OUTSIDE) == []
+    assert root.evaluate(ASTRAY) == []
+
+
 @each_lab
 def test_drawings_hold_what_they_draw(root, page):
-    assert root.evaluate(OUTSIDE) == []
+    check_drawings(root)
     for along, across in root.evaluate(TICK_GAPS):
         assert abs(along) <= 2
         assert -1 <= across <= 6
@@ -305,6 +471,27 @@ def test_drawings_hold_what_they_draw(root, page):
 READ_OTHERWISE = {
     ("HeadSplitLab", "d_out"), ("HeadSplitLab", "num_heads"),
     ("TrainingLab", "at"), ("TinyGptLab", "at"),
+}  # fmt: skip
+
+
+# Of traits that are lists: at the ends of what they may hold, and beyond.
+TAKEN = {
+    "AttentionLab": ["inputs=" + ";".join(["999999,0,-999999"] * 6)],
+    "BankLab": ["vectors=loan:2.5,0", "vectors=loan:0,2.5"],
+    "MultiHeadLab": ["silenced=0", "silenced=0,3"],
+    "TinyGptLab": ["silenced=0", "silenced=0,3"],
+}
+REFUSED = {
+    "AttentionLab": [
+        "inputs=" + ";".join(rows)
+        for rows in (["0,0,0"] * 5, ["0,0"] * 6, *(
+            [*["0,0,0"] * 5, f"0,0,{x}"] for x in ("1000001", "-1000001", "x")
+        ))
+    ],
+    "BankLab": [f"vectors=loan:{at}" for at in ("2.6,0", "0,2.6", "-0.1,0", "1", "1,1,1",
+                "x,1")] + ["vectors=nobody:1,1"],
+    "MultiHeadLab": ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
+    "TinyGptLab": ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
 }  # fmt: skip
 
 
@@ -349,7 +536,56 @@ def test_a_link_may_say_what_python_takes_and_no_more(root, page, request):
                 follow(page, f"#{place}?{trait}={value}")
                 told = f"{trait}=" in link.input_value()
                 assert told == (value == end != getattr(lab, trait)), (trait, value)
+    for query in TAKEN.get(name, ()):
+        follow(page, f"#{place}?{query}")
+        assert f"?{query}" in unquote(link.input_value())
+    for query in REFUSED.get(name, ()):
+        follow(page, f"#{place}?{query}")
+        assert f"{query.partition('=')[0]}=" not in link.input_value(), query
     share.click()
+
+
+@each_lab
+def test_a_control_reaches_both_ends_of_what_python_takes(root, page, request):
+    name = request.node.callspec.params["root"]
+    ends = dict(bounded(ROWS[name].make()))
+    settings(root)  # it closes when Share opens
+    for kind, label, wanted in ROWS[name].controls:
+        if kind not in ("range", "number"):
+            continue
+        control = find(root, kind, label)
+        for which, (end, _) in enumerate(ends[next(iter(wanted))]):
+            if kind == "range":
+                control.press(("Home", "End")[which])
+                assert read_output(control, float) == end, label
+            else:
+                assert float(control.get_attribute(("min", "max")[which])) == end
+
+
+# ---- what plays ----
+
+# Plays to the end at once: how long each step waits, and how many steps there are.
+PLAYED = """async button => {
+  const [set, clear] = [setInterval, clearInterval];
+  const waits = [];
+  let step = null;
+  window.setInterval = (next, wait) => { step = next; waits.push(wait); return 1; };
+  window.clearInterval = () => (step = null);
+  button.click();
+  let count = 1;
+  for (; step && count < 999; count++) { step(); await null; }
+  [window.setInterval, window.clearInterval] = [set, clear];
+  return [...waits, count];
+}"""
+
+
+@each_lab
+def test_it_plays_at_a_pace_that_eyes_follow(root, page):
+    for play in root.get_by_role("button", name="Play", exact=True).all():
+        assert not page.evaluate("matchMedia('(prefers-reduced-motion)').matches")
+        wait, count = play.evaluate(PLAYED)
+        assert 100 <= wait <= 1500, "milliseconds"
+        assert wait * count <= 10_000
 
 
 # ---- the image ----

@@ -129,6 +129,10 @@ def test_each_head_tells_its_own_scores_and_the_chosen_one_is_thick(lab_on_page)
     root.get_by_role("button", name="Step on").click()
     for chosen in (0, 1):
         root.get_by_role("combobox", name="Head").select_option(index=chosen)
+        assert (
+            root.locator(".al-stage-title.al-chosen").text_content()
+            == (lab.heads[chosen])
+        )
         told = root.locator(".al-told").all_text_contents()
         assert told == [f"induction {x:.2f}" for x in lab.scores["induction"][1]]
         lines = root.locator("path.al-curve:not(.al-loss)")
@@ -296,6 +300,8 @@ def test_a_legend_has_the_colors_of_its_curves_and_no_role(visit, served, name, 
     legend = root.locator(".al-legend:has(.al-second)").locator(".al-key")
     assert len(drawn) == 2
     assert legend.evaluate_all(colors, "backgroundColor") == drawn
+    if name == "measures":  # the first step shown has no score above one half
+        assert root.locator(".al-task").text_content().startswith("Done: the next")
     (query,) = root.locator("form").evaluate_all(COLOR, "--al-query")
     assert query not in drawn
 
@@ -339,6 +345,13 @@ def test_the_text_and_the_histogram_follow_the_width(lab_on_page, d_k):
     )
     wanted = (56 * counts / counts.max()).tolist()
     assert heights == pytest.approx(wanted, abs=0.01)
+    # Above it, the keys of the first query, each at its score and weight.
+    found = root.locator("circle.al-point:not(.al-now)").evaluate_all(
+        "all => all.map(e => [e.cx.baseVal.value, e.cy.baseVal.value])"
+    )
+    x = 30 + 172 * (now["scores"] + edge) / (2 * edge)
+    wanted = torch.stack([x, 88 - 70 * now["weights"]], dim=-1)
+    assert torch.tensor(found).double() == pytest.approx(wanted, abs=0.01)
 
 
 # ---- attention ----
