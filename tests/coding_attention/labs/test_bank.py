@@ -63,7 +63,7 @@ def vector_of(root, word):
 
 
 def check_keys(root, page):
-    """Require arrow keys to lead along a sentence, and each stop to tell its own sum."""
+    """Require arrow keys to lead along a sentence, and each stop to tell its sum."""
     axes = BankLab().axes
     for i, row in enumerate(root.locator(".bk-sentence").all()):
         assert row.locator("b").text_content() == str(i + 1)

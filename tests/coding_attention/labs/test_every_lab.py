@@ -386,6 +386,14 @@ ASTRAY = """root => {
       for (const { e: x, f: y } of at) {
         want(arrows.some(([, , a, b]) => near(a, x) && near(b, y)), svg, 'no arrow');
       }
+      const names = all('.al-name, .al-cross ~ text:not(.al-name)')
+        .filter(e => e.textContent).map(box);
+      const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+      names.forEach((a, i) => want(!names.slice(i + 1).some(b => over(a, b))
+        && !all('.al-dot').some((e, k) => over(a, { left: at[k].e - 6,
+          right: at[k].e + 6, top: at[k].f - 6, bottom: at[k].f + 6 })), svg,
+        'a name is over another or a mark'));
       if (mean) all('.al-band').forEach((e, i) => {
         const [, , x, y] = ends(e);
         want(near(x, mean.x) && near(y, mean.y), e, 'it does not end at the mean');
@@ -488,8 +496,9 @@ REFUSED = {
             [*["0,0,0"] * 5, f"0,0,{x}"] for x in ("1000001", "-1000001", "x")
         ))
     ],
-    "BankLab": [f"vectors=loan:{at}" for at in ("2.6,0", "0,2.6", "-0.1,0", "1", "1,1,1",
-                "x,1")] + ["vectors=nobody:1,1"],
+    "BankLab": ["vectors=nobody:1,1", *(
+        f"vectors=loan:{at}" for at in ("2.6,0", "0,2.6", "-1,0", "1", "1,1,1", "x,1")
+    )],
     "MultiHeadLab": ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
     "TinyGptLab": ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
 }  # fmt: skip
@@ -590,10 +599,88 @@ def test_it_plays_at_a_pace_that_eyes_follow(root, page):
 
 # ---- the image ----
 
+# Keeps what an image is made of.
+KEEP = """() => {
+  const src = Object.getOwnPropertyDescriptor(HTMLImageElement.prototype, 'src');
+  Object.defineProperty(HTMLImageElement.prototype, 'src',
+    { ...src, set(value) { window.source = value; src.set.call(this, value); } });
+}"""
+# What of the image does not stand where the screen has it, or not below the other.
+MISPLACED = r"""root => {
+  const text = decodeURIComponent(source.split(',').slice(1).join());
+  const svg = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+  svg.style = 'position: fixed; left: 0; top: 0';
+  document.body.append(svg);
+  const found = [];
+  const draws = root.querySelector('.al-draws');
+  const home = draws.getBoundingClientRect();
+  const place = (b, x = 0, y = 0) => ({ left: b.left - x, right: b.right - x,
+    top: b.top - y, bottom: b.bottom - y });
+  const there = e => place(e.getBoundingClientRect(), home.x - 16, home.y - 44);
+  const image = e => place(e.getBoundingClientRect());
+  const within = (a, b, by) => a.left >= b.left - by && a.right <= b.right + by
+    && a.top >= b.top - by && a.bottom <= b.bottom + by;
+  const same = (a, b, by) => within(a, b, by) && within(b, a, by);
+  const want = (good, what) => good || found.push(what);
+  const own = [...svg.children];
+  // Words: where the first of each line stands.
+  const words = {};
+  const walk = document.createTreeWalker(draws, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) for (const word of walk.currentNode.data.matchAll(/\S+/g)) {
+    const range = document.createRange();
+    range.setStart(walk.currentNode, word.index);
+    range.setEnd(walk.currentNode, word.index + word[0].length);
+    (words[word[0]] ??= []).push(there(range));
+  }
+  const texts = own.filter(e => e.tagName === 'text');
+  const [title, ...lines] = texts.filter(e => e.getAttribute('font-size') === '13');
+  for (const e of texts) {
+    if (e === title || lines.includes(e)) continue;
+    const [a, [first]] = [image(e), e.textContent.split(' ')];
+    const near = b => Math.abs((a.top + a.bottom - b.top - b.bottom) / 2) < 3.5
+      && Math.abs(e.transform.baseVal.length
+        ? (a.left + a.right - b.left - b.right) / 2 : a.left - b.left) < 3.5;
+    want(words[first]?.some(near), `${first} is elsewhere`);
+  }
+  // The title above, and below it all what is said, line by line.
+  const all = [title, ...lines].map(image);
+  all.forEach((b, i) => {
+    want(Math.abs(b.left - 16) < 2, 'a line begins elsewhere');
+    const gap = i > 1 ? b.top - all[i - 1].bottom : 2;
+    want(gap >= 0 && gap < 8, 'lines are on each other, or apart');
+  });
+  want(all[0].top > 8 && all[0].bottom < 40, 'the title is not above');
+  want(title.getAttribute('font-weight') === 'bold', 'the title is not bold');
+  lines.forEach((e, i) => want((i === lines.length - 1) === e.hasAttribute('opacity'),
+    'the address is not pale'));
+  const end = home.height + 44;
+  want(all[1].top > end && all[1].top < end + 40, 'words on the drawing, or far off');
+  const rest = svg.height.baseVal.value - all.at(-1).bottom;
+  want(rest > 4 && rest < 32, 'the last line is not at the bottom');
+  // Boxes: each within a part of the page, each drawing where it is on the screen.
+  const parts = [...draws.querySelectorAll('*')].map(there);
+  for (const e of own.slice(1).filter(one => one.matches('rect, path'))) {
+    const b = image(e);
+    want(parts.some(part => within(b, part, 1)), `${e.outerHTML} is of no part`);
+  }
+  const pictures = [...draws.querySelectorAll('svg')]
+    .filter(e => e.checkVisibility() && !e.parentElement.closest('svg')).map(there);
+  own.filter(e => e.tagName === 'svg').forEach((e, i) => {
+    const b = pictures[i];
+    const [x, y, width, height] = ['x', 'y', 'width', 'height']
+      .map(name => Number(e.getAttribute(name)));
+    want(same({ left: x, right: x + width, top: y, bottom: y + height }, b, 1),
+      `drawing ${i} is elsewhere`);
+  });
+  svg.remove();
+  return [...new Set(found)];
+}"""
+
 
 @each_lab
 def test_the_image_looks_like_the_lab(root, page):
     page.evaluate("navigator.clipboard && (navigator.clipboard.write = undefined)")
+    page.evaluate(KEEP)
     page.mouse.move(0, 0)
     draws = root.locator(".al-draws")
     shot = Image.open(io.BytesIO(draws.screenshot())).convert("RGB")
@@ -602,6 +689,7 @@ def test_the_image_looks_like_the_lab(root, page):
         root.get_by_role("button", name="Copy image").click()
     with open(download.value.path(), "rb") as file:
         image = Image.open(io.BytesIO(file.read())).convert("RGB")
+    assert root.evaluate(MISPLACED) == []
     # Of the image the part below its title, within its edges.
     image = image.crop((32, 88, 32 + shot.width, 88 + shot.height))
     size = shot.width // 12, shot.height // 12
