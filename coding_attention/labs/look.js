@@ -212,7 +212,7 @@ export default {
       });
       chips.classList.toggle("lk-long", texts.length > 10);
       const most = argmax(weights);
-      const differs = scene().words[1]?.findIndex((word, j) => word !== scene().words[0][j]) ?? -1;
+      const differs = scene().words[1]?.findIndex((word, j) => word !== scene().words[0][j]);
       texts.forEach((text, j) => {
         const chip = chips.children[j];
         const special = /^\[.+\]$/.test(text);
@@ -227,9 +227,9 @@ export default {
         chip.setAttribute("aria-pressed", String(j === asked));
         chip.setAttribute("aria-label", `${text} ${weights[j].toFixed(2)}`);
       });
-      exchange.disabled = differs < 0;
+      exchange.disabled = differs === undefined;
       const [now, other] = [texts[differs], scene().words[1 - which()]?.[differs]];
-      write(exchange, differs < 0 ? "No word to swap" : `Swap “${now}” for “${other}”`);
+      write(exchange, exchange.disabled ? "No word to swap" : `Swap “${now}” for “${other}”`);
       const mean = lab.get("averaged");
       write(lab.summary, mean
         ? `A plain mean gives every word ${weights[0].toFixed(2)}, whichever word asks.`

@@ -16,6 +16,10 @@ WORDS = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e =>
   e.querySelector('.lk-text').textContent,
   e.getAttribute('aria-label').split(' ').at(-1),
   parseFloat(e.style.getPropertyValue('--tone')), e.classList.contains('lk-asks')])"""
+# Of each word: the number below it, its exchange, and whether it is pressed and reached.
+MORE = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => [
+  e.children[1].textContent, e.children[2].textContent,
+  e.classList.contains('lk-differs'), e.ariaPressed, e.tabIndex])"""
 LINES = """root => [...root.querySelectorAll('.lk-line')].map(
   e => parseFloat(e.style.getPropertyValue('--weight')))"""
 
@@ -67,6 +71,14 @@ def check(root, lab):
     tones = torch.tensor([tone for *_, tone, _ in shown], dtype=torch.float64)
     torch.testing.assert_close(tones, 100 * weights, atol=0.051, rtol=0)
     assert [asks for *_, asks in shown].index(True) == lab.asked
+    both = lab.scenes[lab.scene]["words"]
+    other = both[0 if lab.exchanged else -1] if len(both) > 1 else [""] * len(words)
+    assert root.evaluate(MORE) == [
+        [f" {w:.2f}" if w >= 0.05 else "", swap, swap not in ("", word),
+         str(j == lab.asked).lower(), 0 if j == lab.asked else -1]
+        for j, (w, word, swap) in enumerate(
+            zip(weights.tolist(), words, other, strict=True))
+    ]  # fmt: skip
     others = {i: w for i, w in enumerate(weights.tolist())
               if i != lab.asked and w >= 0.02}  # fmt: skip
     assert root.evaluate(LINES) == pytest.approx([*others.values()], abs=6e-4)
@@ -176,6 +188,12 @@ def test_keys_ask_another_word_and_controls_choose(lab_on_page):
     one.page.keyboard.press("ArrowLeft")
     one.page.keyboard.press("ArrowLeft")
     check(root, LookLab(asked=lab.asked - 2))
+    last = len(lab.compute()[0]) - 1
+    for key, end in (("ArrowRight", last), ("ArrowLeft", 0)):
+        for _ in range(last + 1):  # and no further
+            one.page.keyboard.press(key)
+        check(root, LookLab(asked=end))
+    root.locator(".lk-word").nth(lab.asked - 2).click()
     root.get_by_label("Plain mean").check()
     check(root, LookLab(asked=lab.asked - 2, averaged=True))
     root.get_by_label("Plain mean").uncheck()

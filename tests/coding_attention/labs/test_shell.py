@@ -315,6 +315,10 @@ def test_the_machine_shows_what_the_head_computes(lab_on_page):
         found = root.locator(f".mc-board {where}").evaluate(shares)
         wanted = (100 * vector / vector.abs().max()).tolist()
         assert found == pytest.approx(wanted, abs=2.5), where
+    heads = root.locator(".mc-head").evaluate_all(
+        "all => all.map(e => [e.matches('.mc-own'), e.childElementCount])"
+    )
+    assert heads == [[h == 1, int(h == 1)] for h in range(384 // 32)]
     rows.nth(2).locator("td").nth(1).hover()
     line = root.locator(".mc-board .al-line").text_content()
     assert line.startswith("they · workers: q · k / √32 = ")
