@@ -109,7 +109,7 @@ export const copyPicture = (() => {
     const style = getComputedStyle(root);
     const [ink] = colors(style.color);
     const page = colors(getComputedStyle(document.body).backgroundColor)[0] || "#fff";
-    const size = { width: Math.ceil(box.width) + 2 * pad, height: Math.ceil(stages.scrollHeight) + head + 3 * pad };
+    const size = { width: Math.ceil(box.width) + 2 * pad, height: stages.scrollHeight + head + 3 * pad };
     const lines = [];
     const most = size.width / 7;
     for (const word of summary.textContent.split(" ")) {

@@ -322,6 +322,31 @@ def test_head_split_lab_says_what_is_mixed(lab_on_page):
     check(root, lab)
 
 
+# Where each entry stands; then, which of them do not glide from there.
+ENTRIES = """root => {
+  const home = root.querySelector('.al-wide').getBoundingClientRect();
+  return Object.fromEntries([...root.querySelectorAll('.hs-block td')].map(td => {
+    const { x, y } = td.getBoundingClientRect();
+    return [/entry (\\d+)/.exec(td.ariaLabel)[1], [x - home.x, y - home.y]];
+  }));
+}"""
+JUMPS = f"""(root, before) => {{
+  const from = {{}};
+  for (const one of root.getAnimations({{ subtree: true }})) {{
+    const [{{ transform }}] = one.effect.getKeyframes();
+    const {{ e, f }} = new DOMMatrix(transform);
+    const told = one.effect.target.ariaLabel;
+    from[/entry (\\d+)/.exec(told)[1]] = [e, f, one.effect.getTiming().duration];
+    one.finish();
+  }}
+  const after = ({ENTRIES})(root);
+  const jumps = Object.keys(after).filter(entry => [0, 1].some(k => Math.abs(
+    before[entry][k] - after[entry][k] - (from[entry]?.[k] ?? 0)) > 1)
+    || from[entry]?.slice(0, 2).join() === '0,0');
+  return [Math.max(...Object.values(from).map(one => one[2])), jumps];
+}}"""
+
+
 @pytest.mark.parametrize("still", [False, True])
 def test_entries_move_and_keep_their_color(lab_on_page, still):
     motion = "reduce" if still else "no-preference"
@@ -331,13 +356,17 @@ def test_entries_move_and_keep_their_color(lab_on_page, still):
     one.page.mouse.move(0, 0)
     colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
       [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
-    before = root.evaluate(colors)
+    before, places = root.evaluate(colors), root.evaluate(ENTRIES)
     assert len({color for _, color in before}) == len({t for t, _ in before}) == 3
     root.get_by_label("Step").select_option("1. view")
     # The site's own links fade in while a page loads: only the lab's entries count.
     moving = root.evaluate("root => root.getAnimations({ subtree: true }).length")
     assert moving == 0 if still else moving > 10
     assert root.evaluate(colors) == before
+    if not still:
+        longest, jumps = root.evaluate(JUMPS, places)
+        assert 300 <= longest <= 1000, "milliseconds"
+        assert jumps == []
     # The entry that was pointed at is followed to its new place.
     assert "[0, 1, 0, 1]: entry 5" in root.locator(".al-readout").text_content()
     assert root.locator(".al-followed").count() == 1

@@ -649,19 +649,52 @@ MISPLACED = r"""root => {
     const gap = i > 1 ? b.top - all[i - 1].bottom : 2;
     want(gap >= 0 && gap < 8, 'lines are on each other, or apart');
   });
-  want(all[0].top > 8 && all[0].bottom < 40, 'the title is not above');
+  want(all[0].top > 8 && all[0].bottom < 36, 'the title is not above');
   want(title.getAttribute('font-weight') === 'bold', 'the title is not bold');
   lines.forEach((e, i) => want((i === lines.length - 1) === e.hasAttribute('opacity'),
     'the address is not pale'));
   const end = home.height + 44;
-  want(all[1].top > end && all[1].top < end + 40, 'words on the drawing, or far off');
+  want(all[1].top > end && all[1].top < end + 28, 'words on the drawing, or far off');
   const rest = svg.height.baseVal.value - all.at(-1).bottom;
   want(rest > 4 && rest < 32, 'the last line is not at the bottom');
   // Boxes: each within a part of the page, each drawing where it is on the screen.
+  const shapes = own.slice(1).filter(one => one.matches('rect, path'))
+    .map(e => [e, image(e)]);
   const parts = [...draws.querySelectorAll('*')].map(there);
-  for (const e of own.slice(1).filter(one => one.matches('rect, path'))) {
-    const b = image(e);
+  for (const [e, b] of shapes) {
     want(parts.some(part => within(b, part, 1)), `${e.outerHTML} is of no part`);
+  }
+  for (const [e] of shapes) {
+    if (e.getAttribute('fill') !== 'none') continue;
+    const [x, y, w, h, ink] = ['x', 'y', 'width', 'height', 'stroke-width']
+      .map(name => Number(e.getAttribute(name)));
+    const b = { left: x - ink / 2, right: x + w + ink / 2, top: y - ink / 2,
+      bottom: y + h + ink / 2 };
+    want(parts.some(one => same(b, one, 0.1)), 'a frame around nothing');
+  }
+  for (const td of [...draws.querySelectorAll('td')].filter(e => e.checkVisibility())) {
+    const b = there(td);
+    const wide = b.right - b.left;
+    const share = parseFloat(td.style.getPropertyValue('--tone')) / 100;
+    if (td.matches('.al-bars td') && share) {
+      const half = td.matches('.al-signed td');
+      const from = half ? (b.left + b.right) / 2 : b.left;
+      const to = from + share * wide * (half ? 0.5 : 1);
+      const bar = { ...b, left: Math.min(from, to), right: Math.max(from, to) };
+      want(shapes.some(([e, one]) => same(bar, one, 0.3)), 'a bar is missing');
+    }
+    const lines = shapes.filter(([e, one]) => e.tagName === 'path'
+      && Math.abs(one.left - b.left) < 0.5
+      && within({ ...one, bottom: one.top }, b, 0.5));
+    if (td.matches('.al-out')) {
+      want(lines.length === 2 && lines.every(([, one]) => same(one, b, 0.5)),
+        'it is not crossed out');
+    } else if (td.matches('.al-hidden')) {
+      want(lines.length > 2 && lines.every(([, one], i) => same(one,
+        { ...b, right: b.left + wide * (i + 1) / lines.length,
+          bottom: b.top + (b.bottom - b.top) * (i + 1) / lines.length }, 0.5)),
+        'it is not striped evenly');
+    } else want(!lines.length, 'lines in a cell');
   }
   const pictures = [...draws.querySelectorAll('svg')]
     .filter(e => e.checkVisibility() && !e.parentElement.closest('svg')).map(there);
@@ -689,6 +722,8 @@ def test_the_image_looks_like_the_lab(root, page):
         root.get_by_role("button", name="Copy image").click()
     with open(download.value.path(), "rb") as file:
         image = Image.open(io.BytesIO(file.read())).convert("RGB")
+    size = re.search(r'width="(\d+)" height="(\d+)"', unquote(page.evaluate("source")))
+    assert image.size == tuple(2 * int(x) for x in size.groups())
     assert root.evaluate(MISPLACED) == []
     # Of the image the part below its title, within its edges.
     image = image.crop((32, 88, 32 + shot.width, 88 + shot.height))

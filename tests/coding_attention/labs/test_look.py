@@ -16,7 +16,7 @@ WORDS = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e =>
   e.querySelector('.lk-text').textContent,
   e.getAttribute('aria-label').split(' ').at(-1),
   parseFloat(e.style.getPropertyValue('--tone')), e.classList.contains('lk-asks')])"""
-# Of each word: the number below it, its exchange, and whether it is pressed and reached.
+# Of each word: its number, its exchange, and whether it is pressed and reached.
 MORE = """root => [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => [
   e.children[1].textContent, e.children[2].textContent,
   e.classList.contains('lk-differs'), e.ariaPressed, e.tabIndex])"""

@@ -192,6 +192,8 @@ def test_an_image_is_the_drawing(visit, served, name):
         root.get_by_role("button", name="Copy image").click()
     with open(download.value.path(), "rb") as file:
         image = Image.open(io.BytesIO(file.read())).convert("RGB")
+    body = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert f"rgb{image.getpixel((0, 0))}" == body
     width = root.locator(".al-draws").bounding_box()["width"]
     assert image.width == 2 * (-(-width // 1) + 32)
     colors = {color for count, color in image.getcolors(1 << 20) if count > 40}

@@ -136,6 +136,14 @@ def shown(root):
     )
 
 
+# Of each bar: what a click does, how long it is, and where all heads would end it.
+BARS = """all => all.map(e => {
+  const [bar, mark] = e.children[1].children;
+  return [e.title, parseFloat(bar.style.width),
+    mark.checkVisibility() ? parseFloat(mark.style.left) : null];
+})"""
+
+
 def check(root, one):
     """Require the bars to be PyTorch's probabilities, largest first."""
     chances = one.compute()[1][one.at]
@@ -144,6 +152,16 @@ def check(root, one):
         assert number == f"{chances[WORDS.index(word)]:.2f}", (word, one)
     best = int(chances.argmax())
     assert found[0][0] == WORDS[best]
+    assert len(found) == 6
+    whole = lab(tokens=one.tokens, at=one.at).compute()[1][one.at]
+    bars = root.locator(".tg-next").evaluate_all(BARS)
+    for (word, _), (told, bar, mark) in zip(found, bars, strict=True):
+        token = WORDS.index(word)
+        assert told == f"Add {word}"
+        assert bar == pytest.approx(100 * chances[token].item(), abs=0.051)
+        wanted = pytest.approx(100 * whole[token].item(), abs=0.051)
+        assert mark == (wanted if one.silenced else None)
+    assert root.locator(".tg-legend").is_visible() == bool(one.silenced)
     assert (
         root.locator(".al-summary")
         .text_content()
