@@ -11,9 +11,11 @@ import nbformat
 import pytest
 
 from tests.book.pages import toc_entries
+from tests.coding_attention.labs.conftest import node
 from tests.conftest import BUILD_LIMIT
 from tools.measure.server import serving
 
+__all__ = ["node"]
 ROOT = Path(__file__).resolve().parents[2]
 # Pages that Sphinx and the extension add to those of the table of contents.
 SECTION = "Words.\n\n## Section\n\n| a |\n|---|\n| b |\n"

@@ -5,6 +5,7 @@ import shutil
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -84,7 +85,8 @@ def test_the_whole_book_is_kept_on_demand_with_its_search(browser, copy):
         read(page, visit.url)
         button = page.locator(".keep-book button")
         assert re.search(r"\d\.\d MB", button.inner_text())
-        button.click()
+        # Once is enough: the button rests until the book is there.
+        assert button.evaluate("(e) => { e.click(); return e.disabled; }")
         page.wait_for_selector("text=The whole book is kept on this device.")
         assert not button.is_visible()
         server.close()
@@ -175,6 +177,11 @@ def test_a_browser_that_keeps_nothing_reads_the_page_as_before(browser, address)
         visit.page.goto(visit.url)
         assert visit.page.evaluate("'serviceWorker' in navigator") is False
         assert visit.errors == []
+
+
+def test_the_worker_keeps_what_it_should(node):
+    done = node("--test", Path(__file__).with_name("worker.test.mjs"))
+    assert done.returncode == 0, done.stdout
 
 
 def test_another_build_is_another_version(site, tmp_path):

@@ -40,17 +40,17 @@ def core_files(page):
 
 def worker(site):
     """Write the service worker of a built site."""
-    files, digest, size = kept_files(site), hashlib.sha256(), 0
+    files, digest, sizes = kept_files(site), hashlib.sha256(), []
     for name in files:
         content = (site / name).read_bytes()
         digest.update(name.encode() + content)
-        size += len(gzip.compress(content, compresslevel=6, mtime=0))
+        sizes.append(len(gzip.compress(content)))
     own = SCRIPT.read_text(encoding="utf-8")
     digest.update(own.encode())
     page = (site / "offline.html").read_text(encoding="utf-8")
     build = {
         "version": digest.hexdigest()[:16],
-        "bytes": size,
+        "bytes": sum(sizes),
         "core": core_files(page),
         "files": files,
     }

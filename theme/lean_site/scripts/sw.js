@@ -90,7 +90,7 @@ addEventListener("message", (event) => {
       await fetchInto(cache, keep.filter(ours).map(key));
     }
     const whole = Boolean(await cache.match(WHOLE));
-    port.postMessage({ whole, bytes: BUILD.bytes, pages: BUILD.files.length });
+    port.postMessage({ whole, bytes: BUILD.bytes });
   };
   event.waitUntil(work().catch((error) => port.postMessage({ failed: String(error) })));
 });
