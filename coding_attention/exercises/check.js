@@ -17,7 +17,7 @@ const CONSTANTS = { inf: Infinity, infinity: Infinity, pi: Math.PI };
 export const readNumber = (text) => {
   const plain = text.toLowerCase().replace(/\s+|\b(?:math|torch|np)\./g, "");
   const tokens = plain.match(TOKEN) ?? [];
-  if (!plain || tokens.join("") !== plain) return NaN;
+  if (tokens.join("") !== plain) return NaN;
   let next = 0;
   const take = (...known) => (known.includes(tokens[next]) ? tokens[next++] : "");
   const chain = (part, operations) => () => {
@@ -132,7 +132,7 @@ const deriveGrid = (table, { grid }) => {
 
 // ---- the first rule that matches ----
 
-const close = (a, b) => Math.abs(a - b) <= Math.max(2e-3 * Math.max(Math.abs(a), Math.abs(b)), 1e-9);
+const close = (a, b) => Math.abs(a - b) <= Math.max(2e-3 * Math.abs(b), 1e-9);
 // As exact as two or three digits of a fraction are.
 const sameEntry = (a, b) => (typeof a === "boolean" ? a === b : Math.abs(a - b) <= 5e-3);
 
