@@ -146,6 +146,9 @@ def test_search_by_keyboard_alone(scheme, browser, address, site):
         page = visit.page
         visit.load()
         page.locator("a.right-next").focus()
+        for other in ("k", "Control+/", "Alt+/", "Control+Shift+k", "Control+Alt+k"):
+            page.keyboard.press(other)
+            assert not page.locator(".search-dialog").is_visible(), other
         page.keyboard.press("/")
         page.keyboard.type("contigous")  # while the engine may still be on its way
         page.wait_for_selector(".search-hits a")
@@ -162,8 +165,9 @@ def test_search_by_keyboard_alone(scheme, browser, address, site):
         # Back where one was before the dialog.
         assert page.evaluate("document.activeElement.className") == "right-next"
         page.keyboard.press("Control+k")
-        # A click within it leaves it open, and one beside it closes it.
+        # A click within it, or a slash, leaves it open; a click beside it closes it.
         page.locator(".search-dialog input").click()
+        page.keyboard.press("/")
         assert page.locator(".search-dialog").is_visible()
         page.mouse.click(3, 3)
         assert not page.locator(".search-dialog").is_visible()

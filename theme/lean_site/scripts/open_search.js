@@ -66,11 +66,8 @@
   };
 
   const open = () => {
-    if (dialog) dialog.showModal();
-    else {
-      make();
-      dialog.showModal();
-    }
+    if (!dialog) make();
+    dialog.showModal();
     dialog.querySelector("input").focus();
     dialog.querySelector("input").select();
   };
@@ -78,18 +75,17 @@
   document.querySelectorAll(".open-search").forEach((button) => {
     button.addEventListener("click", open);
   });
-  const writes = (element) => element.isContentEditable
-    || /^(input|textarea|select)$/i.test(element.tagName);
-  // Before the theme's own listener, which looks for its field.
+  const fields = /^(input|textarea|select)$/i;
   addEventListener("keydown", (event) => {
-    const combined = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
-    if (combined && /^k$/i.test(event.key)) event.stopImmediatePropagation();
-    else if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey
-      || writes(event.target)) return;
+    const held = ["ctrlKey", "metaKey", "altKey", "shiftKey"].filter((key) => event[key]);
+    const keys = `${held} ${event.key}`;
+    const slash = /^(shiftKey)? \/$/; // some keyboards have it behind Shift
+    const asked = /^(ctrlKey|metaKey) k$/i;
+    if (!asked.test(keys) && (!slash.test(keys) || fields.test(event.target.tagName))) return;
     event.preventDefault();
     if (dialog?.open) dialog.close();
     else open();
-  }, true);
+  });
 
   // The page that a search leads to without the dialog: search.html?q=...
   const page = document.getElementById("book-search");
