@@ -7,7 +7,7 @@ const make = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value);
   }
   element.append(...children);
   return element;
@@ -27,9 +27,8 @@ const keep = (names) => {
   try {
     if (names.length) localStorage.setItem(KEY, JSON.stringify(names));
     else localStorage.removeItem(KEY);
-    return true;
   } catch {
-    return false;
+    // Storage is off: the marks last as long as the page.
   }
 };
 
@@ -75,15 +74,17 @@ const row = (field, inputs, read) => {
   return { parts: [make("fieldset", {}, legend, group)], read };
 };
 
-const table = (field, cell, read) => {
+const table = (field, cell, entered) => {
   const [rows, columns] = field.options;
   const head = make("tr", {}, make("td"), ...columns.map((c) => make("th", { scope: "col" }, c)));
+  const cells = rows.map((name) => columns.map((column) => cell(name, column)));
   const lines = rows.map((name, i) =>
     make("tr", {}, make("th", { scope: "row" }, name),
-      ...columns.map((column, j) => make("td", {}, cell(i, j, name, column))))
+      ...cells[i].map((entry) => make("td", {}, entry)))
   );
   const caption = make("caption", {}, field.label);
   const grid = make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...lines));
+  const read = () => cells.map((line) => line.map(entered));
   return { parts: [make("div", { class: "practice-grid" }, grid)], read };
 };
 
@@ -136,30 +137,26 @@ const fields = {
     };
   },
   mask(field) {
-    const state = field.options[0].map(() => field.options[1].map(() => false));
-    const cell = (i, j, query, key) => {
+    const isOn = (button) => button.getAttribute("aria-pressed") === "true";
+    const cell = (query, key) => {
       const button = make("button", {
         type: "button",
         "aria-pressed": "false",
         "aria-label": `see: query ${query}, key ${key}`,
         click() {
-          state[i][j] = !state[i][j];
-          button.setAttribute("aria-pressed", state[i][j]);
-          button.textContent = state[i][j] ? "hide" : "see";
+          button.setAttribute("aria-pressed", !isOn(button));
+          button.textContent = isOn(button) ? "hide" : "see";
           button.setAttribute("aria-label", `${button.textContent}: query ${query}, key ${key}`);
         },
       }, "see");
       return button;
     };
-    return table(field, cell, () => state);
+    return table(field, cell, isOn);
   },
   matrix(field) {
-    const inputs = field.options[0].map(() => []);
-    const cell = (i, j, query, key) => {
-      inputs[i][j] = textInput({ size: "4", "aria-label": `weight of ${key} for ${query}` });
-      return inputs[i][j];
-    };
-    return table(field, cell, () => inputs.map((line) => line.map((input) => input.value)));
+    const cell = (query, key) =>
+      textInput({ size: "4", "aria-label": `weight of ${key} for ${query}` });
+    return table(field, cell, (input) => input.value);
   },
 };
 
@@ -187,13 +184,14 @@ const place = (box, name, progress) => {
     }
     if (outcome === "right") {
       const done = [...new Set([...kept(), name])];
-      showProgress(keep(done) ? done : [...new Set([...done, name])], progress);
+      keep(done);
+      showProgress(done, progress);
     }
   };
   const title = section.querySelector("h3").firstChild.textContent;
   const lines = entered.map(({ parts }) => make("div", { class: "practice-field" }, ...parts));
   const submit = make("div", { class: "practice-submit" }, make("button", { type: "submit" }, "Check"), mark);
-  const form = make("form", { "aria-label": `Answer: ${title}`, submit: show, novalidate: true },
+  const form = make("form", { "aria-label": `Answer: ${title}`, submit: show },
     make("p", { class: "practice-title" }, "Answer here"), ...lines, submit, result);
   marks[name] = mark;
   box.replaceChildren(form);

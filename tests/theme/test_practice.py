@@ -122,6 +122,15 @@ def test_nothing_written_is_nothing_to_check(name, browser, address):
         assert "write your answer first" in said
 
 
+def test_a_link_to_a_late_exercise_leads_there(browser, address):
+    """Forms above it come in after the page, higher than what they replace."""
+    with visiting(browser, f"{address}/{PAGE}#a-sliding-window") as visit:
+        visit.load()
+        section = visit.page.locator(":target")
+        top = section.evaluate("(e) => e.getBoundingClientRect().top")
+        assert 0 <= top < visit.page.evaluate("innerHeight / 2")
+
+
 def test_what_to_read_is_linked(page, address):
     form = form_of(page, "scale")
     enter(form, ENTRIES["scale"]["fields"], ["16"])
@@ -151,6 +160,8 @@ def test_progress_stays_in_the_browser_and_can_be_forgotten(browser, address, so
         assert visit.page.context.cookies() == []
         line.get_by_role("button", name="Forget this").click()
         assert mark.inner_text() == ""
+        # The button is gone, and the focus where it was; Tab never stops there.
+        assert line.evaluate("(e) => e === document.activeElement && e.tabIndex < 0")
         visit.page.reload()
         assert "remembered in this browser" not in line.inner_text()
 
