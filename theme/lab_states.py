@@ -28,7 +28,7 @@ STATES = [
     (SPLIT, {"step": 0}, ["arange_2_3_4"]),
     (SPLIT, {}, ["arange_split_heads"]),
 ]  # fmt: skip
-NUMBERS = {"numbers": 1}  # the lab's tables, opened
+NUMBERS = {"numbers": "1"}  # the lab's tables, opened
 
 
 def state_of(value):

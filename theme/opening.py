@@ -21,17 +21,13 @@ def mark_way_in(page):
     """
     if page.env.docname != page.config.root_doc:
         return
-    found = [p for p in page.document.findall(nodes.paragraph) if _is_it(p)]
+    found = [p for p in page.document.findall(nodes.paragraph) if p.astext() == WORDS]
     if len(found) != 1:
         raise ExtensionError(
             f"The first page has {len(found)} paragraphs that are the link "
             f"{WORDS!r}, but must have one: theme/opening.py makes a button of it."
         )
     found[0]["classes"].append(CLASS)
-
-
-def _is_it(paragraph):
-    return paragraph.astext() == WORDS and any(paragraph.findall(nodes.reference))
 
 
 def run_link(header_buttons):

@@ -9,7 +9,7 @@ import re
 
 from docutils import nodes
 
-ANCHOR = re.compile(r'<a id="[^"]+">(</a>)?')
+ANCHOR = re.compile(r'<a id="[^"]+">(</a>)?|</a>')  # whole, or in two parts
 COMMENT = re.compile(r"\s*(<!--.*?-->\s*)+", re.DOTALL)
 
 
@@ -25,10 +25,7 @@ def drop_anchors(page):
     for raw in list(page.document.findall(nodes.raw)):
         if not ANCHOR.fullmatch(raw.astext()):
             continue
-        parent, place = raw.parent, raw.parent.index(raw)
-        after = parent[place + 1 : place + 2]
-        if after and after[0].astext() == "</a>":
-            parent.remove(after[0])
+        parent = raw.parent
         parent.remove(raw)
         if isinstance(parent, nodes.paragraph) and not parent.astext().strip():
             parent.parent.remove(parent)

@@ -402,15 +402,15 @@ def test_cut_code_is_reached_by_keyboard(browser, address):
               const narrow = all.filter(wide).filter((_, i) => i % 2);
               for (const e of narrow) e.style.cssText = "white-space: pre; width: 3em";
               for (const _ of "123") await new Promise(requestAnimationFrame);
-              return all.map((e) =>
-                [e.scrollWidth > e.clientWidth, e.tabIndex, "cut" in e.dataset]);
+              return all.map((e) => [e.scrollWidth > e.clientWidth,
+                e.scrollHeight > e.clientHeight, e.tabIndex, "cut" in e.dataset]);
             }""",
         )
         boxes = visit.page.locator(".cell_output > .output[data-cut]").count()
     assert boxes == 0  # the mark of a cut is for code
-    assert {(stop, mark) for is_cut, stop, mark in stops if is_cut} == {(0, True)}
-    whole = {(stop, mark) for is_cut, stop, mark in stops if not is_cut}
-    assert whole <= {(-1, False), (0, False)}  # 0: too long
+    assert {is_wide for is_wide, *_ in stops} == {True, False}
+    for is_wide, is_long, stop, mark in stops:
+        assert (stop, mark) == (0 if is_wide or is_long else -1, is_wide)
 
 
 def test_printed_page_is_light_and_whole(browser, address):

@@ -51,6 +51,14 @@ def test_page_asks_for_nothing_that_was_dropped(page, site, soups):
     assert len(soups[page].find_all("svg", class_="site-icon")) >= 5
 
 
+@pytest.mark.parametrize("page", toc_entries())
+def test_the_list_of_pages_is_open_where_the_reader_is(page, soups):
+    (here,) = soups[page].select(".bd-docs-nav li.current.active")
+    assert all(part.has_attr("open") for part in here.find_parents("details"))
+    opened = soups[page].select(".bd-docs-nav details[open]")
+    assert opened == here.find_parents("details")
+
+
 @pytest.mark.parametrize("page", BOOK_PAGES)
 def test_one_inline_script_and_the_policy_names_it(page, soups):
     inline = [

@@ -259,6 +259,7 @@ def test_an_image_has_the_numbers_colors_and_words_of_the_lab(visit, served):
 
 
 def test_an_embedded_lab_stands_alone_and_keeps_its_state(visit, served):
+    """theme/labs_loader.js takes away what stands around it."""
     page = visit().open(f"{served}/MaskLab.html")
     root = on_page(page, "MaskLab")
     root.wait_for()

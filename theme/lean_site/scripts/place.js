@@ -8,7 +8,6 @@
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   const path = location.href.split(/[?#]/)[0].replace(root.href, "");
   const article = document.querySelector("article.bd-article");
-  const title = article?.querySelector("h1");
   const isFirst = document.querySelector(".navbar-brand")?.href.split("#")[0]
     === location.href.split(/[?#]/)[0];
   const name = (heading) => [...heading.childNodes]
@@ -37,7 +36,7 @@
   });
   mark();
   const end = article?.parentElement.querySelector(".prev-next-area");
-  if (end && /^book\//.test(path)) {
+  if (end) { // as the pages of the book have, and no others
     new IntersectionObserver(([{ isIntersecting }]) => {
       if (!isIntersecting || finished.has(path)) return;
       finished.add(path);
@@ -64,14 +63,14 @@
     if (place?.page && place.title) offer(place);
     return;
   }
-  if (!title || !/^book\//.test(path)) return;
+  if (!/^book\//.test(path)) return;
   const headings = [...article.querySelectorAll("section[id] > :is(h2, h3)")];
   const remember = () => {
     if (document.visibilityState !== "hidden") return;
     const above = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).pop();
     keep(KEY, {
       page: path,
-      title: name(title),
+      title: name(article.querySelector("h1")),
       id: above?.parentElement.id || "",
       heading: above ? name(above) : "",
     });

@@ -27,7 +27,7 @@
     for (const entry of line.querySelectorAll("li")) {
       entry.classList.toggle("asked", entry.dataset.value === number.dataset.value);
     }
-    line.querySelector("summary").focus({ preventScroll: true });
+    line.querySelector("summary").focus();
     line.scrollIntoView({ block: "nearest" });
   });
 })();
