@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
 from theme import find_the_bug
@@ -56,6 +57,19 @@ def test_the_pictures_hold_the_stored_numbers(soup):
 
 # ---- as it is played ----
 
+# What a figure's tables say: their names and numbers, and how dark each is.
+SAID = """(all) => [all.map((e) => e.ariaLabel ?? e.textContent),
+  all.map((e) => parseInt(e.style.getPropertyValue("--tone")) || 0)]"""
+
+
+def said(choice, kind):
+    """Give what Python draws of a mistake, as SAID gives it."""
+    name = "With that mistake"
+    drawn = find_the_bug.picture(choice["picture"], kind, name)
+    parts = BeautifulSoup(drawn, "html.parser").select("table, td")
+    tones = [e.get("style", "0%").removeprefix("--tone:")[:-1] for e in parts]
+    return [e.get("aria-label") or e.text for e in parts], [int(x) for x in tones]
+
 
 @pytest.fixture
 def opened(browser, address):
@@ -89,8 +103,9 @@ def button(page, number, cause):
 def test_wrong_then_right_then_a_score_that_stays(opened):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     first, right = CASES[0], right_cause(CASES[0])["cause"]
-    wrong = next(c for c in first["choices"] if c["bug"] != first["bug"])
+    other, wrong = [c for c in first["choices"] if c["bug"] != first["bug"]][:2]
     box = case_of(page, 1)
+    button(page, 1, other["cause"]).click()
     button(page, 1, wrong["cause"]).click()
     expect(box.locator(".fb-reply")).to_have_text(f"Not this one. {wrong['looks']}")
     # What that mistake would have shown, from what its class computed.
@@ -112,6 +127,7 @@ def test_wrong_then_right_then_a_score_that_stays(opened):
     page.reload()
     expect(page.locator(".fb-score p")).to_have_text(words)
     assert button(page, 2, second).get_attribute("data-mark") == "right"
+    assert page.locator("details.fb-answer[open]").count() == 0
     page.get_by_role("button", name="Copy the score").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -119,6 +135,14 @@ def test_wrong_then_right_then_a_score_that_stays(opened):
     page.get_by_role("button", name="Start over").click()
     expect(page.locator(".fb-score p")).to_have_text(f"Solved 0 of {len(CASES)}.")
     assert button(page, 2, second).get_attribute("data-mark") is None
+    # It was wrong once before: that is forgotten.
+    button(page, 1, right).click()
+    expect(box.locator(".fb-reply")).to_have_text("Yes, at the first guess.")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    page.get_by_role("button", name="Copy the score").click()
+    expect(page.get_by_role("button", name="does not allow it")).to_be_visible()
+    page.get_by_role("button", name="Start over").click()
+    assert page.locator("details.fb-answer[open]").count() == 0
     assert page.errors == []
 
 
@@ -150,6 +174,19 @@ def test_every_case_is_solved_with_keys_alone(opened):
             solved = choice["bug"] == case["bug"]
             mark = "right" if solved else "wrong"
             assert target.get_attribute("data-mark") == mark, choice
+            if not solved:
+                parts = case_of(page, number).locator(".fb-reply + * :is(table, td)")
+                words, tones = parts.evaluate_all(SAID)
+                known, known_tones = said(choice, case["kind"])
+                # Python and JavaScript do not round halves the same way.
+                for one, other in zip(words, known, strict=True):
+                    assert one == other or abs(float(one) - float(other)) < 0.011
+                assert tones == pytest.approx(known_tones, abs=1)
+    sections = page.locator("section:has(> .fb-case)").evaluate_all(
+        "(all) => all.map((e) => `#${e.id}`)"
+    )
+    following = page.locator(".fb-next").evaluate_all("(all) => all.map((e) => e.hash)")
+    assert following == sections[1:]
     words = f"Solved {len(CASES)} of {len(CASES)}, 0 at the first guess."
     expect(page.locator(".fb-score p")).to_have_text(words)
     assert page.errors == []
@@ -176,6 +213,10 @@ def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
         drawn = line.last.get_attribute("points").replace(",", " ").split()
         wanted = find_the_bug.points(choice["picture"]).replace(",", " ").split()
         near = [float(x) for x in wanted]
+        start, end = (find_the_bug.shown(choice["picture"][i]) for i in (0, -1))
+        told = f"With that mistake: the loss is {start} at first, {end} in the end."
+        name = case_of(page, number).get_by_role("img", name=told, exact=True)
+        assert name.count() == 1
         assert [float(x) for x in drawn] == pytest.approx(near, abs=0.1)
 
 
