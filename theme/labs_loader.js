@@ -65,9 +65,7 @@ const mount = () => {
     }
     script.parentNode.querySelectorAll(".attn-static").forEach((figure) => {
       // With its box, which would stay as an empty strip.
-      const box = figure.closest(".output.text_html");
-      figure.remove();
-      if (box && !box.childElementCount) box.remove();
+      (figure.closest(".output.text_html") ?? figure).remove();
     });
   }
 };
