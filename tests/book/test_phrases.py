@@ -10,6 +10,7 @@ import ast
 import inspect
 import math  # noqa: F401 - expressions read it, and the next but one
 import re
+import unicodedata  # noqa: F401
 from functools import cache
 from itertools import pairwise
 
@@ -37,6 +38,11 @@ x = torch.randn(1, 5, 8)  # (b, t, d)
 heads = x.view(1, 5, 2, 4).transpose(1, 2)  # (b, h, t, d_head)
 words = ["Your", "journey", "starts", "with", "one", "step"]
 steps = inspect.getsource(CausalAttention.forward)
+
+
+def said(page):
+    """The source of a page."""
+    return (BOOK / f"{page}.md").read_text(encoding="utf-8")
 
 
 def hidden(early):
@@ -95,6 +101,7 @@ FACTS = {
             r"(?:replace|where the|what its) … (?:as wide|were cut|carried)",
             r"(?:the|token's) … (?:are the last axis|would be|still come from else)",
             r"weights an? … receives",
+            r"(?:queries with 6|why not for the|query i and|query two with) …",
         ],
         "len(it) == len(scores)": [
             rf"…(?: and| or|,| or only| with| for| to compare with) {THE}"
@@ -118,6 +125,11 @@ FACTS = {
             r"\b(?:a|one) … (?:sums over|depends on|averages the|per sentence)",
             r"(?:however long a|normalize the|those of a|numbers of all) …",
             r"the … (?:of the first head|come from the other)",
+            r'one …(?: \(3|: "journey)',
+            r"(?:can be|respect to|slider sets) the …",
+            r"(?:for every|thousand random|of both|but a few|is|score of) …"
+            r"(?:, since|, for| with| layers| get| two| i\b)",
+            r"all … at once",
         ],
         # Softmax along the wrong axis, the last but one.
         "len(it) == scores.shape[-2]": [
@@ -141,6 +153,8 @@ FACTS = {
             r"… (?:and|with) columns",
             r"in the (?:first|last) … (?:all|none)",
             r"(?:than the|mask for one|its) … (?:above|hides|of the mask)",
+            r"(?:the first|no such|avoid such|all other|earlier|the) …"
+            r"(?: of each head| unless|: let| differ| are the same| spreads)",
         ],
         # One for each key, and what sums to one after softmax along the wrong axis.
         "scores.shape[it] == len(keys) and not summed(-2)": [
@@ -159,7 +173,14 @@ FACTS = {
             r"tokens are …",
             r"(?:which|values, one per) …(?: of the (?:result|output|keys)|\.)",
             r"(?:its|each|second) … (?:is nan|needs no|averages|ends up|is a token)",
-            r"\b(?:one|after:) … (?:per position|are in token order)",
+            r"\b(?:one|after:) … (?:per (?:position|token)|are in token order)",
+            r"(?:the|those|output's) … (?:of inputs|were|are shuffled)",
+            r"mask takes …",
+        ],
+        "x.shape[it + 1] == 8": [r"each … one coordinate"],  # of a batch, too
+        # Layer norm makes that of each row zero.
+        "torch.layer_norm(scores, (5,)).mean(1 - it).abs().max() > 0.01": [
+            r"the notes' …",
         ],
         "torch.zeros(2, 6).shape[it] == 2": [  # of a batch of texts
             r"(?:every|each) … of (?:a|the) batch",
@@ -220,6 +241,9 @@ FACTS = {
             r"\bthe … gpt-2(?: has|:)",
             r"12 in its …",
         ],
+        "it(torch.tensor([12, 25]), 0) == 25": [r"the … has 25 heads"],
+        # Shares of one: the one that nears one is never below their mean.
+        "it(weights, -1).ge(1 / 5).all()": [r"gradient of the … weight"],
     },
     "larger/smaller": {
         "torch.exp(large[0] - it(large[0], large[2])).isfinite()": [
@@ -253,6 +277,9 @@ FACTS = {
         ],
         "(steps.index('keys') < steps.index('scores')) == it": [
             r"append its key and value … attending",
+        ],
+        "(steps.index('scores') < steps.index('shape[-1] ** 0.5')) == it": [
+            r"value … division",
         ],
         # With one score more, the rest sum to less than one only then.
         "(torch.cat([scores, scores], 1).softmax(1)[:, :5].sum(1) < 1).all() != it": [
@@ -290,6 +317,14 @@ FACTS = {
         ],
         "torch.exp(10 * (large - large.max()))[1:].eq(it).all()": [r"nothing but …"],
         "(past * it).equal(past)": [r"triangle of …"],
+        "torch.eye(6)[0, 1] == it": [r"vector: all …, with a one"],
+        "(values * it).eq(0).all()": [r"… in a head's rows"],
+        # Only there can what is dropped be seen.
+        "torch.dropout(torch.full((9,), float(it)), 1, True).ne(it).any()": [
+            r"dropout (?:on|of) …",
+        ],
+        "torch.nn.functional.scaled_dot_product_attention(queries, keys, values,"
+        " torch.zeros(3, 5).bool()).eq(it).all()": [r"the function returns …"],
     },
     "equal/different": {
         "it.softmax(dim=0).eq(1 / 2).all()": [
@@ -306,6 +341,11 @@ FACTS = {
     "more/less": {
         "len(torch.cat([keys, keys[:1]])) - len(keys) == it": [
             r"\bone … (?:axis|token|tile|word|product|part|window|difference)\b",
+        ],
+        "(heads.shape[1] - 1) * it > 0": [r"why … than one head"],
+        # Of two scores, one of which is zero.
+        "(torch.tensor(2.0).sigmoid() - torch.tensor(1.0).sigmoid()) * it > 0": [
+            r"key fits, the … of its value",
         ],
     },
     "count": {
@@ -335,6 +375,11 @@ FACTS = {
             r"… ways (?:that|to hide)",
         ],
         "it == scores[None].ndim": [r"with … axes"],
+        "it == unicodedata.digit('₂')": [r"ω₂₁ is query … with"],
+        "it == len(re.findall('^- [*]', said('notation'), re.M))": [
+            r"… sets of letters",
+        ],
+        "it == len(re.findall('^# [0-9]', said('summary'), re.M))": [r"… mechanisms"],
     },
 }
 

@@ -1,9 +1,10 @@
 """What only a run of the page can tell: shapes in comments, places and counts in prose.
 
 Every comment that tells a shape tells that of the tensor on its line. In prose, the
-comment `<!-- at: by_loop[at].equal(x0[0]) -->` proves "the first row", and
-`<!-- n: mha.num_heads == n -->` proves "two heads": `at` is the index, and `n` the
-number, of the nearest such word before it in the paragraph.
+comment `<!-- at: by_loop[at].equal(x0[0]) -->` proves "the first row",
+`<!-- n: mha.num_heads == n -->` proves "two heads", and `<!-- by: by * (a - b) > 0 -->`
+"wider": `at` is the index, `n` the number, and `by` the sign, of the nearest such word
+before it in the paragraph.
 """
 
 import re
@@ -33,11 +34,12 @@ def test_no_letter_of_an_exercise_stands_for_another():
 
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
 VALUES = {"at": AT, "n": {word: n for n, word in enumerate(NUMBERS)} | {"both": 2}}
+VALUES["by"] = dict.fromkeys(("more", "most", "longer", "wider"), 1) | {"less": -1}
 WORD = {
     kind: re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
     for kind, words in VALUES.items()
 }
-HELD = re.compile(r"<!--\s*(at|n):\s*(.+?)\s*-->", re.DOTALL)
+HELD = re.compile(r"<!--\s*(at|n|by):\s*(.+?)\s*-->", re.DOTALL)
 # The pages of the six lessons, without those of questions.
 MAIN = [p.name for p in pages() if re.match(r"0[1-6]_(?!questions)", p.name)]
 PLACE = re.compile(rf"\b({'|'.join(AT)}) (?:token|row|column|state)\b", re.IGNORECASE)
@@ -57,7 +59,7 @@ def false(page, block):
     """Say which words do not hold on the page, or would hold whatever they said."""
     for word, kind, expression in places(block):
         value = VALUES[kind][word[0].lower()]
-        other = value + 1 if kind == "n" else 0 if value else -1
+        other = {"n": value + 1, "at": 0 if value else -1, "by": -value}[kind]
         for number, holds in ((value, True), (other, False)):
             if bool(eval(expression, ran(page)[0] | {kind: number})) != holds:
                 yield (
@@ -82,6 +84,15 @@ def test_first_token_or_last_row_has_its_proof(name):
                 f"book/{name}.md, paragraph of line {line}: behind {match[0]!r} write "
                 "<!-- at: … -->, an expression in the page's names and the index `at`"
             )
+
+
+AXIS = re.compile(r"\b(row|column)<!-- at: [^\[]*\[(:?)")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_row_is_proven_as_a_row_and_a_column_as_a_column(page):
+    for axis, all_rows in AXIS.findall(prose(page.name)):
+        assert (axis == "column") == bool(all_rows)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ AS_TRUE = re.compile(
 )
 # A question states nothing; only "Why …?" says that something is so.
 QUESTION = re.compile(r"[#>*\s-]*(?!Why\b)\w(?:(?!\n\n)[^.?!:\[])*\?")
-BEFORE_A_SENTENCE = re.compile(r"[.?!:][*\s]|\n\n")
+BEFORE_A_SENTENCE = re.compile(r"[.?!:]\"?[*\s]|\n\n")
 # All projections of a layer read the same inputs; new_empty takes dtype and device.
 SAME = re.compile(r"\.(in_features|new_empty\()")
 # A right class is right with biases, too.
