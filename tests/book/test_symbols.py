@@ -42,7 +42,7 @@ def test_scores_are_divided_by_the_root_of_a_keys_width():
 def test_the_rank_of_two_thin_matrices():
     layer, _ = head()
     product = layer.W_query.weight.T @ layer.W_key.weight  # (d_in, d_in)
-    rank = in_sentence("03_questions", "rank of their product is at most SYMBOL")
+    rank = in_sentence("03_questions", "rank of their product can't exceed SYMBOL")
     assert rank == torch.linalg.matrix_rank(product)
 
 
