@@ -34,7 +34,8 @@ def test_no_letter_of_an_exercise_stands_for_another():
 
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
 VALUES = {"at": AT, "n": {word: n for n, word in enumerate(NUMBERS)} | {"both": 2}}
-VALUES["by"] = dict.fromkeys(("more", "most", "longer", "wider"), 1) | {"less": -1}
+VALUES["by"] = dict.fromkeys(("more", "most", "longer", "wider"), 1)
+VALUES["by"] |= dict.fromkeys(("less", "least", "shorter", "narrower"), -1)
 WORD = {
     kind: re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
     for kind, words in VALUES.items()
@@ -100,6 +101,7 @@ def test_a_row_is_proven_as_a_row_and_a_column_as_a_column(page):
     [
         ("the last row<!-- at: by_loop[at].allclose(x0.mean(0).double()) -->", "first"),
         ("all eight<!-- n: len(x0) == n --> tokens", "seven"),
+        ("is longer<!-- by: by * (len(x0) - len(x0[0])) > 0 --> than", "shorter"),
     ],
 )
 def test_a_wrong_place_or_count_is_noticed(said, wrong):
