@@ -57,6 +57,11 @@ def summed(axis):
     return bool((scores.softmax(axis).sum(dim=-1) - 1).abs().max() < 1e-5)
 
 
+def task(stem):
+    """The text of an exercise."""
+    return (FOLDER / f"{stem}.md").read_text(encoding="utf-8")
+
+
 # Each word beside the one that would make it false, and what both stand for.
 PAIRS = {
     "keys/queries": (keys, queries),
@@ -79,6 +84,7 @@ FACTS = {
     "keys/queries": {
         # A key for each value and each column of scores, a query for each row.
         "len(it) == len(values)": [
+            r"there is one per …\.",
             r"(?<!out of )…(?:,|,? and|,? or|-)(?:,? then)? ?(?:an? )?values?\b",
             rf"\bquer(?:y|ies)(?: and| or|,| or only| with| for| i and| by) {THE}"
             r"(?:token's )?…",
@@ -139,6 +145,7 @@ FACTS = {
     },
     "rows/columns": {
         "scores.shape[it] == len(queries) and summed(-1)": [
+            r"\ba … has one query's",
             r"… (?:are|by|per|i \w+ the \w+ of|belongs to a) quer",
             r"… of (?:finite )?scores",
             r"scores? (?:of|in) (?:a|each|the whole) …",
@@ -173,7 +180,7 @@ FACTS = {
             r"tokens are …",
             r"(?:which|values, one per) …(?: of the (?:result|output|keys)|\.)",
             r"(?:its|each|second) … (?:is nan|needs no|averages|ends up|is a token)",
-            r"\b(?:one|after:) … (?:per (?:position|token)|are in token order)",
+            r"\b(?:one|after:|them:) … (?:per (?:position|token)|are in token order)",
             r"(?:the|those|output's) … (?:of inputs|were|are shuffled)",
             r"mask takes …",
         ],
@@ -187,6 +194,7 @@ FACTS = {
             r"(?:mask of one|alone in its|into one long) …",
         ],
         "linear.weight.shape[it] == linear.out_features": [
+            r"its weights are the first …",
             r"\bone … per output",
             r"(?:block of|stack the|heads'|head's) …",
             r"… make\b",
@@ -196,6 +204,7 @@ FACTS = {
             r"out_proj is cut into …, so",
         ],
         "linear.weight.shape[it] == linear.in_features": [
+            r"columns read features, so out_proj is cut into …",
             r"… of out_proj",
             r"out_proj by …(?! here| in|, so)",
             r"cut into … here, which read",
@@ -222,6 +231,7 @@ FACTS = {
             r"the … token has no future",
         ],
         "past[it].sum() == 1": [
+            r"each token except the …",
             r"the … token (?:sees nothing, and its|has only itself|can't see anything)",
             r"the … (?:one|row of each head) (?:sees nothing|divides zero|attends to)",
         ],
@@ -231,17 +241,22 @@ FACTS = {
         ],
     },
     "largest/smallest": {
+        "it(torch.tensor([12, 25]), 0) == 25": [
+            r"\blargest, count: parameters of one layer, …",
+        ],
         "torch.exp(large - it(large, 0)).isfinite().all()": [
+            r"the … weight in each row is one",
             r"…(?: one| common)? (?:scores?|exponentials?|first)\b",
             r"\b(?:own|old|new|common|subtracts? the|subtracted the) …",
             r"the … weight needs",
             r"needs the …",
         ],
         "it(torch.tensor([12, 25]), 0) == 12": [
+            r"\bsmallest, count: parameters of one layer, …",
             r"\bthe … gpt-2(?: has|:)",
             r"12 in its …",
+            r"the … has 25 heads",
         ],
-        "it(torch.tensor([12, 25]), 0) == 25": [r"the … has 25 heads"],
         # Shares of one: the one that nears one is never below their mean.
         "it(weights, -1).ge(1 / 5).all()": [r"gradient of the … weight"],
     },
@@ -252,6 +267,10 @@ FACTS = {
         ],
     },
     "before/after": {
+        # Before any tile, nothing is summed.
+        "len(keys[: 0 if it else 5]) == 5": [
+            r"divide once, … all tiles",
+        ],
         "hidden(it)[0, 0] == 1": [
             r"minus infinity … softmax",
             r"rightly, …",
@@ -297,6 +316,12 @@ FACTS = {
         ],
     },
     "above/below": {
+        "(-torch.inf < large.min()) == (it is torch.tril)": [
+            r"infinity is … every score",
+        ],
+        "future[0 if it is torch.triu else 2].sum() == future[1].sum() + 1": [
+            r"fewer than the row …",
+        ],
         "not it(torch.ones(4, 4), 1 if it is torch.triu else -1)[past].any()": [
             r"true … the diagonal",
             r"\bon or … a diagonal",
@@ -304,6 +329,9 @@ FACTS = {
         "it(torch.ones(4, 4)).bool().equal(past)": [r"ones on and … the diagonal"],
     },
     "upper/lower": {
+        "(-math.log(1 / 2) < -math.log(1 / 8)) == (it is torch.tril)": [
+            r"a … loss knows",
+        ],
         "it(torch.ones(4, 4)).bool().equal(past)": [
             r"\ba … triangle of ones",
             r"\ba …-triangular",
@@ -316,7 +344,10 @@ FACTS = {
             r"(?:softmax over masked|replace the) …",
         ],
         "torch.exp(10 * (large - large.max()))[1:].eq(it).all()": [r"nothing but …"],
-        "(past * it).equal(past)": [r"triangle of …"],
+        "(past * it).equal(past)": [
+            r"numbers, and … mark where",
+            r"triangle of …",
+        ],
         "torch.eye(6)[0, 1] == it": [r"vector: all …, with a one"],
         "(values * it).eq(0).all()": [r"… in a head's rows"],
         # Only there can what is dropped be seen.
@@ -332,6 +363,9 @@ FACTS = {
         ],
     },
     "left/right": {
+        "past[1, 1 + it]": [
+            r"one column … of the diagonal",
+        ],
         "future[1, 1 + it]": [
             r"\b(?:column|position|one column|one position) to the …",
             r"from left to …",
@@ -339,6 +373,12 @@ FACTS = {
         ],
     },
     "more/less": {
+        "(torch.cat([scores] * 2, 1).softmax(1)[:, :5].sum(1) < 1).all() == (it < 0)": [
+            r"tokens' weights sum to … than",
+        ],
+        "(-math.log(1 / 2) < -math.log(1 / 8)) == (it == 1)": [
+            r"loss knows …",
+        ],
         "len(torch.cat([keys, keys[:1]])) - len(keys) == it": [
             r"\bone … (?:axis|token|tile|word|product|part|window|difference)\b",
         ],
@@ -349,6 +389,15 @@ FACTS = {
         ],
     },
     "count": {
+        "it == task('repair').count('# Before: ')": [
+            r"but it has … mistakes",
+        ],
+        "it == task('window').count('answer, praise, window=')": [
+            r"compared … windows",
+        ],
+        "it == scores.ndim": [
+            r"how far apart … tokens are",
+        ],
         "it == InductionConfig.num_blocks": [r"\bblock (?!one\b)…"],
         "it == len(words)": [
             r"(?:all|chapter's|order of the|same|each of its) … "
@@ -435,7 +484,7 @@ def wrong(text):
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 TWICE = re.compile(
     r"\b(quer(?:y|ies)|keys?|rows?|columns?|first|last|(?:larg|small)est|before|after"
-    r"|left|right|more|less|larger|smaller)"
+    r"|left|right|more|less|larger|smaller|zeros|ones)"
     r"(?:,? and|,? or|,| by| are| to| with| are \w+[,;]) (?:the )?\1\b"
 )
 FILES = {

@@ -2,8 +2,9 @@
 
 An index word ("the last state of each sentence") stands for an index, and a number word
 for a number. Under "Facts", the file of the exercise says what must hold of it:
-``last[0].equal(states[:, at])``, or ``n == len(states)``, and of no other. So a hint
-that says "first" where it means "last" is false, whoever wrote it.
+``last[0].equal(states[:, at])``, or ``n == len(states)``, and of no other; of a word
+such as "lower", it says which ``word`` is right. So a hint that says "first" where it
+means "last" is false, whoever wrote it.
 """
 
 import ast
@@ -18,9 +19,10 @@ from coding_attention.exercises.build import cell, check_of, namespace, solution
 from coding_attention.exercises.files import NUMBERS
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Table
+from tools.mutants.places import WORDS
 
 AT = {"first": 0, "second": 1, "third": 2, "last": -1}
-WORD = "|".join([*AT, *NUMBERS])
+WORD = "|".join({*AT, *NUMBERS, *WORDS})
 # A place, and not the adverb in "count this first".
 PLACE = re.compile(rf"\b(?:the|its) (?:{'|'.join(AT)})\b", re.IGNORECASE)
 HINTS = "First hint", "Second hint"
@@ -68,6 +70,15 @@ def facts(exercise):
             yield number, match, expression
 
 
+def meaning(word):
+    """What stands for a word in an expression, with its value and a wrong one."""
+    if word in AT:
+        return "at", AT[word], 0 if AT[word] else -1
+    if word in NUMBERS:
+        return "n", NUMBERS.index(word), NUMBERS.index(word) + 1
+    return "word", word, WORDS[word]
+
+
 STATED = [name for name, exercise in EXERCISES.items() if exercise.section("Facts")]
 
 
@@ -77,8 +88,7 @@ def test_first_and_last_are_what_the_solution_makes_them(name):
     space = names(exercise)
     for _, match, expression in facts(exercise):
         word = match[1].lower()
-        kind, value = ("at", AT[word]) if word in AT else ("n", NUMBERS.index(word))
-        other = value + 1 if kind == "n" else 0 if value else -1
+        kind, value, other = meaning(word)
         assert eval(expression, space | {kind: value}), f"{name} says {match[0]!r}"
         with contextlib.suppress(IndexError):  # nor is there another one
             also = eval(expression, space | {kind: other})
@@ -106,6 +116,13 @@ def test_a_hint_that_says_first_state_for_last_state_is_false():
     assert "last state" in hint[1][0]
     assert eval(hint[2], space | {"at": AT["last"]})
     assert not eval(hint[2], space | {"at": AT["first"]})
+
+
+def test_a_message_that_says_upper_for_lower_is_false():
+    exercise = EXERCISES["ring"]
+    (stated,) = [e for _, m, e in facts(exercise) if m[1] == "lower"]
+    assert eval(stated, names(exercise) | {"word": "lower"})
+    assert not eval(stated, names(exercise) | {"word": WORDS["lower"]})
 
 
 def code(exercise):
