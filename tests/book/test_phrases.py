@@ -19,6 +19,7 @@ import torch
 
 from attention import CausalAttention, MultiHeadAttention
 from coding_attention.exercises.files import FOLDER, NUMBERS, anchor
+from coding_attention.gallery.cases import CASES  # noqa: F401
 from coding_attention.grading.assignments import ASSIGNMENTS  # noqa: F401
 from coding_attention.models.induction import Config as InductionConfig  # noqa: F401
 from tests.book.claims import CELL, COMMENT, HEADER, WRITTEN
@@ -84,6 +85,9 @@ FACTS = {
     "keys/queries": {
         # A key for each value and each column of scores, a query for each row.
         "len(it) == len(values)": [
+            r"(?:compare with all the cached|if these|with only the) …",
+            r"rebuilding every …",
+            r"but a … is made from the vector",
             r"there is one per …\.",
             r"(?<!out of )…(?:,|,? and|,? or|-)(?:,? then)? ?(?:an? )?values?\b",
             rf"\bquer(?:y|ies)(?: and| or|,| or only| with| for| i and| by) {THE}"
@@ -110,6 +114,9 @@ FACTS = {
             r"(?:queries with 6|why not for the|query i and|query two with) …",
         ],
         "len(it) == len(scores)": [
+            r"no other … shares the cost",
+            r"(?:with )?one (?:block of )?… (?:at a time|per head:)",
+            r"so splitting by …",
             rf"…(?: and| or|,| or only| with| for| to compare with) {THE}"
             r"(?:token's )?keys?\b",
             r"\brows?(?: are| by| per| belongs to a| i \w+ the \w+ of) …",
@@ -144,7 +151,11 @@ FACTS = {
         ],
     },
     "rows/columns": {
+        "linear.weight.T.shape[it] == linear.out_features": [
+            r"stored weight, but … in",
+        ],
         "scores.shape[it] == len(queries) and summed(-1)": [
+            r"the first … can't show",
             r"\ba … has one query's",
             r"… (?:are|by|per|i \w+ the \w+ of|belongs to a) quer",
             r"… of (?:finite )?scores",
@@ -219,6 +230,9 @@ FACTS = {
         ],
     },
     "first/last": {
+        "past[:, it].all()": [
+            r"(?:picks|on) the … (?:token|word), an attention sink",
+        ],
         "summed(it)": [r"softmax(?:, along| along) the … axis"],
         "heads.mT.shape[it] == heads.shape[-2]": [
             r"the … two (?:axes|dimensions)",
@@ -243,6 +257,7 @@ FACTS = {
     "largest/smallest": {
         "it(torch.tensor([12, 25]), 0) == 25": [
             r"\blargest, count: parameters of one layer, …",
+            r"the … has 25 heads",
         ],
         "torch.exp(large - it(large, 0)).isfinite().all()": [
             r"the … weight in each row is one",
@@ -255,7 +270,6 @@ FACTS = {
             r"\bsmallest, count: parameters of one layer, …",
             r"\bthe … gpt-2(?: has|:)",
             r"12 in its …",
-            r"the … has 25 heads",
         ],
         # Shares of one: the one that nears one is never below their mean.
         "it(weights, -1).ge(1 / 5).all()": [r"gradient of the … weight"],
@@ -339,6 +353,9 @@ FACTS = {
         "it(torch.ones(4, 4), 1).bool().equal(future)": [r"triu keeps the … triangle"],
     },
     "zeros/ones": {
+        "repr(torch.tensor([0.5, 0.25])).count(f'0.5{it}') == 1": [
+            r"trailing …",
+        ],
         # What softmax over the past turns into a mean.
         "equal.add(it).masked_fill(future, -torch.inf).exp().equal(past * 1.0)": [
             r"(?:softmax over masked|replace the) …",
@@ -373,8 +390,11 @@ FACTS = {
         ],
     },
     "more/less": {
+        "minutes.QUESTION * it > 0 < minutes.LAB * it": [
+            r"(?:two|four) … for a (?:question|lab)",
+        ],
         "(torch.cat([scores] * 2, 1).softmax(1)[:, :5].sum(1) < 1).all() == (it < 0)": [
-            r"tokens' weights sum to … than",
+            r"tokens' weights (?:now )?sum to … than",
         ],
         "(-math.log(1 / 2) < -math.log(1 / 8)) == (it == 1)": [
             r"loss knows …",
@@ -389,6 +409,12 @@ FACTS = {
         ],
     },
     "count": {
+        "all(1 + len(others) == it for _, _, others in CASES)": [
+            r"choose one of … causes",
+        ],
+        "it == max(task.total for task in ASSIGNMENTS.values())": [
+            r"each has … points",
+        ],
         "it == task('repair').count('# Before: ')": [
             r"but it has … mistakes",
         ],
