@@ -100,10 +100,10 @@ def _received(reading: int, deadline: float) -> tuple[bytes, bool]:
         ready, _, _ = select.select([reading], [], [], left)
         if not ready:
             break
-        part = os.read(reading, 2**16)
+        part = os.read(reading, select.PIPE_BUF)
         text += part
         length = int.from_bytes(text[:LENGTH], "big")
-        if not part or (len(text) >= LENGTH and len(text) == LENGTH + length):
+        if not part or len(text) == LENGTH + length:
             return text[LENGTH:], True
     return text, False
 

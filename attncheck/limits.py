@@ -37,7 +37,6 @@ class Worker:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spent = 0.0  # seconds in all calls so far, of a processor
-        self._busy = 0.0  # of it in the thread
         self._stuck = False
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -52,7 +51,7 @@ class Worker:
         """
         outcome: queue.SimpleQueue[Any] = queue.SimpleQueue()
         result: T
-        started = time.monotonic()
+        started, self._busy = time.monotonic(), 0.0  # seconds in the thread
         self._jobs.put((function, outcome))
         try:
             result, error = self._outcome(outcome)
@@ -96,7 +95,7 @@ class Worker:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, outcome = job
-            started, self._busy = time.thread_time(), 0.0
+            started = time.thread_time()
             try:
                 result = function()
                 self._busy = time.thread_time() - started
@@ -138,8 +137,6 @@ def memory(extra: int = 4 * GIB) -> Iterator[None]:
     if soft != resource.RLIM_INFINITY and soft < limit:
         yield
         return
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield
