@@ -9,7 +9,17 @@ from torch import nn
 from torch.nn import functional as F
 
 import attention
-from attncheck.parity import CHANGES, distance, name_mistake, right_distance
+from attncheck.changes import base_recipe
+from attncheck.layer import Layer, Rope
+from attncheck.parity import (
+    CHANGES,
+    Match,
+    distance,
+    example,
+    name_mistake,
+    recognized,
+    right_distance,
+)
 from attncheck.projections import Projections, find
 from attncheck.reference import RIGHT, Computation
 from attncheck.reference import attention as attend
@@ -105,6 +115,54 @@ def test_right_output_is_at_no_distance_and_has_no_name(x):
     assert right_distance(x, y, [p], causal=True) == 0
     noise = y + torch.randn(y.shape, generator=torch.Generator().manual_seed(3))
     assert name_mistake(x, noise, [p], causal=True) is None
+
+
+def test_the_best_reading_of_the_weights_counts(x):
+    p = projections()
+    other = replace(p, query=p.key, key=p.query)
+    assert right_distance(x, attend(x, p), [other, p], causal=True) == 0
+    assert right_distance(x, attend(x, p), [], causal=True) == float("inf")
+
+
+def test_of_several_layers_the_first_that_fits_is_recognized(x):
+    p, rotated = projections(), Layer(rope=Rope())
+    y = Computation(x, p.double(), rotated).output(base_recipe(True, rotated))
+    layers = [Layer(), Layer(rope=Rope("neighbors")), rotated, Layer(rope=Rope())]
+    assert recognized(x, y, [p], True, layers) is rotated
+    assert recognized(x, y, [p], True, layers[:2]) is None
+
+
+def test_mistakes_that_give_the_same_numbers_are_told_beside_the_first(x):
+    p = projections()
+    parts = ("query", "key", "value")
+    wide = {name: (getattr(p, name)[0].repeat(1, 2), None) for name in parts}
+    p, x = replace(p, **wide), x.repeat(1, 1, 2)  # where √d_in is √d_out
+    match = name_mistake(x, attend(x, p, replace(RIGHT, scale="1/√d_in")), [p], True)
+    assert match.recipe.scale == "1/√d_out"
+    assert match.names == ("scale_by_d_out",)
+    assert match.others == ["scale_by_d_in"]
+    both = attend(x, p, replace(RIGHT, scale="1", mask="none"))
+    assert name_mistake(x, both, [p], causal=True, several=False) is None
+    for several in (True, None):
+        match = name_mistake(x, both, [p], causal=True, several=several)
+        assert match.names == ("mask_missing", "scale_missing")
+
+
+def test_an_example_shows_the_weights_of_four_tokens_in_the_first_head(x):
+    p = projections().double()
+
+    def shown(**change):
+        recipe = replace(RIGHT, **change)
+        return example(Match((), "", 0.0, [], recipe, p), x, causal=True)
+
+    q, k = (F.linear(x[0, :4], *pair)[:, :D_HEAD] for pair in (p.query, p.key))
+    expected, actual = shown(scale="1", mask="none")
+    hidden = torch.ones(4, 4, dtype=torch.bool).triu(1)
+    scores = (q @ k.mT / D_HEAD**0.5).masked_fill(hidden, -torch.inf)
+    torch.testing.assert_close(expected, scores.softmax(-1))
+    torch.testing.assert_close(actual, (q @ k.mT).softmax(-1))
+    assert shown(softmax=0, fill=-1e9)[1].eq(1).all()  # of this sequence alone
+    assert shown(merge="sum") is None  # its weights are right
 
 
 def test_distance_needs_the_same_non_finite_places():

@@ -1,5 +1,6 @@
 """Small functions that the checker is made of, without checking a whole class."""
 
+import inspect
 import io
 import json
 import os
@@ -7,9 +8,10 @@ import re
 import signal
 import sys
 from argparse import Namespace
-from dataclasses import replace
+from dataclasses import MISSING, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -21,6 +23,7 @@ from attncheck import (
     changes,
     checking,
     commandline,
+    config,
     formats,
     isolated,
     limits,
@@ -31,7 +34,15 @@ from attncheck.changes import base_recipe, pairs, recipes, table, triples
 from attncheck.collector import Collector, NotCompared, SkipTest
 from attncheck.commandline import _colored, _flags, _painted, _parser, main
 from attncheck.given_reference import reference_from
-from attncheck.layer import Layer, Rope
+from attncheck.layer import (
+    Layer,
+    Rope,
+    described,
+    document_of,
+    memory_tokens,
+    normalize,
+    rotate,
+)
 from attncheck.limits import Worker, is_out_of_memory
 from attncheck.loading import attention_classes, parts, unfinished
 from attncheck.mistakes import MISTAKES
@@ -442,6 +453,31 @@ def test_headlines_and_titles_are_colored_on_a_screen(monkeypatch):
     assert not _colored(Screen())
 
 
+def test_where_a_report_goes(tmp_path, monkeypatch, capsys):
+    passed, unusable = Report("Right"), Report("Bad", usable=False, problem="no class")
+
+    def printed(*reports, output=None, form="text"):
+        given = [(report, "mine.py") for report in reports]
+        status = commandline._tell(given, Namespace(format=form, output=output))
+        return status, *capsys.readouterr()
+
+    line = "Right: nothing wrong found, 0 of 0 tests passed\n"
+    assert printed(passed) == (0, line, "")
+    assert printed(unusable)[:2] == (2, "")
+    assert printed(passed, unusable)[2] == ""
+    assert printed(unusable, form="json")[2] == ""
+    file = tmp_path / "told.json"
+    told = (2, "", "Bad: couldn't be tested\n")
+    assert printed(unusable, output=file, form="json") == told
+    assert json.loads(file.read_text())["problem"] == "no class"
+    assert file.read_text().endswith("}\n")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for form, colored in (("text", True), ("json", False)):
+        monkeypatch.setattr(sys, "stdout", Screen())
+        commandline._tell([(passed, "")], Namespace(format=form, output=None))
+        assert ("\x1b[" in sys.stdout.getvalue()) is colored
+
+
 def test_an_interrupted_run_and_a_closed_pipe_end_as_in_a_shell(monkeypatch, capsys):
     def raising(error):
         def instead(arguments):
@@ -452,6 +488,11 @@ def test_an_interrupted_run_and_a_closed_pipe_end_as_in_a_shell(monkeypatch, cap
     raising(KeyboardInterrupt())
     assert main([]) == 128 + signal.SIGINT
     assert "no report" in capsys.readouterr().err
+    taken = []
+    monkeypatch.setattr(commandline, "_main", taken.append)
+    monkeypatch.setattr(sys, "argv", ["attention-check", "mine.py", "--strict"])
+    main()
+    assert taken == [["mine.py", "--strict"]]
     raising(BrokenPipeError())
     monkeypatch.setattr(sys, "stdout", io.StringIO())  # it has no descriptor
     assert (main([]), main()) == (1, 0)
@@ -486,10 +527,12 @@ def test_the_settings_of_a_project_are_options(tmp_path, monkeypatch):
     assert (options.targets, options.strict, classes) == (["mine.py"], False, {})
     table = "[tool.attncheck]\nrope = true\nqk_norm = 'rms'\nselect = ['A', 'B']\n"
     table += "d-in = 12\nset = {a = 1, b = 'c'}\nignore = 'ATT9'\nresidual = true\n"
+    table += "config = ['e=5']\nstrict = true\n"
     options, classes = read(table, "--d-in", "14")
     assert (options.rope, options.qk_norm, options.select) == ("on", "rms", "A,B")
     assert (options.d_in, options.ignore, options.residual) == (14, "ATT9", True)
     assert options.set == ["a=1", "b='c'"]
+    assert (options.config, options.strict) == (["e=5"], True)
     assert classes == {}
     options, classes = read("[tool.attncheck.classes.'a.py:A']\nnum_heads = 2\n")
     assert (options.num_heads, classes["a.py:A"].num_heads) == (None, 2)
@@ -910,3 +953,267 @@ def test_several_mistakes_change_all_that_each_of_them_changes(many, layer):
     tried = {frozenset(first[name][0]) for names in seen for name in names}
     assert {frozenset(["mask"]), frozenset(["scale"]), frozenset(["one_head"])} <= tried
     assert (frozenset(["rotated"]) in tried) == bool(layer.rope)
+
+
+# Arguments that nobody gave
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("vis", False), ("decoder", False), ("use_bias", False), ("scale_scores", True),
+        ("initializer_range", 0.02), ("logit_cap", 50.0), ("lora_alpha", 1),
+        ("lora_rank", 0), ("sr_ratio", 1), ("attn_drop", 0.0), ("rope_theta", 1e4),
+        ("layer_idx", 0), ("n_layers", 2), ("partial_rotary_factor", 1.0),
+        ("gamma", 1.0), ("num_things", 1), ("num_kv_heads", 3), ("num_heads", 6),
+        ("head_dim", 7), ("embed_dim", 42), ("max_len", 9), ("dtype", torch.float32),
+    ],
+)  # fmt: skip
+def test_an_argument_is_guessed_by_its_name_so_that_it_does_nothing_else(name, value):
+    sizes = {"num_heads": 6, "d_in": 42, "context_length": 9}
+    assert config.guess(name, sizes) == (True, value)
+    assert config.is_head_width(name) == (name == "head_dim")
+    assert config.is_kv_heads(name) == (name == "num_kv_heads")
+    assert config.is_unsure(name) == (name == "num_things")
+
+
+def test_where_sizes_are_unknown_there_is_one_head():
+    sizes = {"num_heads": None, "d_in": None}
+    assert config.guess("num_kv_heads", sizes) == (True, 1)
+    assert config.guess("head_dim", sizes) == (True, 16)
+    assert config.guess("vocab_size", sizes)[1] > 8  # ids of a few tokens
+    assert config.guess("zzz", sizes) == (False, None)
+
+
+class Plain:
+    width, heads = 8, 2
+    _hidden = 3
+
+    def method(self):
+        """It is no setting."""
+
+    @property
+    def half(self):
+        """It is none, either."""
+
+
+class More(Plain):
+    heads = 4
+
+
+@dataclass
+class Data:
+    width: int
+    heads: int = 2
+    names: list = field(default_factory=list)
+    made: int = field(init=False, default=3)
+
+
+class Named(NamedTuple):
+    width: int = 8
+
+
+def settings_of(kind):
+    return config.fields_of(config._settable(kind))
+
+
+def test_the_settings_of_a_config_are_read_from_its_class():
+    assert settings_of(More) == {"width": 8, "heads": 4}
+    assert settings_of(Data) == {"width": MISSING, "heads": 2}
+    assert settings_of(Named) == {"width": 8}
+    assert config._settable(More)(heads=1).heads == 1
+    assert config._settable(Data) is Data
+    assert config._settable(None) is None
+    assert config.fields_of(dict) is None  # nothing is told
+
+    def open_end(width=3, **rest): ...
+
+    assert config.fields_of(open_end) == {"width": 3}
+    assert config.fields_of(lambda **rest: None) is None
+
+
+def test_a_config_is_found_by_name_or_by_its_class():
+    def found(**annotated):
+        def construct(self, **given): ...
+
+        construct.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **how)
+             for name, how in annotated.items()]
+        )  # fmt: skip
+        parameters = construct.__signature__.parameters
+        return config.parameter_of(type("A", (), {"__init__": construct}), parameters)
+
+    assert found(dim={"annotation": int}, cfg={"annotation": Data}) == ("cfg", Data)
+    assert found(given={"annotation": Data}) == ("given", Data)
+    assert found(given={"annotation": Data, "default": None}) == (None, None)
+    assert found(config={"default": None}) == (None, None)
+    assert found(dim={}) == (None, None)
+    assert found(settings={"annotation": dict}) == ("settings", None)
+
+
+@pytest.mark.parametrize(
+    ("known", "kind"),
+    [
+        ({"Config": Data, "Data": Plain}, Data),
+        ({"Config": Data, "OtherConfig": Plain}, Data),
+        ({"Args": Named, "parse_args": len}, Named),
+        ({"ModelCfg": Plain, "ConfigError": KeyError}, Plain),
+        ({"Config": Data, "OtherConfig": dataclass(type("B", (), {}))}, None),
+        ({"Other": Data}, None),
+    ],
+)
+def test_the_one_class_of_a_file_that_is_named_like_a_config_is_its_config(known, kind):
+    exec("def __init__(self, config): ...", known)
+    assert config._kind_of(type("A", (), {"__init__": known["__init__"]})) is kind
+
+
+def test_what_a_constructor_reads_of_its_settings_is_given_to_it():
+    def build(settings):
+        one = config.Config(**settings)
+        assert [*one] == [*one.keys()] == [*settings]
+        return one.num_heads, one["width"], one.unknown_flag, "other" in one
+
+    known = {"num_heads": 4}
+    made, unknown = config.asked_for(
+        build, {"dropout": 0.5}, lambda name: (name in known, known.get(name)),
+        {"num_heads": 4, "d_in": 24},
+    )  # fmt: skip
+    assert made == {"dropout": 0.5, "num_heads": 4, "width": 24, "unknown_flag": False}
+    assert unknown == ["unknown_flag"]
+    tried = []
+
+    def raising(settings):
+        tried.append(1)
+        raise KeyError("dropout")  # though it is there
+
+    made, _ = config.asked_for(raising, {"dropout": 0.5}, lambda name: (True, 1), {})
+    assert (made, len(tried)) == ({"dropout": 0.5}, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "may"),
+    [("zzz", {}, True), ("zzz", {"annotation": int}, True), ("mask_zzz", {}, False),
+     ("zzz", {"annotation": str}, False)],
+)  # fmt: skip
+def test_a_number_whose_name_says_nothing_may_be_a_width(name, how, may):
+    one = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **how)
+    assert config.may_be_width(name, one) == may
+
+
+def test_a_default_config_is_an_object():
+    assert config.is_default("config", Plain())
+    assert not config.is_default("config", Plain)
+    assert not config.is_default("config", 3)
+    assert not config.is_default("width", Plain())
+
+
+# What a layer does besides attention
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "nothing else"),
+        ({"rope": True}, "rotary positions (pairs of halves, base 10000)"),
+        ({"rope": {"share": 0.5, "way": "other", "pairing": "neighbors", "base": 9}},
+         "rotary positions (pairs of neighbors, base 9, 0.5 of each head, "
+         "in the other direction)"),
+        ({"rope": "neighbors other-way"},
+         "rotary positions (pairs of neighbors, base 10000, in the other direction)"),
+        ({"window": 1}, "a window of 1"),
+        ({"memory": 1}, "a memory of 1 tokens"),
+        ({"qk_norm": True}, "a norm of queries and keys (layer)"),
+        ({"qk_norm": "rms", "norm_over": "all"},
+         "a norm of queries and keys over all heads (rms)"),
+        ({"prenorm": "l2", "residual": True},
+         "a norm of the input (l2), the input added"),
+        ({"postnorm": "rms", "residual": "late"},
+         "a norm of the output (rms), the input added behind it"),
+        ({"postnorm": "rms"}, "a norm of the output (rms)"),
+        ({"sink": True}, "a learned sink for each head"),
+        ({"sink": "zero"}, "a zero sink for each head"),
+        ({"scale": "none"}, "scores multiplied by 1"),
+        ({"scale": 0.5}, "scores multiplied by 0.5"),
+        ({"scale": "1/sqrt(d)"}, "nothing else"),
+        ({"bias": torch.ones}, "a bias on the scores"),
+    ],
+)  # fmt: skip
+def test_a_layer_is_told_in_words(options, words):
+    layer = described(**options)
+    assert layer.words() == words
+    assert layer.plain == (words == "nothing else")
+    ordered = {"rope", "alibi", "window", "documents"}
+    assert layer.ordered == bool(ordered & {*options})
+
+
+@pytest.mark.parametrize("option", ["rope", "alibi", "window", "documents"])
+def test_each_of_these_makes_order_matter(option):
+    assert Layer(**{option: 3}).ordered
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"qk_norm": "batch"}, {"window": 0}, {"window": 2.0}, {"memory": -1},
+        {"residual": "early"}, {"residual": "late"}, {"sink": "deep"},
+        {"scale": "1/t"}, {"norm_over": "some"}, {"norm_late": True},
+        {"norm_late": True, "rope": True}, {"norm_late": True, "qk_norm": True},
+        {"norm_late": True, "rope": True, "qk_norm": True, "norm_over": "all"},
+        {"rope": "quarters"}, {"rope": {"way": 3}}, {"rope": {"step": 3}}, {"rope": 3},
+    ],
+)  # fmt: skip
+def test_an_option_that_means_nothing_is_refused(wrong):
+    with pytest.raises(UnusableError):
+        described(**wrong)
+
+
+def test_what_nobody_said_is_left_open():
+    assert described(norm_over="heads").open == ()
+    assert described(qk_norm="rms").open == ("norm_over",)
+    assert "qk_norm" in described(qk_norm=True).open
+    assert described(norm_late=True, rope=True, qk_norm="rms").norm_late
+    left = described(rope={"base": 9}, norm_over="all").open
+    assert left == ("rope.pairing", "rope.share", "rope.way")
+    assert described(rope=Rope(), norm_over="all").open == ()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("pairing", ["halves", "neighbors"])
+def test_a_rotation_turns_each_pair_by_its_angle(pairing, way, share):
+    x = torch.arange(1, 9.0).view(1, 1, 1, 8)
+    rope = Rope(pairing, base=100.0, share=share, way=way)
+    y = rotate(x, rope, torch.tensor([3.0]))[0, 0, 0]
+    d, x = int(8 * share), x[0, 0, 0]
+    for i in range(d // 2):
+        a, b = (i, i + d // 2) if pairing == "halves" else (2 * i, 2 * i + 1)
+        angle = way * 3 * 100 ** (-2 * i / d)
+        turned = torch.complex(x[a], x[b]) * torch.polar(
+            torch.tensor(1.0), torch.tensor(angle)
+        )
+        torch.testing.assert_close(
+            torch.stack([y[a], y[b]]), torch.view_as_real(turned)
+        )
+    assert torch.equal(y[d:], x[d:])
+    with pytest.raises(RuntimeError, match="odd number"):
+        rotate(torch.ones(1, 1, 1, 3), Rope(), torch.ones(1))
+
+
+def test_norms_are_those_of_pytorch():
+    x = torch.randn(2, 5, generator=torch.Generator().manual_seed(1)).double()
+    weight, bias = torch.arange(5.0), torch.arange(5.0) + 1
+    pair, close = (weight, bias), torch.testing.assert_close
+    layer = F.layer_norm(x, (5,), weight.double(), bias.double())
+    close(normalize(x, "layer", pair), layer)
+    close(normalize(x, "rms", (None, None, 0.1)), F.rms_norm(x, (5,), eps=0.1))
+    close(normalize(x, "l2", (None, None)), F.normalize(x, dim=-1))
+    narrow = normalize(x, "l2", (weight[:2], bias[:2]))  # it belongs to something else
+    close(narrow, F.normalize(x, dim=-1))
+
+
+def test_every_sequence_sees_the_same_memory_and_two_documents():
+    memory = memory_tokens(3, torch.ones(2, 4, 5))
+    assert memory.shape == (2, 3, 5)
+    assert torch.equal(memory[0], memory[1])
+    assert memory_tokens(3, torch.ones(2, 4, 5), 7).shape == (2, 3, 7)
+    assert document_of(6).tolist() == [0, 0, 0, 0, 1, 1]

@@ -145,5 +145,9 @@ def test_a_subtest_skips_what_was_not_run_and_fails_with_what_was_found():
         pytest_plugin._tell(report, Result("c", "not run", "there is no mask"))
     with pytest.raises(pytest.fail.Exception, match=r"mask_missing \(ATT201\)"):
         pytest_plugin._tell(report, Result("b", "failed", mistakes=("mask_missing",)))
+    with pytest.raises(pytest.fail.Exception, match="ATT201"):  # of another test, too
+        pytest_plugin._tell(report, Result("e", "failed", mistakes=("mask_missing",)))
+    with pytest.raises(pytest.fail.Exception, match="ATT201"):
+        pytest_plugin._tell(report, Result("b", "failed"))
     with pytest.raises(pytest.fail.Exception, match="no device"):
         pytest_plugin._tell(report, Result("d", "broken", "no device"))
