@@ -1,6 +1,7 @@
 """The tool that breaks the product finds its places, and breaks pages as people do."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,17 @@ def test_what_fails_unbroken_has_noticed_nothing(fails, unbroken, monkeypatch):
     monkeypatch.setattr(runner, "_log", lambda copy: "")
     expected = None if unbroken else fails
     assert runner.noticed(ROOT, place, against=["tests"]) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a second process")
+@pytest.mark.parametrize(
+    ("body", "passed"), [("pass", True), ("assert False", False),
+                         ("__import__('os')._exit(0)", False)],
+)  # fmt: skip
+def test_a_run_passes_that_comes_to_its_end(tmp_path, body, passed):
+    (copy := tmp_path / "book").mkdir()
+    (copy / "test_one.py").write_text(f"def test_one(): {body}\n")
+    assert runner.passes(copy, ["test_one.py"]) is passed
 
 
 def test_a_run_is_restricted_to_a_tier():

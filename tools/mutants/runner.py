@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # loops, has its end, too.
 LIMIT_S, WAITING_S = 900, 1800
 TIME = "the limit of time"
+DONE = 64  # with pytest's status: a mutant may end the process, and with 0
 STILL = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=0",
          "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
 # The id of a test may hold spaces, in its brackets.
@@ -168,7 +169,7 @@ def passes(copy, arguments):
     child = os.fork()
     if child == 0:
         _run(copy, arguments)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) - DONE
     if status == 4 and not FAILED.search(_log(copy)):  # else a file does not import
         raise ValueError(f"pytest does not take {arguments}:\n{_log(copy)[-2000:]}")
     return status in (0, 5)  # 5: no test was collected
@@ -196,7 +197,7 @@ def _run(copy, arguments):
         status = int(pytest.main([*STILL, *arguments], plugins=[deselect]))
     finally:
         sys.stdout.flush()
-        os._exit(status)
+        os._exit(DONE + status)
 
 
 def broken(copy, place):
