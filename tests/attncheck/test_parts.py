@@ -1,5 +1,6 @@
 """Small functions that the checker is made of, without checking a whole class."""
 
+import ast
 import inspect
 import io
 import json
@@ -27,6 +28,7 @@ from attncheck import (
     formats,
     isolated,
     limits,
+    loading,
     recorded,
 )
 from attncheck.build import UnusableError
@@ -115,6 +117,24 @@ def test_a_process_without_a_result_says_how_it_ended():
         isolated.isolated(lambda: lambda: None, 60)  # which can't be sent
 
 
+@forks
+def test_only_a_process_that_takes_too_long_is_ended(monkeypatch):
+    killed, kill = [], os.kill
+    monkeypatch.setattr(
+        isolated.os, "kill", lambda child, how: killed.append(how) or kill(child, how)
+    )
+    assert isolated.isolated(lambda: 3, 60) == 3
+    assert killed == []
+
+    def waits():
+        signal.alarm(5)
+        signal.pause()
+
+    with pytest.raises(isolated.EndedError, match=r"no result after 0\.01 s"):
+        isolated.isolated(waits, 0.01)
+    assert killed == [signal.SIGKILL]
+
+
 def test_in_a_kernel_and_without_fork_there_is_no_other_process(monkeypatch):
     shell = Namespace(kernel=None)
     ipython = Namespace(get_ipython=lambda: shell)
@@ -145,7 +165,7 @@ def test_a_class_has_more_time_in_all_than_one_call(monkeypatch):
 
 
 def test_of_a_call_the_processors_seconds_count_or_a_third_of_the_clocks(monkeypatch):
-    clock, own = iter([10, 40, 50, 53, 60, 63]), iter([1, 3, 3, 8, 8])
+    clock, own = iter([10, 40, 50, 53, 60, 61.5]), iter([1, 3, 3, 8, 8])
     times = Namespace(monotonic=lambda: next(clock), thread_time=lambda: next(own))
     monkeypatch.setattr(limits, "time", times)
     worker = Worker(60)
@@ -156,7 +176,7 @@ def test_of_a_call_the_processors_seconds_count_or_a_third_of_the_clocks(monkeyp
     assert worker.spent == 10 + 5
     with pytest.raises(ZeroDivisionError):
         worker.call(lambda: 1 / 0)
-    assert worker.spent == 15 + 1
+    assert worker.spent == 15 + 0.5
     worker.close()
     assert not worker._thread.is_alive()
 
@@ -384,6 +404,7 @@ def test_the_targets_of_files_and_folders(tmp_path, monkeypatch):
         ("mine.py", ("mine.py", "")),
         ("mine.py:", ("mine.py", "")),
         ("a.b:A.B", ("a.b", "A.B")),
+        ("my:own/mine.py:A", ("my:own/mine.py", "A")),
         ("mine.py:make(h={2: 3})", ("mine.py", "make(h={2: 3})")),
         (r"C:\mine.py", (r"C:\mine.py", "")),
         (r"C:\mine.py:A", (r"C:\mine.py", "A")),
@@ -413,6 +434,50 @@ def test_the_classes_of_attention_in_a_file(tmp_path, classes, found):
         "".join(f"class {one}: pass\n" for one in classes.replace(", ", ",").split())
     )
     assert attention_classes(tmp_path / "mine.py") == found
+
+
+def test_a_file_knows_its_package(tmp_path):
+    for name in ("pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/mine.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    dotted = (tmp_path, ["pkg", "sub", "mine"])
+    assert loading._package(tmp_path / "pkg/sub/mine.py") == dotted
+    assert loading._package(tmp_path / "pkg/sub/__init__.py") == (
+        tmp_path,
+        dotted[1][:2],
+    )
+    assert loading._package(tmp_path / "mine.py") == (tmp_path, ["mine"])
+
+
+def test_a_module_of_the_same_name_from_elsewhere_is_forgotten(tmp_path, monkeypatch):
+    def known(name, file):
+        monkeypatch.setitem(sys.modules, name, Namespace(__file__=file))
+        loading._forget_namesakes(name.partition(".")[0], tmp_path)
+        return name in sys.modules
+
+    assert not known("made", "/elsewhere/made.py")
+    assert known("made", str(tmp_path / "made.py"))
+    assert known("made", None)
+    assert known("json", "/elsewhere/json.py")
+    assert known("torch", "/elsewhere/torch.py")
+    for name in ("made.part", "madeleine"):
+        monkeypatch.setitem(sys.modules, name, Namespace())
+    assert not known("made", "/elsewhere/made.py")
+    assert "made.part" not in sys.modules
+    assert "madeleine" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "defines"),
+    [
+        ("x = 3", True), ("x: int = 3", True), ("x = f()", False), ("f()", False),
+        ("import a", True), ("def f(): g()", True), ("class A: x = f()", True),
+        ("try:\n import a\nexcept ImportError: f()", True),
+        ("try:\n import a\n f()\nfinally: pass", False),
+    ],
+)  # fmt: skip
+def test_what_a_file_defines_is_no_call(text, defines):
+    assert loading._defines(ast.parse(text).body[0]) is defines
 
 
 def test_a_missing_name_is_no_mistake_of_a_class_whose_file_could_not_be_run():
