@@ -1268,6 +1268,28 @@ def test_a_rotation_turns_each_pair_by_its_angle(pairing, way, share):
         rotate(torch.ones(1, 1, 1, 3), Rope(), torch.ones(1))
 
 
+@pytest.mark.parametrize(
+    ("pairing", "halves", "table_of_halves", "minus"),
+    [
+        ("halves", True, True, -1),
+        ("halves without the minus", True, True, 1),
+        ("neighbors without the minus", False, False, 1),
+        ("halves with a table of neighbors", True, False, -1),
+        ("neighbors with a table of halves", False, True, -1),
+    ],
+)
+def test_a_wrong_rotation_is_wrong_in_one_thing(
+    pairing, halves, table_of_halves, minus
+):
+    x = torch.arange(1, 9.0)
+    y = rotate(x.view(1, 1, 1, 8), Rope(pairing, 100.0), torch.tensor([3.0])).flatten()
+    for n in range(8):
+        first, other = (n < 4, (n + 4) % 8) if halves else (n % 2 == 0, n ^ 1)
+        angle = torch.tensor(3 * 100 ** (-(n % 4 if table_of_halves else n // 2) / 4))
+        turned = x[n] * angle.cos() + (minus if first else 1) * x[other] * angle.sin()
+        torch.testing.assert_close(y[n], turned)
+
+
 def test_norms_are_those_of_pytorch():
     x = torch.randn(2, 5, generator=torch.Generator().manual_seed(1)).double()
     weight, bias = torch.arange(5.0), torch.arange(5.0) + 1
