@@ -314,6 +314,7 @@ FOLLOWS = {
     ),
     "low_precision": ("differs", "dtype_stays_behind", "rows_do_not_sum_to_one"),
     "padding_batch": ("padding_leaks", "padding_rows", "padding_inverted"),
+    "padding_not_finite": ("padding_leaks",),  # what is NaN equals nothing
     "padding_inverted": ("padding_leaks", "padding_future"),
     "batch_first": ("samples_mixed_in_training", "training_differs"),
 }
