@@ -567,6 +567,13 @@ def test_chunks_larger_than_all_inputs_are_tried_small():
     assert outcome(made(CHUNKED), **options) == (0, [])
     wrong = made(CHUNKED, ("start > last - 1", "start > first"))
     assert outcome(wrong, **options)[0] == 1
+    # Of the same size by default, they're tried in two sizes, and trained as well.
+    alike = ("q_chunk=256, k_chunk=128", "q_chunk=64, k_chunk=64")
+    wrong = made(CHUNKED, alike, ("start > last - 1", "start > first"))
+    assert outcome(wrong, **options)[0] == 1
+    kept = ("scores.append(s.m", "scores.append((s.detach() if start else s).m")
+    assert outcome(made(CHUNKED, alike), **options) == (0, [])
+    assert outcome(made(CHUNKED, alike, kept), **options) == (1, ["gradient_wrong"])
     assert outcome(made(CHUNKED), q_chunk=4, k_chunk=2, **options) == (0, [])
     # Where a chunk is all that a token sees, its size is no detail.
     own = CHUNKED.replace("            scores = []", "            # within its chunk\n"
