@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from attncheck.branches import Branches
+
 GIB = 2**30
 T = TypeVar("T")
 # A busy machine may give a call a fourth of a processor, but never next to nothing.
@@ -37,6 +39,7 @@ class Worker:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spent = 0.0  # seconds in all calls so far, of a processor
+        self.branches = Branches()
         self._stuck = False
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -97,7 +100,7 @@ class Worker:
             function, outcome = job
             started = time.thread_time()
             try:
-                result = function()
+                result = self.branches.during(function)
                 self._busy = time.thread_time() - started
                 outcome.put((result, None))
             except KeyboardInterrupt as error:  # nobody's keyboard acts on this thread

@@ -219,6 +219,8 @@ def checked(
     if report.usable:
         collector.hand_over(report, select, ignore)
         _tell_comparison(report, collector)
+        if never := worker.branches.note():
+            report.notes.append(never)
     return report
 
 

@@ -191,7 +191,15 @@ def test_the_worker_passes_results_and_errors_on():
 def test_a_busy_machine_gets_more_time_and_a_call_that_waits_does_not():
     worker, late = Worker(seconds=0.05), threading.Event()
     shares = iter((0.0, 0.01, 0.02))  # of a processor, a fifth of the clock's
-    worker._computed = lambda: next(shares, None) or late.set() or 0.03
+
+    def computed():
+        share = next(shares, None)
+        if share is None:  # long after its time, the call returns
+            worker.seconds = 60
+            late.set()
+        return 10.0 if share is None else share
+
+    worker._computed = computed
     worker.call(lambda: late.wait(60))
     worker.close()
     idle = Worker(seconds=0.05)
