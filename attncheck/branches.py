@@ -35,7 +35,14 @@ class Branches:
             return function()
         finally:
             sys.settrace(None)
-            self._all = bool(self.ran) and not self.untaken()  # tracing is slow
+
+    def look(self) -> None:
+        """See whether all branches were taken: tracing is slow.
+
+        Not in the thread of the call, which may be left behind: Python 3.11 parses in
+        one thread at a time.
+        """
+        self._all = self._all or (bool(self.ran) and not self.untaken())
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code

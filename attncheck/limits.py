@@ -64,6 +64,7 @@ class Worker:
         finally:
             # On a busy machine, most of the clock's seconds go to others.
             self.spent += max((time.monotonic() - started) / 3, self._busy)
+        self.branches.look()
         if error is not None:
             raise error
         return result
