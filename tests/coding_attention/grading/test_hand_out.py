@@ -65,6 +65,11 @@ def test_nbgrader_gets_locked_cells_with_points(tmp_path):
         assert metadata["locked"]
         assert source.endswith("assert verdict.right")
     assert len({m["grade_id"] for _, m in locked}) == len(locked)
+    # For nobody's sizes but the book's, of which its hints may speak.
+    points = ASSIGNMENTS["heads"].points
+    assert {*points} & {*VARIED}
+    told = "".join(source for _, source, _ in cells(file))
+    assert told.count("First hint") == told.count("Second hint") == len(points)
 
 
 USAGE = {

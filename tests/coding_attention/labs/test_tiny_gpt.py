@@ -170,6 +170,8 @@ def check(root, one):
             f"with probability {chances[best]:.2f}."
         )
     )
+    solved = "al-done" in root.locator(".al-task").get_attribute("class")
+    assert solved == (best != int(whole.argmax())), "it's solved by another word alone"
     # Every head: its name says whether it is on, its cells are its own weights.
     patterns = one.compute()[0].flatten(0, 1)
     for n, weights in enumerate(patterns):
@@ -203,6 +205,11 @@ def test_a_head_goes_off_and_the_words_change(lab_on_page, width):
     )
     switch.click()
     check(root, lab())
+    kept = next(n for n in range(4) if lab(silenced=[n]).compute()[1][first.at].argmax()
+                == first.compute()[1][first.at].argmax())  # fmt: skip
+    root.locator(".tg-head button").nth(kept).click()
+    check(root, lab(silenced=[kept]))
+    root.locator(".tg-head button").nth(kept).click()
 
     root.get_by_label("Text").fill("banana ban your")
     letters = [WORDS.index(letter) for letter in "bananaban"]
