@@ -712,3 +712,10 @@ def test_the_heads_of_a_picture_are_joined_as_its_channels():
             compiled(source, "twin.py"), num_heads=4, causal=False, call=call
         )
         assert [one.mistake for one in errors(report)] == expected
+
+
+def test_sinks_as_they_were_learned_are_not_what_differs():
+    other = built("sinks", "(w @ v).t", "((w @ v) * 1.1).t")
+    report = attncheck.check(other, num_heads=4, sink=True)
+    assert report.exit_status == 1
+    assert "sink_altered" not in [one.mistake for one in report.findings]

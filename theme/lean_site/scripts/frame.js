@@ -123,18 +123,13 @@
   const up = document.getElementById("pst-back-to-top");
   up?.addEventListener("click", () => scrollTo(0, 0));
   let before = 0;
-  let asked = false;
   const moved = () => {
-    asked = false;
     follow();
     document.body.classList.toggle("scrolled", scrollY > 0);
     if (up) up.style.display = scrollY < before && scrollY > innerHeight / 2 ? "block" : "none";
     before = scrollY;
   };
-  addEventListener("scroll", () => {
-    if (!asked) requestAnimationFrame(moved);
-    asked = true;
-  }, { passive: true });
+  addEventListener("scroll", moved, { passive: true }); // once for each frame
   requestAnimationFrame(moved);
 
   // Menus: open on a click, closed by Escape, by another click, by leaving.
