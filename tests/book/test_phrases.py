@@ -544,6 +544,15 @@ def test_a_link_to_an_exercise_says_its_title(stem):
         assert re.search("^# (.+)$", told[stem], re.M)[1] in linked
 
 
+def test_what_a_figure_is_said_to_name_is_named_in_its_code():
+    labels = [(label, text) for path in FILES.values()
+              for text in [path.read_text(encoding="utf-8")]
+              for label in re.findall("“([^”]+)” in the figure", text)]  # fmt: skip
+    assert len(labels) > 1
+    for label, text in labels:
+        assert f'"{label}"' in "".join(cell[0] for cell in CELL.finditer(text))
+
+
 def test_every_phrase_is_said_somewhere():
     told = " ¶ ".join(
         plain(path.read_text(encoding="utf-8")) for path in FILES.values()
