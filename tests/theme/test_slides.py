@@ -65,6 +65,20 @@ def test_a_listing_on_a_slide_is_as_high_as_its_lines():
     assert not listings._fits(lines(most + 1))
 
 
+def test_a_line_of_code_is_as_large_as_it_can_be_unbroken():
+    assert fitted.size_of(["x = 1", ""]) == max(fitted.SIZES)
+    long = "x" * 75
+    size = fitted.size_of([long, ""])
+    larger = [one for one in fitted.SIZES if one > size]
+    assert fitted.rows_of(long, size) == 1
+    assert larger
+    assert all(fitted.rows_of(long, one) > 1 for one in larger)
+    assert fitted.size_of(["x" * 500, ""]) is None
+    # Output may be broken, if letters would else be too small.
+    assert fitted.size_of(["x = 1", "x" * 500]) == max(fitted.SIZES)
+    assert fitted.size_of(["x = 1", long]) == size
+
+
 def test_a_listing_is_split_where_its_halves_are_most_alike():
     """By lines: a step of many lines weighs more than a few of one."""
     high = int((fitted.HEIGHT - 4) / (fitted.LINE * fitted.SMALLEST))
