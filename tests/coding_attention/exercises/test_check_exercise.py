@@ -272,3 +272,10 @@ def test_the_same_errors_without_numbers_must_say_the_same():
     other = [failed("ValueError", "size 4"), failed("ValueError", "size 6")]
     assert functions._same_mistake(list(known), known)
     assert not functions._same_mistake(other, known)
+
+
+def test_each_error_must_be_of_its_kind():
+    known = [torch.ones(2), failed("ValueError", "4"), failed("ValueError", "5")]
+    other = [torch.ones(2), failed("ValueError", "6"), failed("KeyError", "5")]
+    assert functions._same_mistake([*known[:2], failed("ValueError", "7")], known)
+    assert not functions._same_mistake(other, known)
