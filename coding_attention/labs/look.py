@@ -82,6 +82,11 @@ def _packed(rows):
 
 def _scenes(lab, name, value):
     for i, scene in enumerate(value):
+        if len(scene["words"]) > 1 and scene["words"][0] == scene["words"][1]:
+            raise traitlets.TraitError(
+                f"{name}[{i}] must have two sentences that differ in one word, or one "
+                f"sentence, but got {scene['words'][0]} twice."
+            )
         for words, weights in zip(scene["words"], scene["weights"], strict=True):
             count = len(words)
             if [len(row) for row in weights] != [count] * count:

@@ -126,6 +126,8 @@ def test_an_exchange_changes_one_word_and_the_asking_one():
     ("state", "words"),
     [
         ({"scene": 12}, "from 0 to 11"),
+        ({"scenes": [{"head": "3.1", "ask": 0, "words": [["a"], ["a"]],
+                      "weights": [[[255]]] * 2}]}, "differ in one word"),
         ({"asked": 10}, "from 0 to 9"),
         ({"scenes": [{"head": "3.1", "ask": 0, "words": [["a", "b"]],
                       "weights": [[[255]]]}]}, r"weights \(t, t\) for its 2 words"),
