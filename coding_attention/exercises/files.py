@@ -29,7 +29,7 @@ PAGES = {
 }
 SECTIONS = (
     "First hint", "Second hint", "Solution", "Sizes", "Fields", "Check", "Right",
-    "Wrong", "Also tried", "Facts", "On the site",
+    "Wrong", "Also tried", "On the site",
 )  # fmt: skip
 KEYS = {"level", "chapter", "order", "read", "link", "wanted", "needs"}
 NUMBERS = (

@@ -89,7 +89,7 @@ def test_the_example_of_contributing_is_complete(tmp_path):
 
 def blocks():
     for exercise in EXERCISES.values():
-        for heading in ("Sizes", "Check", "Also tried", "Facts", "On the site"):
+        for heading in ("Sizes", "Check", "Also tried", "On the site"):
             for block in exercise.blocks(heading):
                 yield exercise, block
 
