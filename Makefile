@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test test-pages test-site test-labs test-checker test-isolated test-hosts test-budget test-rest test-all test-processors mutants measure repository pdf slides citation environments experiments real-heads bench clean
+.PHONY: help setup book serve check notebooks execute test test-site test-weekly pdf slides experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -56,29 +56,40 @@ execute: $(READY)
 
 # All that is known without running a page: seconds, or one with PAGE=04_causal_attention.
 CHECKS := $(addprefix tests/book/test_,$(addsuffix .py,pairs claims links listings \
-	printed_values_on_pages prose imports data)) tests/test_style.py
-check: $(READY) ## check what needs no execution: words, digits, links (PAGE=04_causal_attention)
+	printed_values_on_pages imports data)) tests/test_style.py
+check: $(READY) ## check what needs no execution: pairs, digits, links (PAGE=04_causal_attention)
 	@$(BIN)/python -m tools.notebooks --words $(PAGE)
 	@$(BIN)/python -m pytest -q $(if $(PAGE),-k "$(PAGE) or ruff") $(CHECKS)
 
-ifdef TORCH
-# Only what needs the package and PyTorch, against the version that was asked for.
-# Releases before 2.3 were built against the first NumPy. TORCH=newest: of today.
-OTHER := .venv-torch-$(TORCH)
-test: $(OTHER)/.ready
-	$(OTHER)/bin/python -m pytest -rs -m package --timeout=300 tests/attention
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile -rs --timeout=300
+NBVAL := --nbval --nbval-sanitize-with tests/nbval.cfg
+test: $(READY) ## after every change: the package, the checker, pages 01 to 06
+	$(PYTEST) $(NBVAL) -m "not site and not weekly" book tests
 
-$(OTHER)/.ready:
-	$(PYTHON) -m venv $(OTHER)
-	$(OTHER)/bin/python -m pip install -q \
-		torch$(if $(filter-out newest,$(TORCH)),==$(TORCH)) pytest pytest-timeout \
-		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
-	@touch $@
-else ifdef MODELS
+test-site: $(READY) ## the built site in a browser, every lab, every other page
+	$(PYTEST) $(NBVAL) -m "site and not weekly" book tests
+
+# What nobody waits for, one part after another, or those that PARTS names.
+PARTS ?= hosts processors models torch newest
+test-weekly: $(addprefix weekly-,$(PARTS)) ## JupyterLab, processors, other versions (PARTS="hosts torch")
+
+weekly-hosts: $(READY)
+	$(PYTEST) -m weekly tests
+
+# PyTorch computes with what the processor has: with fewer instructions, more threads.
+CPUS ?= default avx2
+THREADS ?= 1 2
+weekly-processors: $(READY)
+	@for cpu in $(CPUS); do for threads in $(THREADS); do \
+		echo "== instructions: $$cpu, threads: $$threads"; \
+		ATEN_CPU_CAPABILITY=$$cpu OMP_NUM_THREADS=$$threads \
+			$(PYTEST) $(NBVAL) --timeout=1200 -m "not weekly" book tests/book || exit 1; \
+	done; done
+
 # The package's layers inside models of two libraries, built from a config: no download.
 # In an environment of its own, since they bring a PyTorch for themselves if they must.
 # torchvision has to be of its kind, CPU or CUDA: the last line stops where it is not.
-test: .venv-models/.ready
+weekly-models: .venv-models/.ready
 	.venv-models/bin/python -m pytest -rs --timeout=300 -m package \
 		tests/attention/test_real_models.py tests/attention/test_small_gpt.py \
 		tests/attention/test_layers_of_models.py
@@ -89,56 +100,23 @@ test: .venv-models/.ready
 		torch torchvision transformers timm pytest pytest-timeout
 	.venv-models/bin/python -c "import timm, transformers" # a skip is no pass
 	@touch $@
-else
-# What belongs to which tier, and what it may cost: tests/tiers.toml.
-WORKERS = 2
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -rs \
-	--timeout=300 --nbval --nbval-sanitize-with tests/nbval.cfg
-test: $(READY) ## what must hold after every change: 3 minutes (TORCH=x.y.z, NEWEST=1, MODELS=1)
-	$(PYTEST) --tier test book tests
-endif
 
-test-pages: ## the other pages by nbval, the claims that train, drawings seen closely
-test-site: ## the built site, in a browser
-test-labs: ## every lab, in every way that readers come
-test-checker: ## the checker and the grader in use: classes that hang or lie, reports
-test-isolated: ## installing, several devices, executing pages
-test-hosts: ## every page in JupyterLab and Notebook, in a browser
-test-budget: ## every page against site_budget.json, in a browser
-test-pages test-site test-labs test-checker test-isolated test-hosts test-budget: $(READY)
-	$(PYTEST) --tier $(@:test-%=%) book tests
+# The package with another PyTorch (TORCH=newest: today's). Releases before 2.3 were
+# built against the first NumPy.
+TORCH ?= 2.1.2
+weekly-torch: .venv-torch-$(TORCH)/.ready
+	.venv-torch-$(TORCH)/bin/python -m pytest -rs -m "package and not weekly" \
+		--timeout=300 tests/attention
 
-# Browsers and kernels leave a processor waiting, which a third worker fills.
-REST = pages,site,labs,checker,isolated,budget
-test-rest: WORKERS = 3
-test-rest: $(READY) ## all that make test leaves out but the hosts, in one run
-	$(PYTEST) --tier $(REST) book tests
+.venv-torch-$(TORCH)/.ready:
+	$(PYTHON) -m venv .venv-torch-$(TORCH)
+	.venv-torch-$(TORCH)/bin/python -m pip install -q \
+		torch$(if $(filter-out newest,$(TORCH)),==$(TORCH)) pytest pytest-timeout \
+		"numpy$(if $(filter 2.0.% 2.1.% 2.2.%,$(TORCH)),<2)"
+	@touch $@
 
-test-all: REST := $(REST),hosts
-test-all: test test-rest ## everything
-
-# PyTorch computes with what the processor has, and as readers have it: with fewer
-# instructions, with more threads. "native" leaves the choice to PyTorch.
-CPUS ?= default avx2 native
-THREADS ?= 1 2
-test-processors: $(READY) ## every page and general claim, as other processors compute (CPUS=… THREADS=…)
-	@failed=; for cpu in $(CPUS); do for threads in $(THREADS); do \
-		echo "== instructions: $$cpu, threads: $$threads"; \
-		env $$(test $$cpu = native || echo ATEN_CPU_CAPABILITY=$$cpu) \
-			OMP_NUM_THREADS=$$threads $(PYTEST) --timeout=1200 \
-			book tests/book/test_general_*.py || failed="$$failed $$cpu/$$threads"; \
-	done; done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
-
-mutants: $(READY) ## break the book in N places and see every check work (N=120 SEED=1)
-	@mkdir -p _build && $(BIN)/python -m coverage run --rcfile=tools/mutants/cover.ini \
-		-m pytest -q --tier test,pages,checker -m "not browser" tests
-	@$(BIN)/python -m tools.mutants --number $(or $(N),120) --seed $(or $(SEED),1)
-
-measure: $(READY) book ## measure every page, times on a slow phone, too (BEFORE=1: bare theme first)
-	@$(BIN)/python -m tools.measure --slow $(if $(BEFORE),--against-theme)
-
-repository: $(SITE_READY) ## set the repository's address: URL=https://github.com/ORG/NAME (SITE_URL=https://…)
-	@$(BIN)/python -m tools.repository $(if $(URL),$(URL) $(if $(SITE_URL),--site $(SITE_URL)),--unset)
+weekly-newest:
+	$(MAKE) test test-site NEWEST=1
 
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
@@ -146,17 +124,8 @@ pdf: $(READY) book ## print the whole book into one PDF
 slides: $(SITE_READY) ## write decks of slides, for the first page and 01 to 10 (ROUTE=90min: one for a session)
 	@$(BIN)/python -m theme.slides $(if $(ROUTE),--route $(ROUTE))
 
-citation: $(SITE_READY) ## write the BibTeX entry and .zenodo.json, from CITATION.cff
-	@$(BIN)/python -m tools.citation
-
-environments: $(READY) ## run every page where readers do: Binder's recipe, Colab, with PyTorch alone (KINDS=…)
-	$(BIN)/python -m tools.environments $(KINDS)
-
-experiments: $(READY) ## train the small models of two pages again
+experiments: $(READY) ## compute the stored results of the pages again
 	$(BIN)/python -m experiments
-
-real-heads: $(READY) ## compute again what the book carries of a trained model (83 MB; WRITE=1)
-	$(BIN)/python -m experiments.real _build/real-heads $(if $(WRITE),,--check)
 
 bench: $(READY) ## measure speed and memory, as ratios in one run
 	$(BIN)/python benchmarks/attention_speed.py

@@ -1,9 +1,14 @@
 """What every run of pytest gets here, with or without tests/.
 
-One thread, the tiers, the count of what a run costs, figures compared by their HTML.
+One thread, figures compared by their HTML, and the three commands: a test that uses the
+built site or a browser, and a notebook besides pages 01 to 06, is marked `site`; what
+nobody waits for is marked `weekly` where it stands.
 """
 
 import os
+import re
+
+import pytest
 
 from coding_attention.stored import restore
 
@@ -11,10 +16,21 @@ from coding_attention.stored import restore
 # on the same cores take minutes for what one does in seconds. Kernels inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-pytest_plugins = ["tests.tiers", "tests.costs"]
+MAIN_PAGE = re.compile(r"0[1-6]_.*\.ipynb")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Compare a stored figure by its HTML, which is what running a page makes."""
+    """Mark what belongs to `make test-site`, and compare figures by their HTML."""
     for item in items:
         restore(getattr(item, "cell", {}).get("outputs", []))
+        if _needs_site(item):
+            item.add_marker(pytest.mark.site)
+    # The long files first, so that no worker is left alone with one in the end.
+    items.sort(key=lambda item: item.path.suffix != ".ipynb")
+
+
+def _needs_site(item):
+    if item.path.suffix == ".ipynb":
+        return not MAIN_PAGE.fullmatch(item.path.name)
+    return {"site", "browser"} & {*getattr(item, "fixturenames", ())}

@@ -1,6 +1,6 @@
 """README as an index shows it: a link to a file of the repository leads there, or not.
 
-Hatchling calls this while it builds. The address is that of `make repository`.
+Hatchling calls this while it builds. The address is that which `tools.repository` sets.
 """
 
 import re

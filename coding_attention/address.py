@@ -1,6 +1,6 @@
 """The repository's address, and the cell that installs the package from there.
 
-The site and the tool that sets the address (``make repository``) both work with them.
+The site and the tool that sets the address (`tools.repository`) both work with them.
 """
 
 import re

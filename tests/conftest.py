@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import apart
-
 ROOT = Path(__file__).resolve().parent.parent
 COPIES = {"set_site", "lab_site"}  # sites of a file's own
 BUILDS = {"site", *COPIES}  # a build has a limit of its own
@@ -85,6 +83,13 @@ def anchors(soup):
     return by_id
 
 
+def missing(what):
+    """Skip a test, and say why; where CI runs it, fail, since nobody reads skips."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
 class _Shared:
     """The browser of this worker, while tests need one."""
 
@@ -95,7 +100,7 @@ class _Shared:
         from tools.measure.visit import browser, find_browser
 
         if find_browser() is None:
-            pytest.skip("no Chromium or Chrome is installed: nothing was seen in one")
+            missing("no Chromium or Chrome is installed: nothing was seen in one")
         if self.instance is not None and not self.instance.is_connected():
             self.stop()  # it crashed: one test has failed for it, no other should
         if self.instance is None:
@@ -131,33 +136,19 @@ def pytest_runtest_teardown(item, nextitem):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with what takes long, lest one worker is left alone with it in the end."""
-    used = {}
+    """Give a build of the site a limit of its own.
+
+    The limit is a test's own. A build that is slow, on a busy machine, would use it up,
+    and all that look at the site would fail with the first of them.
+    """
     for item in items:
-        used.setdefault(item.path, set()).update(_fixtures(item))
-    for item in items:
-        # The limit is a test's own. A build that is slow, on a busy machine, would use
-        # it up, and all that look at the site would fail with the first of them.
         limit = item.get_closest_marker("timeout")
         if limit is None and BUILDS.intersection(_fixtures(item)):
             item.add_marker(pytest.mark.timeout(func_only=True))
-    first = next((item.path for item in items if "site" in used[item.path]), None)
-    items.sort(key=lambda item: _comes_last(item.path, used[item.path], first))
 
 
 def _fixtures(item):
     return getattr(item, "fixturenames", ())  # the cells of a notebook have none
-
-
-def _comes_last(path, fixtures, first):
-    # One file builds the site, while the other worker runs the notebooks: a second file
-    # that needs the site would only wait for it.
-    ranks = ("jupyterlab" in fixtures, path == first, path.suffix == ".ipynb")
-    ranks += ("site" in fixtures, "browser" in fixtures)
-    if any(ranks):
-        return ranks.index(True)
-    # Last, what is shared function by function: then both workers end together.
-    return len(ranks) + apart(path.relative_to(ROOT).as_posix())
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -10,7 +10,7 @@ import pytest
 
 import attention
 
-pytestmark = pytest.mark.package
+pytestmark = [pytest.mark.package, pytest.mark.weekly]
 
 OURS = Path(attention.__file__).parent
 

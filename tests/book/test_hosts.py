@@ -18,7 +18,7 @@ from tests import live
 from tests.book.pages import BOOK, IN_SMALL, ROOT, pages
 from tests.book.test_links import LINK
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.weekly, pytest.mark.timeout(3600)]
 
 PAGES = {page.name: page for page in pages()}
 EMPTY, DYING, UNTRUSTED = "empty.ipynb", "dying.ipynb", "untrusted.ipynb"

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tools.measure.visit import visiting
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 PAGE = "book/02_simple_self_attention.html"
 
 

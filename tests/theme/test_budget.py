@@ -6,7 +6,7 @@ from tests.theme.conftest import site_pages
 from tools.measure.budget import exceeded, read_budget
 from tools.measure.page import measure
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 LIMITS = read_budget()
 
 

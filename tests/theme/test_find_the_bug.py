@@ -99,7 +99,7 @@ def button(page, number, cause):
     return case_of(page, number).get_by_role("button", name=cause)
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_wrong_then_right_then_a_score_that_stays(opened):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     first, right = CASES[0], right_cause(CASES[0])["cause"]
@@ -153,7 +153,7 @@ HEIGHT = """(e) => e.querySelector("summary").getBoundingClientRect().bottom
 PLACE = """(e) => [e.getBoundingClientRect().top + scrollY, e.offsetHeight]"""
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_every_case_is_solved_with_keys_alone(opened):
     page = opened(viewport={"width": 390, "height": 844})
     for number in range(1, len(CASES) + 1):
@@ -197,7 +197,7 @@ def test_every_case_is_solved_with_keys_alone(opened):
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
     page = opened()
     number, case = next(
@@ -220,7 +220,7 @@ def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
         assert [float(x) for x in drawn] == pytest.approx(near, abs=0.1)
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_without_scripts_no_button_lies_dead(opened):
     page = opened(java_script_enabled=False)
     assert page.locator(".fb-case button").count() == 0

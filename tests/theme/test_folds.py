@@ -68,7 +68,7 @@ def test_runs_are_closed_and_can_be_found(soup, site, page):
         assert not run.select(".attn-lab, .role-exercise")
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_at_most_thirteen_screens(browser, address, page):
     with visiting(browser, f"{address}/book/{page}.html", width=1280) as visit:
@@ -78,7 +78,7 @@ def test_a_page_is_at_most_thirteen_screens(browser, address, page):
     assert height <= MOST * SCREEN, f"{height / SCREEN:.1f} screens"
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_links_paper_and_the_box_of_proofs_open_a_run(browser, address):
     url = f"{address}/book/03_trainable_self_attention.html"
     run = "#score-22 >> xpath=ancestor::details[contains(@class, 'run')]"

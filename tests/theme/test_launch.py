@@ -64,7 +64,7 @@ def test_notebook_page_launches_its_own_notebook(name, set_site):
     assert download.endswith(f"{name}.ipynb")
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_launch_menu_goes_by_keys_and_closes_when_left(set_site, browser):
     url = f"{set_site.as_uri()}/book/02_simple_self_attention.html"
     with visiting(browser, url) as visit:

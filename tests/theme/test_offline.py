@@ -50,7 +50,7 @@ def read(page, url):
     page.wait_for_selector("html[data-kept]", state="attached")
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_page_that_was_read_is_there_without_a_network(browser, copy):
     _, address, server = copy
     with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
@@ -77,7 +77,7 @@ def test_a_page_that_was_read_is_there_without_a_network(browser, copy):
         assert visit.third_parties() == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_whole_book_is_kept_on_demand_with_its_search(browser, copy):
     _, address, server = copy
     with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
@@ -99,7 +99,7 @@ def test_the_whole_book_is_kept_on_demand_with_its_search(browser, copy):
         page.wait_for_url("**/07_where_the_time_goes.html#the-roofline")
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_new_build_replaces_what_was_kept(browser, copy):
     site, address, server = copy
     caches = "async () => (await caches.keys()).length"
@@ -149,7 +149,7 @@ def _worker_states(page):
     return states
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_page_is_asked_for_again_where_the_browser_takes_its_copy_for_fresh(
     browser, copy, monkeypatch
 ):
@@ -170,7 +170,7 @@ def test_a_page_is_asked_for_again_where_the_browser_takes_its_copy_for_fresh(
         assert "plain wheel" in visit.page.locator("article").inner_text()
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_browser_that_keeps_nothing_reads_the_page_as_before(browser, address):
     with visiting(browser, f"{address}/{READ}", fresh=True) as visit:
         visit.page.add_init_script("delete Navigator.prototype.serviceWorker")
@@ -207,7 +207,7 @@ def test_kept_files_exist_and_are_all_that_pages_ask_for(site):
     assert asked - {"_static/social-card.png"} <= set(files)
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_page_for_wrong_addresses_has_menu_and_search(browser, site, tmp_path):
     # At a depth that no page has, and in a folder of the host.
     shutil.copytree(site, tmp_path / "some-name")
@@ -247,7 +247,7 @@ def test_links_begin_at_the_root():
     )
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
     base = address if scheme == "http" else site.as_uri()
@@ -269,7 +269,7 @@ def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
         assert visit.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_first_page_stays_where_a_slow_device_begins_it(
     width, browser, address, site
@@ -294,7 +294,7 @@ def test_the_first_page_stays_where_a_slow_device_begins_it(
     assert places(cut=True) == places(cut=False)
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_page_read_to_its_end_is_marked_on_every_page(browser, address):
     read = ".bd-docs-nav li.is-read > a"
     with visiting(browser, f"{address}/book/summary.html") as visit:
@@ -310,7 +310,7 @@ def test_a_page_read_to_its_end_is_marked_on_every_page(browser, address):
         assert visit.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_offer_fits_the_bar(width, browser, address):
     with visiting(browser, f"{address}/book/index.html", width=width) as visit:

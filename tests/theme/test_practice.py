@@ -7,7 +7,7 @@ from tests.coding_attention.exercises import answers as given
 from tests.coding_attention.exercises.entered import entered
 from tools.measure.visit import axe_source, visiting
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 PAGE = "book/exercises.html"
 ENTRIES = site.entries()
 

@@ -94,7 +94,7 @@ def test_a_differing_value_is_not_counted_as_reproduced():
     assert "1 of 3 published values reproduced; 1 was printed without a seed" in told
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_proofs_are_shown_to_those_who_ask_and_on_the_next_page_too(browser, address):
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.load()
@@ -116,7 +116,7 @@ def test_proofs_are_shown_to_those_who_ask_and_on_the_next_page_too(browser, add
         assert not line.is_visible()
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_click_and_key_open_the_line(browser, address):
     with visiting(browser, f"{address}/{PAGE}", bypass_csp=True) as visit:
         visit.load()
@@ -139,7 +139,7 @@ def test_click_and_key_open_the_line(browser, address):
         assert visit.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_line_opens_without_scripts(browser, site):
     url = f"{site.as_uri()}/{PAGE}"
     with visiting(browser, url, java_script_enabled=False) as visit:
@@ -196,7 +196,7 @@ def test_digits_in_a_table_are_found_and_others_are_not():
     assert not is_shown(table, ["0.1001", "0.2000"])
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_link_sets_the_lab_to_what_was_published(browser, address):
     assert len(IN_LABS) > 18
     tables = {}
@@ -211,7 +211,7 @@ def test_a_link_sets_the_lab_to_what_was_published(browser, address):
                 assert is_shown(tables[anchor], row), f"{value}: {anchor} lacks {row}"
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_way_from_a_number_to_the_lab(browser, address):
     """On the page itself: the lab, which stood elsewhere, shows the number."""
     with visiting(browser, f"{address}/book/04_causal_attention.html") as visit:

@@ -8,7 +8,7 @@ from tests.book.pages import toc_entries
 from tests.coding_attention.figures.test_on_pages import SMALL
 from tools.measure.reading import is_tensor, most_marks, read, row
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 
 @pytest.mark.parametrize("page", toc_entries())

@@ -4,11 +4,11 @@ import json
 
 import pytest
 import yaml
+from tools.measure.queries import hits_of, rank
 
 from attncheck.mistakes import MISTAKES
 from tests.book.pages import toc_entries
 from theme.lean_site import find, sections
-from tools.measure.queries import hits_of, rank
 from tools.measure.visit import axe_source, visiting
 
 PAGE = "book/02_simple_self_attention.html"
@@ -68,7 +68,7 @@ QUERIES = {
 }  # fmt: skip
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_learners_find_the_right_page_first(browser, address):
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.load()
@@ -138,7 +138,7 @@ def with_a_mask(torch, size):
     return layer
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_by_keyboard_alone(scheme, browser, address, site):
     base = address if scheme == "http" else site.as_uri()
@@ -187,7 +187,7 @@ def test_search_by_keyboard_alone(scheme, browser, address, site):
         assert visit.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_dialog_finds_a_word_that_no_title_has(browser, address):
     with visiting(browser, f"{address}/book/notation.html") as visit:
         visit.load()
@@ -202,7 +202,7 @@ def test_the_dialog_finds_a_word_that_no_title_has(browser, address):
             visit.page.wait_for_selector(wanted, state="attached")
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_page_answers_an_address(scheme, browser, address, site):
     base = address if scheme == "http" else site.as_uri()
@@ -214,7 +214,7 @@ def test_search_page_answers_an_address(scheme, browser, address, site):
         assert visit.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_a_page_does_not_carry_the_search(browser, address):
     with visiting(browser, f"{address}/{PAGE}", fresh=True) as visit:
         visit.weigh()
@@ -228,7 +228,7 @@ def test_a_page_does_not_carry_the_search(browser, address):
         assert 0 < loaded["search-texts.js"] < 150_000
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_open_search_is_accessible(width, scheme, browser, address):
@@ -249,7 +249,7 @@ def test_open_search_is_accessible(width, scheme, browser, address):
         assert min(room) >= 0
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_page_for_wrong_addresses_has_titles_until_someone_types(browser, address):
     with visiting(browser, f"{address}/404.html", fresh=True) as visit:
         visit.page.route("**/causal-attention", lambda route: route.fulfill(

@@ -10,7 +10,7 @@ from tools.measure.visit import visiting
 SIZES = {"A4": (210, 297), "Letter": (216, 279)}  # in millimeters
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_the_summary_is_one_sheet(browser, address):
     """As a browser prints it: with its own margins, and with those of the page."""
     with visiting(browser, f"{address}/book/summary.html") as visit:

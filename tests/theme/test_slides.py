@@ -336,7 +336,7 @@ UNREADABLE = """() => {
 }"""
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("name", [*NAMES, *ROUTES])
 def test_a_deck_can_be_read_asks_no_network_and_prints_a_slide_a_page(
     browser, folder, deck, name

@@ -22,7 +22,7 @@ from tools.measure.server import serving
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
     from pypdf import PdfReader
 

@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from tests.shape_comments import torn
 
 from coding_attention.exercises import EXERCISES, files
 from coding_attention.exercises.build import build, solution
 from coding_attention.exercises.core import NotRight
 from coding_attention.exercises.files import TaskError
 from tests.book.pages import ROOT
-from tests.shape_comments import torn
 
 SCALE = EXERCISES["scale"].file.read_text(encoding="utf-8")
 

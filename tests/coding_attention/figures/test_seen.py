@@ -13,7 +13,7 @@ from tests.coding_attention.figures.test_on_pages import FIGURES, PHONE
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
 # For each drawing: texts that lie on each other, that leave the drawing, that a line

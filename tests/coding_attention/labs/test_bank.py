@@ -146,7 +146,7 @@ def test_the_picture_has_room_for_eleven_letters_of_a_word():
 # ---- on screen ----
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_arrow_keys_move_a_word(lab_on_page):
     root, lab, one = lab_on_page("BankLab")
     check(root, lab)
@@ -178,7 +178,7 @@ def test_arrow_keys_move_a_word(lab_on_page):
     assert one.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("touch", [False, True])
 def test_dragging_moves_a_word(lab_on_page, touch):
     root, _, one = lab_on_page("BankLab", **(PHONE if touch else {}))
@@ -202,7 +202,7 @@ def test_dragging_moves_a_word(lab_on_page, touch):
     assert one.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_numbers_spell_their_sums(lab_on_page):
     root, _, one = lab_on_page("BankLab")
     readout = root.locator(".al-readout")
@@ -229,7 +229,7 @@ PLANE = """root => [...root.querySelectorAll('.bk-way')].map(e =>
   e.getAttribute('d').match(/[\\d.]+/g).map(Number))"""
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_static_figure_is_the_labs_own_drawing(lab_on_page, visit, served, width):
     size = {"viewport": {"width": width, "height": 844}}

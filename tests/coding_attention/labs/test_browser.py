@@ -19,7 +19,7 @@ from tests.coding_attention.labs.harness import (
 )
 from tests.coding_attention.labs.table import IN_GRIDS, ROWS, short
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 
 def open_numbers(root):

@@ -9,7 +9,7 @@ import torch
 from coding_attention.labs import DropoutLab, draws
 from tests.coding_attention.labs.harness import HANDS, PHONE, check, follow
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 
 def summary(root):

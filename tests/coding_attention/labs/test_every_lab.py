@@ -25,7 +25,7 @@ from tests.coding_attention.labs.table import ROWS
 from tests.coding_attention.labs.test_ways import LABS, on_page
 from tools.measure.visit import visiting
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 
 @pytest.fixture(scope="module")

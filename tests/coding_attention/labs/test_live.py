@@ -19,7 +19,7 @@ from tests.coding_attention.labs.harness import (
 from tests.coding_attention.labs.table import ROWS
 from tests.live import LONG
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.weekly, pytest.mark.timeout(1800)]
 
 # Three cells for each lab: show it, print what the screen set, set something. They
 # stand in one notebook: one kernel that imports PyTorch, one JupyterLab to load.

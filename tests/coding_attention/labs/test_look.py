@@ -167,7 +167,7 @@ def test_static_figure_draws_the_weights_of_both_words(monkeypatch):
 # ---- on screen ----
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("phone", [False, True])
 def test_one_word_exchanged_and_the_head_looks_elsewhere(lab_on_page, phone):
     root, lab, one = lab_on_page("LookLab", **(PHONE if phone else {}))
@@ -183,7 +183,7 @@ def test_one_word_exchanged_and_the_head_looks_elsewhere(lab_on_page, phone):
     assert one.errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_keys_ask_another_word_and_controls_choose(lab_on_page):
     root, lab, one = lab_on_page("LookLab")
     root.locator(".lk-asks").focus()

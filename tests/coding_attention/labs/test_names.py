@@ -9,7 +9,7 @@ import pytest
 
 from tests.coding_attention.labs.harness import follow
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 # For each plane: names that lie on another name or on a mark, and those outside.
 LOOK = """root => [...root.querySelectorAll('svg.al-drawing')]

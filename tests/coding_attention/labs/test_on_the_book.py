@@ -50,7 +50,7 @@ LABS_ALONE = """() => [...document.body.querySelectorAll('*')]
   .forEach(e => e.style.display = 'none')"""
 
 
-@pytest.mark.browser
+@pytest.mark.site
 def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, serving):
     seen = set()
     home = serving(site)

@@ -14,7 +14,7 @@ from coding_attention.labs import scale
 from tests.coding_attention.labs.harness import check, settings
 from tests.coding_attention.labs.table import short, text
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 BAR = "--al-bar"
 COLOR = """(cells, name) => cells.map(e => {

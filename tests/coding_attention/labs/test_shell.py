@@ -18,7 +18,7 @@ from tests.coding_attention.labs.test_on_the_book import stored_labs
 from tests.coding_attention.labs.test_ways import LABS, ask, controls, on_page
 from tools.measure.visit import LABS_CAME
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 WIDE = {"viewport": {"width": 1280, "height": 900}}
 # Of a laptop, the column of the book is 688 pixels wide.

@@ -188,7 +188,7 @@ def check(root, one):
         assert tones == pytest.approx(wanted, abs=0.051)
 
 
-@pytest.mark.browser
+@pytest.mark.site
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_head_goes_off_and_the_words_change(lab_on_page, width):
     size = {"width": width, "height": 900}

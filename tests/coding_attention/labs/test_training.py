@@ -8,7 +8,7 @@ from tests.coding_attention.labs.harness import HANDS, PHONE, check, drag, follo
 from tests.coding_attention.labs.table import STEPS
 from tools.measure.visit import visiting
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 # The share of color of each cell, row by row up to the diagonal.
 TONES = """all => all.map(e => [...e.querySelectorAll('g rect')].map(
   cell => parseFloat(cell.style.getPropertyValue('--tone'))))"""

@@ -20,7 +20,7 @@ from tests.coding_attention.labs.harness import (
 from tests.coding_attention.labs.table import IN_GRIDS, ROWS, class_of
 from tools.measure.visit import visiting
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.site
 
 LABS = list(ROWS)
 # A zoom of 200 % halves the pixels that a page has.
