@@ -1,6 +1,6 @@
 """The heads that the book carries compute what the model computed.
 
-The stored results come from the whole model in float32 (``python -m experiments.real`` computes
+The stored results come from the whole model in float32 (`experiments.real` computes
 them again); here the loaded weights, in float16, have to reach them by themselves.
 """
 
