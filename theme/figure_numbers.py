@@ -13,7 +13,6 @@ import re
 from string import ascii_lowercase
 
 from docutils import nodes
-from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.errors import ExtensionError
 
 LETTERS = {
@@ -92,27 +91,13 @@ def refer(page):
             link += nodes.Text(numbers[name])
 
 
-def name_folds(page):
-    """Say what opens: an answer, or a drawing that is one."""
-    for cell in page.document.findall(nodes.container):
-        if cell.get("hide_mode") == "all":
-            _name(cell, "answer")
-    for _, cell, _ in figure_cells(page.document):
-        if cell.get("hide_mode") == "input+output":
-            _name(cell, "figure")
-
-
-def _name(cell, what):
-    for prompt in ("prompt_show", "prompt_hide"):
-        cell[prompt] = cell[prompt].replace("{type}", what)
-
-
 def put_code_below(page):
-    """Put the folded code of a figure below it."""
-    for _, cell, _ in figure_cells(page.document):
-        if cell.children and isinstance(cell.children[0], HideCodeCellNode):
-            fold = cell.children[0]
+    """Name every fold of code alike, and put it below the figure or lab it draws."""
+    for cell in page.document.findall(nodes.container):
+        if cell.get("hide_mode") != "input":
+            continue
+        fold = cell.children[0]
+        fold["prompt_show"], fold["prompt_hide"] = "Show code", "Hide code"
+        if cell["cell_metadata"].get("name", "").startswith(("figure-", "lab-")):
             cell.remove(fold)
-            fold["prompt_show"] = "Show code"
-            fold["prompt_hide"] = "Hide code"
             cell.append(fold)

@@ -16,13 +16,13 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from theme import (
+    answers,
     api,
     cell_anchors,
     codes,
     fast,
     figure_numbers,
     find_the_bug,
-    folds,
     labs,
     machine,
     opening,
@@ -59,8 +59,7 @@ MOMENTS = {
     "all read": ("env-updated", 900),
     "outputs": (SphinxPostTransform, 3),  # MyST-NB takes one type of each at 4
     "links": (SphinxPostTransform, 60),  # resolved at 10
-    "before folds": (SphinxPostTransform, 198),  # MyST-NB folds at 199
-    "after folds": (SphinxPostTransform, 205),
+    "after folds": (SphinxPostTransform, 205),  # MyST-NB folds at 199
     "more pages": ("html-collect-pages", 900),
     "page": ("html-page-context", 950),  # the theme collects its buttons up to 502
     "files": ("build-finished", 950),
@@ -116,9 +115,8 @@ STEPS = [
     Step("page read", cell_anchors.add, (), "each named cell has an anchor"),
     Step("page read", figure_numbers.count, ("cell_anchors.add",),
          "each figure's caption begins with its number"),
-    Step("page read", published.collect, (), "who shows a published value is known"),
     Step("page read", roles.mark, (), "quotes and cells say what they are for"),
-    Step("page read", folds.fold, (), "what some readers skip is behind one line"),
+    Step("page read", answers.fold, (), "one switch opens the answer to a question"),
     Step("page read", contents.note_sections, (), "the sections it covers are known",
          LEAN),
     Step("all read", labs.take_states, (), "a page keeps its labs' states alone"),
@@ -128,10 +126,10 @@ STEPS = [
          "a link to a figure reads as its number"),
     Step("links", maths.keep_together, (), "no line begins with a formula's full stop",
          LEAN),
-    Step("before folds", figure_numbers.name_folds, (), "a fold says what it opens"),
-    Step("after folds", published.add_lines, ("published.collect",),
-         "a line below a cell says who printed its values"),
-    Step("after folds", figure_numbers.put_code_below, (), "a figure's code is below"),
+    Step("after folds", published.add_count, (),
+         "the foot of a page says how many published values it reproduces"),
+    Step("after folds", figure_numbers.put_code_below, (),
+         "folded code is below what it draws"),
     Step("after folds", roles.add_titles, ("roles.mark",),
          "listings have a title, cells a link to themselves"),
     Step("after folds", machine.add_strip, (), "a page says which part it builds"),
@@ -144,8 +142,6 @@ STEPS = [
     Step("more pages", offline.page, (), "there is a page for no network", LEAN),
     Step("page", launch.choose_buttons, ("launch.set_address",),
          "its buttons open it where there is something to open", LEAN),
-    Step("page", published.mark_page, ("published.add_lines",),
-         "published digits are marked, and the page says how many"),
     Step("page", labs.add_to_page, ("labs.take_states",), "its labs have their states"),
     Step("page", practice.add_to_page, ("launch.choose_buttons",),
          "exercises have a place to answer"),
@@ -153,7 +149,7 @@ STEPS = [
     Step("page", opening.add_run_link, ("opening.mark_way_in", "launch.choose_buttons"),
          "the first page can be run"),
     Step("page", describe.note, (), "it has a description", LEAN),
-    Step("page", markup.mend, ("published.mark_page", "practice.add_to_page"),
+    Step("page", markup.mend, ("practice.add_to_page",),
          "its body passes the accessibility rules and the policy", LEAN),
     Step("page", contents.list_pages, ("contents.note_sections",),
          "the list of pages has numbers and sections", LEAN),

@@ -5,7 +5,7 @@ scripts with Bootstrap's and those of the copy buttons, of which the pages use a
 (scripts/frame.js and scripts/copy.js do that); style sheets and scripts of extensions
 on pages that do not use them; scripts that hold up the first paint; inline scripts,
 which a strict policy forbids. One inline script stays, for what must be settled before
-anything is painted: the color theme, whether proofs are shown, the faces.
+anything is painted: the color theme, the faces.
 """
 
 import json
@@ -22,8 +22,6 @@ THEME_SCRIPT = (
     "root.dataset.mode=mode;"
     'root.dataset.theme=mode!=="auto"?mode:'
     'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
-    # Whether proofs are shown, before anything is painted (theme/published.py).
-    'try{if(localStorage.getItem("proofs"))root.dataset.proofs=""}catch{}'
     # The text's face came with its sheet, as data, which browsers read only after the
     # first paint: the lines would move. Handed over like this, it is there before. The
     # rules of a sheet from file:// may not be read, so there it comes as it comes.
@@ -59,7 +57,7 @@ NEVER = {
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
 ON_EVERY_PAGE = [
-    "frame", "copy", "open_search", "published", "place", "offline", "late",
+    "frame", "copy", "open_search", "place", "offline", "late",
 ]  # fmt: skip
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.

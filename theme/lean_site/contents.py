@@ -47,8 +47,14 @@ def list_pages(app, pagename, templatename, context, doctree):
     parts = []
     for caption, names in _parts(app.env):
         pages = [_page(app.env, name, pagename) for name in names]
-        is_open = any(page["here"] for page in pages)
-        parts.append({"caption": caption, "pages": pages, "open": is_open})
+        parts.append(
+            {
+                "caption": caption,
+                "pages": pages,
+                "open": any(page["here"] for page in pages),
+                "numbered": any(page["number"] for page in pages),
+            }
+        )
     context["parts"] = parts
 
 

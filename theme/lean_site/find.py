@@ -27,8 +27,7 @@ TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
 # For each part of _toc.yml. What someone is likely to look for first: the chapter,
 # not its exercises.
 WEIGHTS = {
-    "The chapter": 1.25, "Questions": 1.25, "Beyond": 1.1,
-    "Practice": 0.75, "Reference": 0.75,
+    "The chapter": 1.25, "Beyond": 1.1, "Practice": 0.75, "Reference": 0.75,
 }  # fmt: skip
 PAGE = """<section id="search-page">
 <h1>Search</h1>

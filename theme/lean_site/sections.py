@@ -1,8 +1,8 @@
 """What a page shows, in the pieces that a search can lead to: sections and cells.
 
-Read from the finished HTML, so that what a reader cannot see without opening it (the
-answer to a prediction, a hint, the code of a figure) is in no index, whoever hid it.
-A run that folds because some readers skip it (`theme/folds.py`) is.
+Read from the finished HTML, so that what a reader cannot see without opening it (a
+hint, the code of a figure) is in no index, whoever hid it. The answer to a prediction
+is: a result leads to it, and the link opens it.
 """
 
 import re
@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 VOID = {"br", "img", "input", "hr", "meta", "link", "wbr", "col", "source"}
-HIDDEN = {"details", "svg", "script", "style", "template", "nav", "button", "math"}
+HIDDEN = {
+    "details", "summary", "svg", "script", "style", "template", "nav", "button", "math",
+}  # fmt: skip
 HIDDEN_CLASSES = {
     "headerlink",
     "reproduced",
@@ -145,7 +147,7 @@ class _Reader(HTMLParser):
 
 def _hides(tag, attributes, classes):
     return (
-        (tag in HIDDEN and "open" not in attributes and "run" not in classes)
+        (tag in HIDDEN and "open" not in attributes and "answer" not in classes)
         or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
         or bool(classes & HIDDEN_CLASSES)

@@ -15,7 +15,7 @@ document.querySelectorAll("pre, .cell_output > .output").forEach((box) => tabSto
 // Paper is white, and nobody can open an answer on it.
 let themeOnScreen = null, opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll(":is(details.hide, details.run):not([open])")].filter((fold) => fold.querySelector(".cell_output"));
+  opened = [...document.querySelectorAll("details.hide:not([open])")].filter((fold) => fold.querySelector(".cell_output"));
   opened.forEach((fold) => { fold.open = true; });
   themeOnScreen = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
@@ -25,12 +25,12 @@ addEventListener("afterprint", () => {
   if (themeOnScreen) document.documentElement.dataset.theme = themeOnScreen;
 });
 
-// A link into a run that is folded opens it.
+// A link into an answer opens it, also where a lab's state stands behind the name.
 const unfold = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0]));
-  const run = target?.closest("details.run:not([open])");
-  if (!run) return;
-  run.open = true;
+  const answer = target?.closest("details.answer:not([open])");
+  if (!answer) return;
+  answer.open = true;
   target.scrollIntoView();
 };
 addEventListener("hashchange", unfold);

@@ -3,7 +3,7 @@
 import html
 import re
 
-from theme import minutes
+from theme.slides import minutes
 from theme.slides.page import rendered
 
 DECK = """<!doctype html>

@@ -12,10 +12,9 @@ from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.files import anchor
 from coding_attention.exercises.notebook import CELL as TASK_CELL
 from coding_attention.stored import html_of
-from theme import minutes
 from theme.lean_site.maths import to_mathml
 from theme.printed_values import text_of
-from theme.slides import fitted, listings
+from theme.slides import fitted, listings, minutes
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.M)
 EXERCISE = re.compile(r"^> \*\*Exercises?\.\*\*.*$", re.M)
@@ -42,7 +41,7 @@ class Slide:
             "exercise" or "summary".
         said: the words of the page that the speaker may say, in Markdown.
         answer: what the speaker should know before it is shown, in HTML.
-        minutes: by the rule of :mod:`theme.minutes`.
+        minutes: by the rule of :mod:`theme.slides.minutes`.
         of: the section and the cells of the page, by which a route names the slide.
         beside: whether title and sentence stand beside a drawing that is tall.
     """

@@ -96,10 +96,8 @@ FIGURES = """() => [...document.querySelectorAll(".attention-figure")].map((e) =
 })"""
 # Marks that are no content, each with its place on the page, as it is at first.
 MARKS = """() => [...document.querySelectorAll(
-    "a.headerlink, a.cell-link, button.copybtn, details.published, .published-number")]
+    "a.headerlink, a.cell-link, button.copybtn")]
   .filter((e) => e.checkVisibility({opacityProperty: true, visibilityProperty: true}))
-  .filter((e) => !e.matches(".published-number")
-    || getComputedStyle(e).textDecorationLine !== "none")
   .map((e) => e.getBoundingClientRect().top + scrollY)"""
 # What the tab key stops at, folded parts left aside, and which of it cannot be seen.
 STOPS = """() => {

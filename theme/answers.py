@@ -1,0 +1,61 @@
+"""One switch opens the answer to a prediction: code, output, figure and words.
+
+A quote that opens with **Predict.** asks. The folded cells right behind it answer, and
+so does a paragraph behind them that opens with **Answer.** All of it goes behind one
+"Show the answer". Inside, the code stands open, and only that of a figure is behind its
+own "Show code". A question about the code below it has a first cell with the tag
+`hide-output`: that code stays outside. Outputs fold nowhere else, whatever their tags.
+"""
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+
+from theme import roles
+
+OPENS = "Answer."
+OUTPUT_HIDDEN = {"all", "input+output", "output"}
+SHOW, HIDE = "Show the answer", "Hide the answer"
+
+
+def fold(page):
+    """Put the answer to each prediction of a page into one fold, and open the rest."""
+    for quote in list(page.document.findall(nodes.block_quote)):
+        if roles.role(quote) == "predict" and (parts := answer_to(quote)):
+            _fold(parts)
+    for cell in page.document.findall(nodes.container):
+        if cell.get("hide_mode") in OUTPUT_HIDDEN:
+            figure = cell.attributes.pop("hide_mode") == "input+output"
+            cell.attributes |= {"hide_mode": "input"} if figure else {}
+
+
+def answer_to(quote):
+    """List what answers a question: cells, then at most one paragraph."""
+    parts = []
+    for node in quote.parent[quote.parent.index(quote) + 1 :]:
+        if _is_answer_cell(node):
+            parts.append(node)
+        else:
+            return [*parts, node] if _is_answer_paragraph(node) else parts
+    return parts
+
+
+def _is_answer_cell(node):
+    return node.get("hide_mode") in OUTPUT_HIDDEN
+
+
+def _is_answer_paragraph(node):
+    bold = next(iter(node.children), None)
+    opens = isinstance(node, nodes.paragraph) and isinstance(bold, nodes.strong)
+    return opens and bold.astext() == OPENS
+
+
+def _fold(parts):
+    box = HideCodeCellNode(classes=["answer"], prompt_show=SHOW, prompt_hide=HIDE)
+    first = parts[0]
+    if first.get("hide_mode") == "output":
+        # The question is about this code: only what it printed is the answer.
+        parts[0] = first.children[-1]
+    parts[0].parent.replace(parts[0], box)
+    for part in parts[1:]:
+        part.parent.remove(part)
+    box.extend(parts)
