@@ -43,7 +43,6 @@ from theme.lean_site import (
     launch,
     markup,
     maths,
-    offline,
     styles,
 )
 
@@ -139,7 +138,6 @@ STEPS = [
          LEAN),
     Step("more pages", find.page, ("find.drop_theirs",), "there is a page to search",
          LEAN),
-    Step("more pages", offline.page, (), "there is a page for no network", LEAN),
     Step("page", launch.choose_buttons, ("launch.set_address",),
          "its buttons open it where there is something to open", LEAN),
     Step("page", labs.add_to_page, ("labs.take_states",), "its labs have their states"),
@@ -167,10 +165,8 @@ STEPS = [
     Step("files", extras.write, (), "entry page, wrong addresses, site map", LEAN),
     Step("files", assets.drop_unused, (), "nothing is uploaded that no page asks for",
          LEAN),
-    Step("files", styles.write, ("extras.write", "assets.drop_unused"),
-         "two sheets hold the rules that apply", LEAN),
-    Step("files", offline.write, ("styles.write", "find.write"),
-         "a worker can keep the whole book", LEAN),
+    Step("files", styles.write, ("assets.drop_unused",),
+         "the sheets of every page are two files", LEAN),
 ]  # fmt: skip
 
 

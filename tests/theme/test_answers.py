@@ -96,7 +96,6 @@ def test_every_prediction_has_its_answer_behind_one_switch(page, soup):
 
 
 @pytest.mark.site
-@pytest.mark.browser
 def test_links_and_paper_open_an_answer(browser, address):
     fold, cell = "details.answer:has(#scores-journey)", "#scores-journey"
     # The state of a lab stands behind the name, where no browser finds the cell itself.
@@ -116,7 +115,6 @@ def test_links_and_paper_open_an_answer(browser, address):
 
 
 @pytest.mark.site
-@pytest.mark.browser
 def test_one_click_opens_all_of_an_answer_without_scripts(browser, site):
     url = f"{site.as_uri()}/{PAGE}"
     with visiting(browser, url, java_script_enabled=False) as visit:

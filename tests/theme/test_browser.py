@@ -134,16 +134,6 @@ def test_a_face_that_comes_late_moves_no_line(
         assert visit.page.evaluate("seen.cls") <= 0.005
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_offer_to_keep_the_book_moves_no_foot(width, browser, address):
-    # Fresh: what is lent takes no worker, which makes the offer.
-    with visiting(browser, f"{address}/404.html", width=width, fresh=True) as visit:
-        visit.load()
-        visit.page.wait_for_selector(".keep-book")
-        visit.drawn()
-        assert visit.page.evaluate("seen.cls") == 0
-
-
 def test_following_the_contents_moves_no_entry(browser, address):
     """The entry of the part on the screen is marked, and as long as before."""
     with visiting(browser, f"{address}/book/03_questions.html") as visit:

@@ -18,13 +18,11 @@ from tests.theme.conftest import site_pages
 from theme.lean_site import (
     assets,
     describe,
-    extras,
     icons,
     launch,
     markup,
     maths,
     policy,
-    styles,
 )  # fmt: skip
 
 BOOK_PAGES = site_pages()
@@ -137,18 +135,6 @@ def test_unused_files_are_not_published(site):
     assert fonts == {"text", "text-italic", "code", "maths"}  # ours, cut to size
 
 
-def test_style_sheets_hold_what_pages_use_and_their_licenses(site):
-    sheets = {file.name: file.read_text("utf-8") for file in site.rglob("*.css")}
-    base = sheets["base.css"]
-    for licensed in ("Bootstrap", "BSD 3-Clause", "Font Awesome Free"):
-        assert licensed in base
-    page = (site / "book" / "02_simple_self_attention.html").read_text("utf-8")
-    for name in ("navbar-brand", "bd-header"):
-        assert re.search(rf'class="[^"]*{name}', page)
-        assert f".{name}" in base
-    assert "--pst-icon" not in "".join(sheets.values()), "of the theme's own sheets"
-
-
 def test_what_every_page_loads_stays_light(site, soups):
     """Sheets and scripts, as they travel; the text's face within them counts apart."""
     asked = [
@@ -195,65 +181,9 @@ def test_sheets_of_all_pages_are_two_files(site, soups):
             assert (static / address).is_file(), f"{sheet.name} asks for {address}"
 
 
-def test_sheets_are_joined_in_their_order_and_asked_for_once(tmp_path):
-    for name in ("looks", "other", "frame", "base", "site"):
-        (tmp_path / f"{name}.css").write_text(f"{name}{{}}")
-    styles.join(tmp_path)
-    joined = (tmp_path / "book.css").read_text()
-    assert joined.split() == ["frame{}", "site{}", "looks{}"]
-    assert sorted(file.name for file in tmp_path.glob("*.css")) == [
-        "base.css", "book.css", "other.css",
-    ]  # fmt: skip
-    names = ["styles/theme.css", "mystnb.4f1.css", "other.css", "site.css", "looks.css"]
-    links = [f"../_static/{name}?v=1" for name in names]
-    asked = assets.sheets(links, "", lambda name: f"../_static/{name}")
-    assert [re.search(r"_static/([\w.]+)", link)[1] for link in asked] == [
-        "base.css", "other.css", "book.css",
-    ]  # fmt: skip
-
-
-def test_variables_that_nothing_asks_for_are_dropped():
-    sheets = {
-        "a": "p{--used:1px;--by:2px;--dropped:var(--by);--last:3px}",
-        "b": "p{margin:var(--used);--own:4px}",
-        "c": """.x{--picture:url("data:image/svg+xml;utf8,{}");color:red}""",
-    }
-    lean = styles.without_unused_variables(sheets, {"--own"})
-    assert lean["a"] == "p{--used:1px;}"
-    assert lean["b"] == sheets["b"], "a script or a page names it"
-    assert lean["c"] == ".x{color:red}"
-    asks = {"d": "i{background:var(--picture)}"}
-    kept = styles.without_unused_variables(sheets | asks, ())
-    assert kept["c"] == sheets["c"]
-
-
 def test_comments_and_indents_are_left_out_of_scripts_and_nothing_else():
     script = '  // why\nlet a = "//x"; // kept\n\n// end\n  b("  ");\n'
     assert assets.bare(script) == 'let a = "//x"; // kept\n\nb("  ");\n'
-
-
-@pytest.mark.parametrize("old", extras.MOVED)
-def test_a_moved_page_leads_to_its_heading(site, soup, old):
-    entry = BeautifulSoup((site / old).read_text("utf-8"), "html.parser")
-    page, heading = entry.find("a")["href"].split(".html#")
-    refresh = entry.find("meta", {"http-equiv": "refresh"})["content"]
-    assert refresh.endswith(f"url={page}.html#{heading}")
-    assert soup(f"book/{page}").find(id=heading)
-
-
-def test_entry_and_missing_page(site):
-    entry = BeautifulSoup((site / "index.html").read_text("utf-8"), "html.parser")
-    target = entry.find("a")["href"]
-    assert (site / target).is_file()
-    assert target in entry.find("meta", {"http-equiv": "refresh"})["content"]
-    style = policy.source_hash(entry.find("style").string)
-    assert style in entry.find("meta", {"http-equiv": True})["content"]
-    # Served below any path, so all its links must start at the root.
-    missing = BeautifulSoup((site / "404.html").read_text("utf-8"), "html.parser")
-    links = [a["href"] for a in missing.find_all(["a", "link"], href=True)]
-    links += [script["src"] for script in missing.find_all("script", src=True)]
-    assert len(links) > 30
-    assert [link for link in links if not re.match(r"/|#|https:|data:", link)] == []
 
 
 # The functions
@@ -434,39 +364,6 @@ def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
     assert icons.shape("file")[2].startswith("M0 64C0 28.7")  # not the outlined file
     with pytest.raises(ThemeError, match="no-such-icon"):
         icons.inline("no-such-icon")
-
-
-def lean(css, page="", script=""):
-    return styles.lean(css, styles.Known([page], [script]))
-
-
-def test_selectors_go_that_ask_for_what_no_element_is():
-    css = (
-        "/*! MIT */ /* License: ours */ /* note */ p{b:c} .on , .off p{d:e} .off{f:g}"
-        ".on:not(.off){h:i} .on.off{j:k} @media print{.off{l:m}} b.on{x:y} p > .on{z:1}"
-        "@media screen{.on{n:o}} @font-face{p:q} #at{r:s} #gone{t:u} [lang]{v:w}"
-    )
-    assert lean(css, '<p class="on" id=\'x\'><i id="at" class="other">') == (
-        "/*! MIT *//* License: ours */p{b:c}.on{d:e}.on:not(.off){h:i}p>.on{z:1}"
-        "@media screen{.on{n:o}}@font-face{p:q}#at{r:s}"
-    )
-
-
-def test_what_a_script_may_make_is_kept():
-    css = ".off.on{a:b}aside{c:d}[data-my-state]{e:f}.row{g:h}"
-    script = (
-        'x.className = "off on"; y = `<aside>`; z.dataset.myState = "the first row"'
-    )
-    assert lean(css, "<p>", script) == css
-
-
-def test_rules_lose_what_is_for_people():
-    css = """p {  color : rgb(1, 2,  3) ; /* why */ --a: ; margin: 0 -1px!important
-      ; content: "a,  b" ; & a > b { top : 0 } }"""
-    assert lean(css, "<p>") == (
-        'p{color:rgb(1, 2,  3);--a: ;margin:0 -1px!important;content:"a,  b";'
-        "& a > b { top : 0 }}"
-    )
 
 
 def test_description_is_cut_at_a_word():

@@ -9,13 +9,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from tests.book.pages import ROOT, toc_entries
-from tools import commands, links, pdf, social_card
+from tools import commands, links, pdf
 from tools.measure import plain
 from tools.measure.server import serving
 
@@ -194,73 +193,3 @@ def test_other_files_are_readable():
     assert f'__version__ = "{citation["version"]}"' in source
     for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         assert yaml.safe_load(form.read_text(encoding="utf-8"))
-
-
-def test_the_card_shows_the_weights_of_the_first_page():
-    torch = pytest.importorskip("torch")
-    for text in social_card.SENTENCES:
-        words = text.split()
-        x = torch.tensor([social_card.MEANING[w] for w in words], dtype=torch.float64)
-        shares = torch.softmax(x[words.index("bank")] @ x.T, dim=0)
-        assert social_card.weights(words) == pytest.approx(shares.tolist())
-        found = social_card.context(words, social_card.weights(words))
-        assert found == pytest.approx((shares @ x).tolist())
-        for share in shares:
-            assert f">{share:.2f}</text>" in social_card.sentence(text, 100)
-    drawn = (social_card.STATIC / "social-card.svg").read_text(encoding="utf-8")
-    assert drawn == social_card.card(), "run python -m tools.social_card"
-
-
-def test_cards_are_drawn_of_the_pages_that_were_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(social_card, "CARDS", tmp_path)
-    monkeypatch.setattr(social_card, "browser", contextlib.nullcontext)
-    monkeypatch.setattr(social_card, "draw_book", lambda _: None)
-    monkeypatch.setattr(social_card, "page_card", lambda *_: (b"png", "title", "alt"))
-    monkeypatch.setattr("sys.argv", ["social_card", "02_", "notation"])
-    social_card.main()
-    drawn = {path.stem for path in tmp_path.glob("*.png")}
-    assert drawn == {"02_simple_self_attention", "notation"}
-
-
-def test_every_page_has_a_small_card_that_says_its_title(soup):
-    """A preview of a link, as large as the networks want it and light."""
-    told = json.loads((social_card.CARDS / "cards.json").read_text("utf-8"))
-    assert list(told) == sorted(social_card.entries())
-    assert sorted(toc_entries()[1:]) == list(told)
-    for entry, words in told.items():
-        heading = soup(entry).select_one("h1 > span").get_text()
-        run = f"make book, then python -m tools.social_card {entry.partition('/')[2]}"
-        assert words["title"] == heading, run
-        assert words["alt"].startswith(heading)
-        assert len(words["alt"]) <= 302
-    pictures = [
-        *social_card.CARDS.glob("*.png"),
-        social_card.STATIC / "social-card.png",
-    ]
-    assert len(pictures) == len(told) + 1
-    for file in pictures:
-        data = file.read_bytes()
-        assert len(data) <= 25_000, file.name
-        size = [int.from_bytes(data[i : i + 4], "big") for i in (16, 20)]
-        assert size == [1200, 630], file.name
-
-
-def test_a_large_picture_is_asked_for_only_where_there_is_one():
-    from theme.lean_site import describe
-
-    def tags(base, page):
-        config = SimpleNamespace(
-            html_baseurl=base, html_title="T", site_card_alt="of the book"
-        )
-        context = {"pagename": page, "title": "A", "site_description": "d"}
-        return describe.tags(SimpleNamespace(config=config), context)
-
-    without = tags("", "book/02_simple_self_attention")
-    assert "og:image" not in without
-    assert 'content="summary"' in without
-    own = tags("https://x.example", "book/02_simple_self_attention")
-    assert "https://x.example/_static/cards/02_simple_self_attention.png" in own
-    assert 'content="summary_large_image"' in own
-    other = tags("https://x.example", "book/index")
-    assert "https://x.example/_static/social-card.png" in other
-    assert 'content="of the book"' in other

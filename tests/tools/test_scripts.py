@@ -1,14 +1,11 @@
 """What the scripts of the tools do beside their libraries: arguments, limits, exits."""
 
-import io
-import random
 import subprocess
 import sys
 import urllib.error
 from email.message import Message
 
 import pytest
-from PIL import Image
 
 from tools import (
     commands,
@@ -18,49 +15,10 @@ from tools import (
     notebooks,
     pdf,
     repository,
-    social_card,
 )
 
 
-def png(picture):
-    out = io.BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
-
-
-def opened(data):
-    return Image.open(io.BytesIO(data)).convert("RGB")
-
-
-@pytest.mark.parametrize(("side", "colors"), [(90, 128), (190, 32), (400, 8)])
-def test_a_card_has_as_many_colors_as_fit_into_its_bytes(side, colors):
-    noise = random.Random(5).randbytes(3 * side * side)
-    made = social_card.small(png(Image.frombytes("RGB", (side, side), noise)))
-    assert len(opened(made).getcolors(256)) == colors
-    assert (len(made) <= social_card.MOST_BYTES) == (side < 400)
-
-
-def test_a_figure_is_cut_out_of_its_paper():
-    picture = Image.new("RGB", (40, 30), "white")
-    picture.paste((0, 0, 9), (5, 7, 25, 11))
-    assert opened(social_card.trimmed(png(picture))).size == (20, 4)
-
-
-def test_a_long_text_ends_at_a_word():
-    assert social_card.short("one  two\nthree", 13) == "one two three"
-    assert social_card.short("one two three", 12) == "one two …"
-
-
-def test_a_line_of_the_card_is_as_thick_as_its_weight():
-    for text in social_card.SENTENCES:
-        drawn = social_card.sentence(text, 300)
-        for share in social_card.weights(text.split()):
-            assert f'stroke-width="{44 * share:.1f}"' in drawn
-
-
-@pytest.mark.parametrize(
-    "tool", [commands, environments, notebooks, pdf, repository, social_card]
-)
+@pytest.mark.parametrize("tool", [commands, environments, notebooks, pdf, repository])
 def test_a_tool_says_what_it_is_for(tool, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["tool", "--help"])
     with pytest.raises(SystemExit) as ended:

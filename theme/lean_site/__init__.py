@@ -11,12 +11,11 @@ concern; `theme.pipeline` says when each runs:
     maths     formulas as MathML, made at build time, in place of MathJax
     icons     the icons in use as inline SVG, in place of Font Awesome
     assets    scripts and styles: those the page needs, none that blocks it
-    styles    of the style sheets, only the rules that can apply to a page
+    styles    the style sheets of every page, joined
     contents  the side bar, with the numbers of pages and sections
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data
     launch    the buttons that open a page elsewhere
-    offline   a service worker that keeps pages for reading without a network
     extras    the entry page, the page for wrong addresses, the site map
     find      the search, with its index of sections and cells (`sections` cuts them)
 """

@@ -56,9 +56,7 @@ NEVER = {
     "sphinx-book-theme.css", "pygments.css",
 }  # fmt: skip
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = [
-    "frame", "copy", "open_search", "place", "offline", "late",
-]  # fmt: skip
+ON_EVERY_PAGE = ["frame", "copy", "open_search", "place", "late"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> what must stand in the page's body for the file to be loaded.
 NEEDED_FOR = {

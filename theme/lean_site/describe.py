@@ -3,12 +3,10 @@
 import html
 import json
 import re
-from functools import cache
-from pathlib import Path
 
 from docutils import nodes
 
-STATIC = Path(__file__).resolve().parents[1] / "static"
+CARD = "social-card.png"  # drawn from the SVG beside it
 
 
 def description(doctree, fallback):
@@ -37,34 +35,15 @@ def tags(app, context):
     }
     if base:
         # A picture has no place but a full address.
-        picture, alt = card(context["pagename"], app.config.site_card_alt)
         values |= {
             "og:url": _address(app, context),
-            "og:image": f"{base}/_static/{picture}",
-            "og:image:alt": alt,
+            "og:image": f"{base}/_static/{CARD}",
+            "og:image:alt": app.config.site_card_alt,
             "twitter:card": "summary_large_image",
         }
     lines = [_meta("name", "description", context["site_description"])]
     lines += [_meta("property", name, value) for name, value in values.items()]
     return "\n".join(lines)
-
-
-@cache
-def _cards():
-    return json.loads((STATIC / "cards" / "cards.json").read_text(encoding="utf-8"))
-
-
-def card(pagename, alt):
-    """Give the picture of a page and its words; the book's own where it has none.
-
-    Args:
-        pagename: the page.
-        alt: what the book's own picture shows.
-    """
-    if pagename in _cards():
-        name = pagename.rpartition("/")[2]
-        return f"cards/{name}.png", _cards()[pagename]["alt"]
-    return "social-card.png", alt
 
 
 def _title(context):

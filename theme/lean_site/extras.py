@@ -1,4 +1,7 @@
-"""Files beside the pages: entry page, page for wrong addresses, site map."""
+"""Files beside the pages: entry page, page for wrong addresses, site map.
+
+And the last version of a worker that readers of old may still have.
+"""
 
 import html
 import re
@@ -7,6 +10,7 @@ from urllib.parse import urlparse
 
 from theme.lean_site.policy import policy, source_hash
 
+WORKER = Path(__file__).parent / "scripts" / "sw.js"
 STYLE = (
     "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;"
     "padding:0 1rem;color:#14202b;background:#fff}a{color:#0b5cc0}"
@@ -111,6 +115,7 @@ def write(app, error):
         ),
         # GitHub Pages leaves out folders that begin with an underscore without it.
         ".nojekyll": "",
+        "sw.js": WORKER.read_text(encoding="utf-8"),
     }
     base = app.config.html_baseurl.rstrip("/")
     if base:
