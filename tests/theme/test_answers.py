@@ -97,21 +97,22 @@ def test_every_prediction_has_its_answer_behind_one_switch(page, soup):
 
 @pytest.mark.site
 def test_links_and_paper_open_an_answer(browser, address):
-    fold, cell = "details.answer:has(#scores-journey)", "#scores-journey"
-    # The state of a lab stands behind the name, where no browser finds the cell itself.
-    with visiting(browser, f"{address}/{PAGE}{cell}?causal=true") as visit:
-        visit.load()
-        assert visit.page.locator(cell).is_visible()
+    is_open, first = "(fold) => fold.open", "details.answer"
     with visiting(browser, f"{address}/{PAGE}") as visit:
         visit.load()
-        is_open = "(fold) => fold.open"
-        assert not visit.page.locator(fold).evaluate(is_open)
+        fold = visit.page.locator(first).first
+        name = fold.locator(".cell[id]").first.get_attribute("id")
+        assert not fold.evaluate(is_open)
         visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert visit.page.locator(fold).evaluate(is_open)
+        assert fold.evaluate(is_open)
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert not visit.page.locator(fold).evaluate(is_open)
-        visit.page.evaluate(f"location.hash = '{cell}'")
-        visit.page.locator(cell).wait_for(state="visible")
+        assert not fold.evaluate(is_open)
+        visit.page.evaluate(f"location.hash = '#{name}'")
+        visit.page.locator(f"#{name}").wait_for(state="visible")
+    # The state of a lab stands behind the name, where no browser finds the cell itself.
+    with visiting(browser, f"{address}/{PAGE}#{name}?causal=true") as visit:
+        visit.load()
+        assert visit.page.locator(f"#{name}").is_visible()
 
 
 @pytest.mark.site
@@ -119,12 +120,12 @@ def test_one_click_opens_all_of_an_answer_without_scripts(browser, site):
     url = f"{site.as_uri()}/{PAGE}"
     with visiting(browser, url, java_script_enabled=False) as visit:
         visit.page.goto(url)
-        fold = visit.page.locator("details.answer:has(#one-word-exchanged)")
-        code = fold.locator("details pre")
-        parts = fold.locator(".cell_output, pre:visible, .attention-figure")
+        fold = visit.page.locator("details.answer:has(.attention-figure)").first
+        figure, code = fold.locator(".attention-figure"), fold.locator("details pre")
         assert not fold.locator(".cell_output").first.is_visible()
         fold.locator("> summary").click()
-        assert all(part.is_visible() for part in parts.all())
+        parts = [*fold.locator(".cell_output").all(), *figure.all()]
+        assert all(part.is_visible() for part in parts)
         assert not code.first.is_visible()
-        fold.locator("details > summary").click()
+        fold.locator("details > summary").first.click()
         assert code.first.is_visible()

@@ -44,58 +44,6 @@ def test_theme_is_set_before_the_first_paint(browser, address):
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-@pytest.mark.parametrize(
-    ("scheme", "page", "way", "faces"),
-    [
-        ("http", PAGE, 20, ["maths"]),
-        ("http", "404.html", 20, []),
-        ("http", PAGE, 300, []),
-        ("file", PAGE, 20, []),
-    ],
-)
-def test_a_quick_line_brings_the_faces_before_the_sheets(
-    scheme, page, way, faces, browser, address, site
-):
-    base = address if scheme == "http" else site.as_uri()
-    with visiting(browser, f"{base}/{page}") as visit:
-        # As long as the page's own way took here, however busy the machine is.
-        visit.page.add_init_script(
-            "const { requestStart } = performance.getEntriesByType('navigation')[0];"
-            f"performance.now = () => requestStart + {way};"
-        )
-        # The sheets name the faces; while they are held back only the page asks.
-        if scheme == "http":
-            visit.page.route("**/*.css*", lambda route: route.abort())
-        visit.load()
-        if scheme == "file":
-            assert visit.errors == []
-            return
-        asked = [url for url in visit.requests if url.endswith(".woff2")]
-        assert asked == [f"{address}/_static/fonts/{face}.woff2" for face in faces]
-
-
-@pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize("page", ["index", "02_simple_self_attention"])
-def test_the_text_has_its_face_when_no_file_of_a_face_comes(
-    page, scripts, browser, address
-):
-    url = f"{address}/book/{page}.html"
-    with visiting(browser, url, java_script_enabled=scripts) as visit:
-        visit.page.route("**/*.woff2", lambda route: route.abort())
-        visit.page.goto(url)
-        # Asked of the browser, which knows the face that it painted with.
-        tools = visit.page.context.new_cdp_session(visit.page)
-        tools.send("DOM.enable"), tools.send("CSS.enable")
-        root = tools.send("DOM.getDocument")["root"]["nodeId"]
-        for part in ("h1", "article p:not([class])"):
-            node = tools.send("DOM.querySelector", {"nodeId": root, "selector": part})[
-                "nodeId"
-            ]
-            painted = tools.send("CSS.getPlatformFontsForNode", {"nodeId": node})
-            names = {f["familyName"] for f in painted["fonts"] if f["glyphCount"] > 9}
-            assert names <= {"attention-text"}, (part, painted)
-
-
 @pytest.mark.parametrize("late", [r"[\w-]+", "maths|code"])  # all faces, and two
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize(
@@ -132,20 +80,6 @@ def test_a_face_that_comes_late_moves_no_line(
         assert face in visit.page.evaluate(loaded)
         visit.drawn()
         assert visit.page.evaluate("seen.cls") <= 0.005
-
-
-def test_following_the_contents_moves_no_entry(browser, address):
-    """The entry of the part on the screen is marked, and as long as before."""
-    with visiting(browser, f"{address}/book/03_questions.html") as visit:
-        visit.load()
-        weight = """(e) => getComputedStyle(e).fontWeight"""
-        marked = visit.page.locator(".page-toc a.nav-link.active").first
-        other = visit.page.locator(".page-toc a.nav-link:not(.active)").first
-        visit.page.locator(".bd-article h2").nth(2).scroll_into_view_if_needed()
-        visit.page.mouse.wheel(0, 300)
-        marked.wait_for()
-        assert marked.evaluate(weight) == other.evaluate(weight)
-        assert marked.evaluate("(e) => getComputedStyle(e).borderLeftWidth") == "3px"
 
 
 def test_the_page_does_not_wait_for_its_labs(browser, address):
@@ -283,18 +217,6 @@ def test_the_list_of_pages_stays_where_it_was(browser, address):
         assert visit.page.evaluate(top) == 40
 
 
-def test_a_visit_keeps_what_its_tab_keeps_and_the_next_one_knows_nothing_of_it(
-    browser, address
-):
-    for _ in range(2):
-        with visiting(browser, f"{address}/{PAGE}") as visit:
-            visit.load()
-            assert visit.page.evaluate("sessionStorage.length") == 0
-            visit.page.evaluate("sessionStorage.setItem('mine', 'kept')")
-            visit.page.goto(f"{address}/book/04_causal_attention.html")
-            assert visit.page.evaluate("sessionStorage.getItem('mine')") == "kept"
-
-
 def test_policy_blocks_what_it_must(browser, address):
     attempts = """async () => {
       const result = {};
@@ -327,12 +249,6 @@ def test_policy_blocks_what_it_must(browser, address):
         visit.page.wait_for_function(
             "['script-src-elem', 'connect-src'].every((d) => violated.includes(d))"
         )
-
-
-def test_no_cookie_is_set(browser, address):
-    with visiting(browser, f"{address}/{PAGE}") as visit:
-        visit.load()
-        assert visit.page.context.cookies() == []
 
 
 def test_copy_button_copies_the_code(browser, address):

@@ -1,22 +1,17 @@
 """The launch links in a build with a repository set, and the tool that sets it."""
 
 import re
-import shutil
-import sys
-import tomllib
-from importlib import util
 
 import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from IPython.core.inputtransformer2 import TransformerManager
 
 from coding_attention import address
-from tests.book.pages import BOOK, ROOT, pages, toc_entries
+from tests.book.pages import ROOT, pages, toc_entries
 from tests.theme.conftest import build, shorten
 from theme.lean_site import launch
-from tools import notebooks, repository
+from tools import repository
 from tools.measure.visit import visiting
 
 URL = "https://github.com/some-org/some-name"
@@ -188,27 +183,6 @@ def test_colab_is_offered_only_where_the_notebook_installs_the_package():
     assert [b["text"] for b in kept["buttons"]] == ["Binder"]
 
 
-def test_setting_an_address_executes_nothing(tmp_path):
-    """The cell that installs the package follows, and no other."""
-    shutil.copytree(BOOK, tmp_path / "book")
-    shutil.copy(ROOT / "_config.yml", tmp_path)
-    page = tmp_path / "book" / "02_simple_self_attention.md"
-    repository.apply(tmp_path, "", "")
-    before = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
-    changed = repository.apply(tmp_path, URL, "https://some-org.github.io/some-name")
-    assert {p.name for p in changed} == {"_config.yml", *(f"{n}.ipynb" for n in KERNEL)}
-    assert not notebooks.is_stale(page)
-    stored = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
-    code = [c for c in stored.cells if c.cell_type == "code"]
-    assert address.is_install(code[0])
-    assert f"git+{URL}@main" in code[0].source
-    assert len(stored.cells) == len(before.cells)
-    for cell, was in zip(stored.cells, before.cells, strict=True):
-        assert cell == was or cell is code[0]
-    repository.apply(tmp_path, "", "")
-    assert nbformat.read(page.with_suffix(".ipynb"), as_version=4) == before
-
-
 def test_repository_and_pages_are_in_step(soup):
     """In this repository as it stands: launch and install line together, or neither."""
     url = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
@@ -217,155 +191,3 @@ def test_repository_and_pages_are_in_step(soup):
     for name in KERNEL:
         hosts = [link for link in buttons(soup(f"book/{name}")) if "://" in link]
         assert len(hosts) == (2 if url else 0), hosts
-
-
-TOLD = ("pyproject.toml", "CITATION.cff", "README.md")
-
-
-def test_what_is_found_elsewhere_says_the_address(tmp_path):
-    """The index, the citation and README; and nothing of it once it is taken back."""
-    (tmp_path / "book").mkdir()
-    for name in ("_config.yml", "book/teaching.md", *TOLD):
-        shutil.copy(ROOT / name, tmp_path / name)
-    repository.apply(tmp_path, "", "")
-    files = [tmp_path / name for name in ("book/teaching.md", *TOLD)]
-    before = [file.read_text("utf-8") for file in files]
-    assert not any("some-org" in text for text in before)
-    for url in (FORK, URL):  # a second address takes the place of the first
-        repository.apply(tmp_path, url, "https://book.example")
-    teaching, project, cited, readme = [file.read_text("utf-8") for file in files]
-    assert "Forker" not in teaching + project + cited + readme
-    assert tomllib.loads(project)["project"]["urls"] == {
-        "Homepage": "https://book.example",
-        "Repository": URL,
-        "Issues": f"{URL}/issues",
-        "Changelog": f"{URL}/blob/main/CHANGELOG.md",
-    }
-    assert yaml.safe_load(cited)["repository-code"] == URL
-    assert yaml.safe_load(cited)["url"] == "https://book.example"
-    assert "url     = {https://book.example}" in teaching
-    (badges,) = [line for line in readme.splitlines() if line.startswith("[![CI]")]
-    assert readme.startswith("# Coding attention\n")
-    assert f"[![CI]({URL}/actions/workflows/ci.yml/badge.svg)]" in badges
-    assert "/v2/gh/some-org/some-name/main?urlpath=lab/tree/book/index.ipynb" in badges
-    assert badges.endswith("[Read the book](https://book.example)")
-    repository.apply(tmp_path, "", "")
-    assert [file.read_text("utf-8") for file in files] == before
-
-
-@pytest.mark.parametrize("name", TOLD)
-def test_the_files_are_in_step_with_the_configuration(name):
-    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    url, site = config["repository"]["url"], config["html"]["baseurl"]
-    text = (ROOT / name).read_text("utf-8")
-    assert repository.told(text, name, url, site) == text, "run: make repository"
-
-
-def ran(code, monkeypatch, folder, missing=()):
-    """What an install cell does in a folder: the lines of %pip, and its error."""
-    calls, find = [], util.find_spec
-    monkeypatch.setattr(
-        util, "find_spec", lambda name: None if name in missing else find(name)
-    )
-    monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(folder)
-
-    class Shell:
-        def run_line_magic(self, name, line):
-            calls.append(f"{name} {line}")
-
-    python = TransformerManager().transform_cell(code)
-    try:
-        exec(python, {"get_ipython": Shell})
-    except ImportError as error:
-        calls.append(str(error))
-    return calls
-
-
-def test_install_cell_leaves_an_installed_package_alone(monkeypatch, tmp_path):
-    assert ran(address.source(URL), monkeypatch, tmp_path) == []
-    assert ran(address.source(""), monkeypatch, tmp_path) == []
-
-
-@pytest.mark.parametrize("missing", ["attncheck", "safetensors", "ipywidgets"])
-def test_install_cell_installs_what_is_missing(missing, monkeypatch, tmp_path):
-    (call,) = ran(address.source(URL, "1a2b"), monkeypatch, tmp_path, {missing})
-    assert call == f'pip install --quiet "coding-attention[pages] @ git+{URL}@1a2b"'
-    (said,) = ran(address.source(""), monkeypatch, tmp_path, {missing})
-    assert "in a copy of the book's repository, run pip install '.[pages]'" in said
-
-
-def test_install_cell_takes_a_release_once_there_is_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(address, "RELEASED", "0.1.0")
-    for url in ("", URL):
-        (call,) = ran(address.source(url), monkeypatch, tmp_path, {"attncheck"})
-        assert call == 'pip install --quiet "coding-attention[pages]==0.1.0"'
-
-
-OTHERS = {
-    "a file of the reader's": ("attention.py", []),
-    "the index's": (
-        "attention/__init__.py", ["pip uninstall --quiet --yes attention"]
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("whose", OTHERS)
-def test_install_cell_knows_another_attention_without_importing_it(
-    whose, monkeypatch, tmp_path
-):
-    name, first = OTHERS[whose]
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("raise SystemExit('imported')")
-    if first:
-        (tmp_path / "attention-5.0.0.dist-info").mkdir()
-        info = tmp_path / "attention-5.0.0.dist-info" / "METADATA"
-        info.write_text("Metadata-Version: 2.1\nName: attention\nVersion: 5.0.0\n")
-    monkeypatch.delitem(sys.modules, "attention", raising=False)
-    *before, install, said = ran(address.source(URL), monkeypatch, tmp_path)
-    assert before == first
-    assert install.startswith("pip install")
-    # Here, that changed nothing.
-    assert said.startswith(f"{tmp_path / name} hides the book's package")
-
-
-def test_install_cell_looks_for_all_that_the_pages_need():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = re.search('needed = "(.*)"', address.SOURCE)[1].split()
-    extra = [r.partition(">")[0] for r in project["optional-dependencies"]["pages"]]
-    assert needed == ["attncheck", "coding_attention", *extra]
-
-
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        (URL, (URL, "some-org", "some-name")),
-        (URL + ".git", (URL, "some-org", "some-name")),
-        (URL + "/", (URL, "some-org", "some-name")),
-    ],
-)
-def test_addresses_are_understood(text, parsed):
-    assert address.parse_url(text) == parsed
-
-
-@pytest.mark.parametrize(
-    "text", ["", "github.com/a/b", "https://gitlab.com/a/b", URL + "/x"]
-)
-def test_other_addresses_are_refused(text):
-    with pytest.raises(ValueError, match="such as https"):
-        address.parse_url(text)
-
-
-def test_site_of_a_repository():
-    assert address.pages_site("Org", "book") == "https://org.github.io/book"
-    assert address.pages_site("Org", "org.github.io") == "https://org.github.io"
-
-
-def test_setting_keeps_the_comments():
-    text = (ROOT / "_config.yml").read_text("utf-8")
-    changed = repository.set_key(text, "repository", "url", URL)
-    assert yaml.safe_load(changed)["repository"]["url"] == URL
-    current = yaml.safe_load(text)["repository"]["url"]
-    assert repository.set_key(changed, "repository", "url", current) == text
-    with pytest.raises(ValueError, match="0 keys"):
-        repository.set_key(text, "repository", "nothing", URL)

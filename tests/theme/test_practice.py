@@ -113,15 +113,6 @@ def test_rubbish(name, page):
         assert f"Expected {ENTRIES[name]['wanted']}, but got “{rubbish}”" in said
 
 
-@pytest.mark.parametrize("name", ["shapes", "dropout", "3.2", "scores-for-weights"])
-def test_nothing_written_is_nothing_to_check(name, browser, address):
-    with visiting(browser, f"{address}/{PAGE}") as visit:
-        visit.load()
-        outcome, said = submit(form_of(visit.page, name))
-        assert outcome == "nothing yet"
-        assert "write your answer first" in said
-
-
 def test_a_link_to_a_late_exercise_leads_there(browser, address):
     """Forms above it come in after the page, higher than what they replace."""
     with visiting(browser, f"{address}/{PAGE}#a-sliding-window") as visit:
@@ -233,13 +224,6 @@ def test_without_scripts_the_task_is_there_and_says_what_it_needs(soup):
         assert len(section.find("p").get_text()) > 10
     names = {place.get("data-exercise") for place in places} - {None}
     assert names == set(ENTRIES)
-
-
-def test_only_this_page_loads_the_script(soup):
-    for page in ("book/index", "book/04_causal_attention", "book/solutions"):
-        assert "practice.js" not in str(soup(page))
-    sources = [s.get("src", "") for s in soup("book/exercises").select("script")]
-    assert sum("practice.js" in source for source in sources) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -15,8 +15,8 @@ from tests.book.pages import Page, is_figure, toc_entries
 from tests.book.test_predict import questions
 from theme.printed_values import text_of
 from theme.slides import __main__ as slides
-from theme.slides import fitted, formulas, listings
-from theme.slides.page import _leading, task_title
+from theme.slides import fitted, formulas
+from theme.slides.page import task_title
 
 NAMES = slides.pages()
 ROUTES = list(slides.routes())
@@ -58,13 +58,6 @@ def test_the_pages_of_the_chapter_have_decks():
     assert len(NAMES) >= 10
 
 
-def test_a_listing_on_a_slide_is_as_high_as_its_lines():
-    most = int((fitted.HEIGHT - 4) / (fitted.LINE * fitted.SMALLEST))
-    lines = lambda n: [("\n".join(["x = 1"] * n), ())]  # noqa: E731
-    assert listings._fits(lines(most))
-    assert not listings._fits(lines(most + 1))
-
-
 def test_a_line_of_code_is_as_large_as_it_can_be_unbroken():
     assert fitted.size_of(["x = 1", ""]) == max(fitted.SIZES)
     long = "x" * 75
@@ -77,23 +70,6 @@ def test_a_line_of_code_is_as_large_as_it_can_be_unbroken():
     # Output may be broken, if letters would else be too small.
     assert fitted.size_of(["x = 1", "x" * 500]) == max(fitted.SIZES)
     assert fitted.size_of(["x = 1", long]) == size
-
-
-def test_a_listing_is_split_where_its_halves_are_most_alike():
-    """By lines: a step of many lines weighs more than a few of one."""
-    high = int((fitted.HEIGHT - 4) / (fitted.LINE * fitted.SMALLEST))
-    long, short = "\n".join(["x = 1"] * (high - 4)), "x = 1"
-    steps = [(text, ()) for text in (long, *[short] * 8)]
-    assert [len(part) for part in listings._split(steps)] == [1, 8]
-    assert [len(part) for part in listings._split(steps[::-1])] == [8, 1]
-
-
-def test_drawings_in_a_row_leave_gaps_only_between_them():
-    one, room = [(100, 50)], (200, 1000)
-    assert fitted.scale(one, [1], room) == (min(2.0, fitted.MOST), 1)
-    assert fitted.scale(one, [3], room)[0] == fitted.scale(one, [1], room)[0]
-    wide = fitted.scale(one * 2, [2], room)[0]
-    assert wide == pytest.approx((200 - fitted.GAP) / 200)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -257,18 +233,6 @@ def test_output_is_cut_between_tensors_and_code_between_functions():
     assert all(part.startswith("tensor") for part in parts)
     function = "def f(x):\n    y = x\n\n    return y\n\n\n"
     assert all(p.startswith("def") for p in fitted.cut(function * 7 + "f(1)")[:-1])
-
-
-@pytest.mark.parametrize(
-    ("paragraphs", "lead"),
-    [
-        (["Add one row. Is it right?"], "Add one row. Is it right?"),
-        (["Far away. Here it is:"], "Here it is:"),
-        (["Two are new:", "- one\n- two"], ""),
-    ],
-)
-def test_what_leads_to_a_cell_can_be_understood(paragraphs, lead):
-    assert _leading(paragraphs) == lead
 
 
 @pytest.mark.parametrize("name", NAMES)

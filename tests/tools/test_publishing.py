@@ -1,7 +1,6 @@
 """The PDF, the link check, and the files by which others run and publish the book."""
 
 import contextlib
-import io
 import json
 import os
 import re
@@ -14,33 +13,10 @@ import pytest
 import yaml
 
 from tests.book.pages import ROOT, toc_entries
-from tools import commands, links, pdf
+from tools import pdf
 from tools.measure import plain
-from tools.measure.server import serving
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-
-
-@pytest.mark.site
-def test_pdf_holds_title_code_and_outline(browser, address, tmp_path):
-    from pypdf import PdfReader
-
-    parts = [
-        pdf.print_page(browser, f"{address}/{entry}.html")
-        for entry in ("book/02_simple_self_attention", "book/notation")
-    ]
-    pages = pdf.join(parts, tmp_path / "two.pdf")
-    reader = PdfReader(io.BytesIO((tmp_path / "two.pdf").read_bytes()))
-    assert len(reader.pages) == pages > 5
-    assert [item.title for item in reader.outline] == [title for title, _ in parts]
-    first = reader.pages[0].extract_text()
-    assert reader.metadata.title == parts[0][0] in first
-    assert "import torch" in first
-    assert "Coding attention" in reader.pages[2].extract_text()[-99:]  # its footer
-    # What a page folds until it is answered is on paper.
-    assert "0.84 from cats" in "".join(page.extract_text() for page in reader.pages)
-    start = reader.get_destination_page_number(reader.outline[1])
-    assert parts[1][0] in reader.pages[start].extract_text()
 
 
 def test_pdf_has_every_page_of_the_contents():
@@ -62,37 +38,6 @@ def test_pdf_stands_beside_the_pages_unless_told_otherwise(monkeypatch, tmp_path
         monkeypatch.setattr("sys.argv", ["pdf", "--site", str(tmp_path), *words])
         pdf.main()
     assert {p.name for p in tmp_path.glob("*.pdf")} == {pdf.NAME, "own.pdf"}
-
-
-def test_link_check_names_what_is_broken(tmp_path):
-    (tmp_path / "there.html").write_text("here")
-    with serving(tmp_path) as url:
-        page = f"<a href='{url}/there.html#x'>a</a><a href='{url}/gone.html'>b</a>"
-        (tmp_path / "page.html").write_text(page + "<a href='in.html'>c</a>")
-        found = links.outside_links(tmp_path)
-        assert set(found) == {f"{url}/there.html", f"{url}/gone.html"}
-        assert links.failure(f"{url}/there.html") is None
-        assert links.failure(f"{url}/gone.html") == "answers 404"
-    assert "cannot be reached" in links.failure(f"{url}/there.html", timeout=2)
-
-
-@pytest.mark.parametrize("broken", [0, 1])
-def test_the_link_check_reads_the_folder_that_it_is_given(
-    broken, tmp_path, monkeypatch, capsys
-):
-    (tmp_path / "page.html").write_text("<a href='https://gone.example/x'>a</a>")
-    monkeypatch.setattr(
-        links, "failure", lambda address: "answers 404" if broken else None
-    )
-    monkeypatch.setattr(sys, "argv", ["links", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        links.main()
-    assert ended.value.code == broken
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
-        *["https://gone.example/x answers 404 (on page.html)"] * broken,
-        f"1 outside links, {broken} broken",
-    ]
 
 
 def test_workflows_are_safe_by_zizmors_rules():
@@ -132,18 +77,6 @@ def test_workflow_runs_what_exists(path):
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists()
     if ".ci/run" in text:
         assert os.access(ROOT / ".ci" / "run", os.X_OK)
-
-
-def test_ci_runs_readmes_commands_and_nothing_else():
-    texts = [(ROOT / name).read_text("utf-8") for name in commands.TEXTS]
-    path = ROOT / ".github" / "workflows" / "ci.yml"
-    assert "README's commands, nothing else" in path.read_text(encoding="utf-8")
-    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
-    run = {step["run"] for job in jobs for step in job["steps"] if "run" in step}
-    assert len(run) >= 5
-    for command in run:
-        command = re.sub(r"=\$\{\{.*", "=", command).removeprefix("python -m ")
-        assert any(command in text for text in texts), command
 
 
 def test_a_release_is_published_without_a_password_and_only_if_an_owner_says_so():
