@@ -40,7 +40,7 @@ def test_kitten_and_van_turn_to_different_sides_of_the_mean(meaning):
         x = vectors(meaning, [word if w == "kitten" else w for w in KITTEN])
         (a, b), (c, d) = x.mean(dim=0), simple_self_attention(x)[1]
         sides.append(float(a * d - b * c))  # the sign says to which side z lies
-    assert sides[0] < 0 < sides[1]
+    assert sides[0] < -0.5 < 0.5 < sides[1]
 
 
 @pytest.mark.parametrize(("it", "least", "most"), [([1, 1], 0, 0.1), ([1, 0], 20, 90)])
