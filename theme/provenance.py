@@ -3,7 +3,7 @@
 Directives without options: `sources` lists who is spoken of and where to find it,
 `printed-values` every published value with its evidence, the cells that show it and
 whether ours equals it, `concordance` what each source has and where it is here,
-`card` what the project said of itself, and `errata-table` the errata. Nothing in the
+`project-card` what the project was asked to be, and `errata-table` the errata. Nothing in the
 tables is typed in, so nothing in them can go stale.
 """
 
@@ -100,8 +100,9 @@ def _evidence(value_id):
         if "cell" in place:
             parts += [f", cell {place['cell']}: ", nodes.literal("", place["line"])]
         if not place["printed"]:
-            typed = "cell" in place or source != "marimo-notebook"
-            parts.append(", typed in" if typed else ", what its code prints when run")
+            code_of = data.reference()[value_id].get("code_of", [])
+            ran = source in code_of
+            parts.append(", what its code prints when run" if ran else ", typed in")
     return parts
 
 
@@ -153,14 +154,17 @@ def _place(at):
 
 
 class Card(SphinxDirective):
-    """Each word that the project said of itself, with the file that keeps it."""
+    """What the project was asked to be, in its own words, and what honors each part."""
 
     def run(self):
-        rows = [
-            [row["of"], row["word"], [nodes.literal("", row["file"])]]
-            for row in data.sources()["card"]
-        ]
-        return [table(["of", "word", "kept by"], (20, 40, 40), rows, "card")]
+        rows = []
+        for line in data.sources()["card"]:
+            honored = []
+            for part, file in line["kept_by"]:
+                honored += [f"; {part}: " if honored else f"{part}: "]
+                honored += [nodes.literal("", file)]
+            rows.append([line["of"], line["words"], honored])
+        return [table(["", "the card", "honored by"], (12, 40, 48), rows, "card")]
 
 
 def _separated(links):
