@@ -67,22 +67,6 @@ def test_blocks_of_keys_merge_into_the_whole_however_large_the_scores(scale, see
 OWNERS = names_of("work-per-rank")
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 8])
-@pytest.mark.parametrize("each", [1, 2, 7])
-def test_zigzag_is_even_and_dealing_comes_close(n, each):
-    t = 2 * n * each
-    work = {
-        name: OWNERS["scores_per_rank"](owner)
-        for name, owner in OWNERS["owners"](n, t).items()
-    }
-    assert set(work["zigzag"]) == {t * (t + 1) // (2 * n)}
-    gaps = torch.tensor(work["striped"]).diff()
-    assert set(gaps.tolist()) == {t // n}  # one score for each token of a rank
-    spread = {name: max(counts) - min(counts) for name, counts in work.items()}
-    assert spread["striped"] < spread["in blocks"]
-    assert all(sum(counts) == t * (t + 1) // 2 for counts in work.values())
-
-
 def test_zigzag_is_the_head_tail_balancer_of_pytorch():
     balancers = pytest.importorskip(
         "torch.distributed.tensor.experimental._context_parallel._load_balancer"
@@ -98,34 +82,6 @@ def test_context_parallel_gathers_unless_it_is_told_to_pass_on():
     told = " ".join(attention.set_rotate_method.__doc__.split())
     assert 'default rotate method is "allgather"' in told
     assert '"alltoall"' in told
-
-
-@pytest.mark.parametrize("processors", [1, 3, 8])
-def test_one_query_over_blocks_of_keys_merges_at_the_end(processors):
-    """Flash-Decoding: each processor a block of keys, then one merge of all."""
-    torch.manual_seed(processors)
-    q, k, v = torch.randn(4, 1, 6), *torch.randn(2, 4, 50, 6)
-    parts = [
-        MERGE["attend"](q, *block)
-        for block in zip(k.chunk(processors, 1), v.chunk(processors, 1), strict=True)
-    ]
-    lse = torch.stack([part[1] for part in parts])
-    z = (torch.stack([part[0] for part in parts]) * lse.softmax(dim=0)).sum(dim=0)
-    torch.testing.assert_close(z, F.scaled_dot_product_attention(q, k, v))
-
-
-def test_a_ring_of_other_sizes_gives_the_whole(capsys):
-    """The page's program with four ranks, and with other numbers."""
-    source = {}
-    exec(CELLS["ring-of-processes"].split("launch(")[0], source)
-    ring = source["ring"].replace("manual_seed(123)", "manual_seed(7)")
-    ring = ring.replace("torch.randn(3, 4, 12, 8)", "torch.randn(3, 2, 20, 3)")
-    assert ring != source["ring"]
-    launch(CELLS["attend-and-merge"] + "\n" + ring, ranks=4)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [
-        f"rank {r}: {r + 1} of 4 blocks used, same: True" for r in range(4)
-    ]
 
 
 def test_a_rank_that_fails_is_heard():

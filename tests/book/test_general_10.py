@@ -53,17 +53,6 @@ def test_scores_of_turned_queries_and_keys_see_only_the_distance(seed, further):
     torch.testing.assert_close(turn(q, place), rotate(q, angles))
 
 
-@pytest.mark.parametrize("group", [1, 2, 3])
-def test_neighboring_query_heads_share_a_key_head(group):
-    grouped = functions_of("grouped")["grouped"]
-    q, k, v = torch.randn(1, 3 * group, 4, 2), *torch.randn(2, 1, 3, 4, 2)
-    z = grouped(q, k, v, causal_mask(4))
-    for head in range(3 * group):
-        shared = (part[:, head // group] for part in (k, v))
-        alone = attend(q[:, head], *shared, causal_mask(4))
-        torch.testing.assert_close(z[:, head], alone)
-
-
 @SEEDS
 @pytest.mark.parametrize("window", [1, 2, 4, 10])
 def test_a_bounded_cache_gives_what_the_window_gives(seed, window):
@@ -91,44 +80,6 @@ def test_a_sink_shortens_each_context_vector_and_keeps_its_direction(seed):
         q, k, v, hidden, torch.full((h,), -torch.inf)
     )
     torch.testing.assert_close(none, without)
-
-
-@SEEDS
-def test_a_sink_turns_what_several_heads_make_together(seed):
-    """Each head is shortened by a share of its own."""
-    q, k, v = torch.randn(3, 1, 2, 6, 4, generator=torch.Generator().manual_seed(seed))
-    attend_with_sink = functions_of("sink-logit")["attend_with_sink"]
-    z = attend_with_sink(q, k, v, causal_mask(6), torch.tensor([2.0, -2.0]))
-    joined, without = (
-        part.transpose(1, 2).flatten(2) for part in (z, attend(q, k, v, causal_mask(6)))
-    )
-    assert F.cosine_similarity(joined, without, dim=-1).min() < 0.99
-
-
-@SEEDS
-def test_packed_documents_give_what_each_gives_alone_wherever_they_start(seed):
-    (_, _, t, _), (q, k, v) = drawn(seed)
-    turn, place = functions_of("turn")["turn"], torch.arange(t)
-    document = torch.randint(0, 2, (t,)).cumsum(0)
-    hidden = causal_mask(t) | (document[:, None] != document)
-    packed = attend(turn(q, place), turn(k, place), v, hidden)
-    for n in document.unique():
-        q_n, k_n, v_n = (part[:, :, document == n] for part in (q, k, v))
-        start = torch.arange(q_n.shape[2])
-        alone = attend(turn(q_n, start), turn(k_n, start), v_n, causal_mask(len(start)))
-        torch.testing.assert_close(packed[:, :, document == n], alone)
-
-
-@SEEDS
-@pytest.mark.parametrize("size", [1e-2, 1, 1e6])
-def test_normalized_queries_and_keys_bound_the_scores(seed, size):
-    (*_, d_head), (q, k, _) = drawn(seed)
-    ones = torch.ones(d_head)
-    q, k = functions_of("normalized-queries")["qk_norm"](size * q, size * k, ones, ones)
-    assert (q @ k.mT / d_head**0.5).abs().max() <= d_head**0.5 * (1 + 1e-12)
-    expected = torch.full(q.shape[:-1], d_head**0.5)
-    if size >= 1:  # below, the number that guards against zeros counts
-        torch.testing.assert_close(q.norm(dim=-1), expected, rtol=1e-4, atol=0)
 
 
 @SEEDS
