@@ -3,8 +3,8 @@
 Directives without options: `sources` lists who is spoken of and where to find it,
 `printed-values` every published value with its evidence, the cells that show it and
 whether ours equals it, `concordance` what each source has and where it is here,
-`project-card` what the project was asked to be, and `errata-table` the errata. Nothing in the
-tables is typed in, so nothing in them can go stale.
+`project-card` what the project was asked to be, and `errata-table` the errata. Nothing
+in the tables is typed in, so nothing in them can go stale.
 """
 
 import re
