@@ -1,12 +1,11 @@
 """Tests any attention class by what it does, and names the mistake.
 
-The work goes in steps: :mod:`build <attncheck.build>` makes the module,
-:mod:`subject <attncheck.subject>` calls it within limits, the probes look
-for symptoms, :mod:`parity <attncheck.parity>` compares it with attention
-that has one mistake at a time, and :mod:`report <attncheck.report>` says
-what came out. Nothing is concluded from the source code of the reader. The presets
-in :mod:`contracts <attncheck.contracts>` test caches, padding and
-cross-attention.
+The work goes in steps: :mod:`loading <attncheck.loading>` finds the class,
+:mod:`source <attncheck.source>` builds it, :mod:`first_call <attncheck.first_call>`
+finds out how to call it, the probes compare it with attention that has one mistake at
+a time and look for symptoms, :mod:`collector <attncheck.collector>` names what explains
+them, and :mod:`report <attncheck.report>` decides the verdict. Nothing is concluded
+from the source code of the reader.
 
 PyTorch is imported when a name of this package is first used: the pytest plugin,
 which lies here too, is imported by every test run.
@@ -16,7 +15,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attncheck.contracts import check_cache, check_cross, check_padding
     from attncheck.mistakes import MISTAKES, Mistake
     from attncheck.report import CheckFailed, Finding, Report, Result
     from attncheck.run import assert_attention, check
@@ -30,13 +28,9 @@ __all__ = [
     "Result",
     "assert_attention",
     "check",
-    "check_cache",
-    "check_cross",
-    "check_padding",
 ]
 
 _MODULES = {
-    "contracts": ("check_cache", "check_cross", "check_padding"),
     "mistakes": ("MISTAKES", "Mistake"),
     "report": ("CheckFailed", "Finding", "Report", "Result"),
     "run": ("assert_attention", "check"),

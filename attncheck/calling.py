@@ -19,8 +19,6 @@ MEMORIES = ("memory", "context", "encoder_output", "encoder_hidden_states", "enc
             "cross_states", "kv_input", "x_kv", "image", "images", "image_features",
             "audio", "media")  # fmt: skip
 DOCUMENTS = ("doc", "seg", "seq", "packed")  # how the name of such an argument begins
-# By these, nothing else is meant.
-PACKED = re.compile(r"(doc(ument)?|seg(ment)?)(s|_?ids?|_idx)|cu_seq_?lens?")
 TRIES, MOST = 400, 100_000
 NO_PADDING = re.compile(
     r"^pre_|^post|head|causal|future|triang|tgt|look|len|(?<!attn)_bias$"
@@ -32,8 +30,10 @@ STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
 BEFORE = r"^(past|cached?|prev|prefix)_?(kv_?|seq_?)?len(gth)?$"
 STARTS = re.compile(rf"start|offset|past_len|pos|{BEFORE}")
 CAUSAL = re.compile("causal|casual")
-# Flags that have forward return its weights, too.
-ASKS = r"^(need|return|output|get|with)\w*(weight|attn|attention|prob|score|mat)"
+# Flags that have forward return more, or compute the same in another way.
+ASKS = (
+    r"^(need|return|output|get)_|^(with_)?(weights|attn)$|average_attn|flash|training"
+)
 # How many tokens of each sequence are real, in arguments that may take that.
 COUNTS = re.compile(
     r"^((x|input|valid|key|seq|src|token|frame)_?)?len(gth)?s$|^(set_)?sizes$"
@@ -55,8 +55,6 @@ KINDS = {
     r"rotary|pos.*emb|^rel_pos$|sinusoid|pos_cis|^pe$",
     "positions": r"position|^pos$|(input|token|seq|segment|seg)_pos|pos_ids",
     "number": r"start|offset|step|index|_idx|layer|^pos\d?",
-    "height": r"^h$|height|^nh$",
-    "width": r"^w$|width|^nw$",
     "memory": f"^({'|'.join(MEMORIES)})$|context|memory|encoder|cond|^kv|^(c|z)$|"
     r"^key_?val",
 }
@@ -88,7 +86,6 @@ class Way:
         memory: the name of the argument that takes a memory, or "key value", or None.
         memory_width: how wide the memory's tokens are; None for those of x.
         form: the form of a table of rotary positions, and which share turns.
-        image: the axes of x: "btd", "bdt", or those of an image or a volume of t.
         base: of the rotary positions in a table.
     """
 
@@ -97,7 +94,6 @@ class Way:
     memory: str | None = None
     memory_width: int | None = None
     form: tuple[str, float] | None = None
-    image: str = "btd"
     base: float = 10000.0
 
     @property
@@ -106,11 +102,6 @@ class Way:
         return any(
             kind in ("cos", "sin") or _is(kind, "turn") for _, kind in self.others
         )
-
-    @property
-    def sides(self) -> bool:
-        """Whether it is given the height or width of an image."""
-        return any(kind in ("height", "width") for _, kind in self.others)
 
     @property
     def masked(self) -> bool:
@@ -136,11 +127,9 @@ class Way:
 
         With ``start``, x continues a sequence of which so many tokens are cached.
         """
-        given: dict[str, Any] = dict.fromkeys(self.tokens, _as_image(x, self.image))
+        given: dict[str, Any] = dict.fromkeys(self.tokens, x)
         keys = t if memory is None else memory.shape[1]
         if self.memory:
-            if self.image == "bdt" and memory is not None:
-                memory = memory.mT
             given |= dict.fromkeys(self.memory.split(), memory)
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
@@ -154,8 +143,7 @@ class Way:
             if name not in given or parameter.kind is parameter.KEYWORD_ONLY:
                 break
             front.append(given.pop(name))
-        y = module(*front, **given)
-        return _from_image(y, self.image)
+        return module(*front, **given)
 
     def with_values(self, more: Mapping[str, Any]) -> "Way":
         """Return the way with other arguments given, too."""
@@ -236,12 +224,7 @@ def _made(
         return _turn(kind, x, places, d_head, base)
     if kind == "start":
         return start
-    return {"height": _side(t), "width": t // _side(t)}.get(kind, kind)
-
-
-def _side(t: int) -> int:
-    side = round(t**0.5)
-    return side if side**2 == t else 1
+    return kind
 
 
 def _pairs(width: int, x: torch.Tensor, b: int, places: torch.Tensor) -> torch.Tensor:
@@ -337,32 +320,6 @@ def _turn(
     if how.endswith("1t1"):  # for heads behind the tokens
         angles = angles[None, :, None]
     return angles.cos(), angles.sin()
-
-
-def _as_image(x: torch.Tensor, image: str) -> torch.Tensor:
-    if image.startswith("qkv"):  # what a projection gave, all three in one
-        x = torch.cat([x, x, x], dim=-1)
-        return x if image == "qkv" else x.mT
-    if image in ("btd", "bdt"):
-        return x if image == "btd" else x.mT
-    x = x.unflatten(1, (_side(x.shape[1]), -1))  # (b, rows, columns, d)
-    if image == "bcdhw":
-        return x.permute(0, 3, 1, 2).unsqueeze(2)
-    return x if image == "bhwc" else x.permute(0, 3, 1, 2)
-
-
-def _from_image(y: Any, image: str) -> Any:
-    if image in ("btd", "qkv"):
-        return y
-    y = y[0] if isinstance(y, tuple | list) else y
-    if isinstance(y, torch.Tensor) and y.dim() == 3 and image in ("bdt", "qkv first"):
-        return y.mT
-    if isinstance(y, torch.Tensor) and y.dim() == 5:
-        return y.flatten(2).mT
-    if isinstance(y, torch.Tensor) and y.dim() == 4:
-        y = y if image == "bhwc" else y.permute(0, 2, 3, 1)
-        return y.flatten(1, 2)
-    return y
 
 
 def ways(
@@ -502,13 +459,6 @@ def plain_way(module: nn.Module) -> Way | None:
     return Way((*list(_named(module))[:places], *names))
 
 
-def asking_way(module: nn.Module, way: Way | None) -> Way | None:
-    """Return the way that also asks for weights, or None where forward has no flag."""
-    way = way or plain_way(module)
-    names = [n for n in _named(module) if re.search(ASKS, n.lower())] if way else []
-    return way and way.with_values(dict.fromkeys(names, True)) if names else None
-
-
 def memory_way(module: nn.Module) -> Way | None:
     """Return the way in which :func:`with_memory` calls a module, or None."""
     names = list(inspect.signature(module.forward).parameters)
@@ -562,14 +512,28 @@ def cached_way(module: nn.Module, way: Way) -> tuple[Way | None, str | None]:
     return Way(way.tokens, tuple(others.items()), form=way.form, base=way.base), cache
 
 
+def open_arguments(module: nn.Module, way: Way | None) -> list[str]:
+    """Return the arguments of forward that nobody gave, and that could change much.
+
+    A flag that only asks for more to be returned is no such argument.
+    """
+    way = way or plain_way(module)
+    if way is None or is_pytorchs(module):
+        return []
+    given = {*way.tokens, *(way.memory or "").split()}
+    given |= {name for name, kind in way.others if kind is not None}
+    return [
+        name
+        for name, one in _named(module).items()
+        if name not in given
+        and one.default is not one.empty
+        and not re.search(ASKS, name.lower())
+    ]
+
+
 def kinds_of(module: nn.Module) -> dict[str, str | None]:
     """Return {argument of forward: what it is by its name, or None}."""
     return {name: _kind(name) for name in list(_named(module))[1:]}
-
-
-def asked_of(module: nn.Module) -> list[str]:
-    """Return the arguments without which forward can't be called."""
-    return [n for n, p in _named(module).items() if p.default is inspect._empty]
 
 
 def _named(module: nn.Module) -> dict[str, inspect.Parameter]:
@@ -603,8 +567,6 @@ def _options(kind: str | None, causal: bool) -> list[Any]:
         "turn": TURNS,
         "positions": [("positions", 2), ("positions", 1)],
         "number": [0],
-        "height": ["height"],
-        "width": ["width"],
     }
     return values.get(kind, [None, 0])
 
@@ -684,26 +646,9 @@ def with_documents(module: nn.Module, x: torch.Tensor, document: torch.Tensor) -
     return module(x, **{known[0]: document}) if known else module(x, document)
 
 
-def is_cache(name: str) -> bool:
-    """Whether an argument of this name is there to be written into."""
-    return _kind(name) == "cache"
-
-
 def takes_bounds(module: nn.Module) -> bool:
     """Whether documents are told by where they begin, the same for all rows."""
     return any(name.startswith("cu_") for name in _named(module))
-
-
-def takes_documents(module: nn.Module) -> bool:
-    """Whether forward has an argument that tells documents in a row apart."""
-    return any(PACKED.fullmatch(name.strip("_").lower()) for name in _named(module))
-
-
-def asked_documents(module: nn.Module) -> str | None:
-    """Return the argument that documents have to be given as, beside x, or None."""
-    asked = asked_of(module)[1:]
-    packed = [n for n in asked if PACKED.fullmatch(n.strip("_").lower())]
-    return packed[0] if packed == asked and len(asked) == 1 else None
 
 
 def is_pytorchs(module: nn.Module) -> bool:
@@ -725,14 +670,3 @@ def mask_of_pytorch(
 
 def _initials(names: Iterable[str]) -> list[str]:
     return [name.strip("_")[:1].lower() for name in names]
-
-
-def makes_positions(call: Callable[..., Any] | None) -> bool:
-    """Whether the reader's call computes angles or positions, as a model around it."""
-    codes = [getattr(call, "__code__", None)]
-    for code in codes:
-        if code is not None:
-            if {"sin", "cos", "polar", "arange", "cumsum"} & {*code.co_names}:
-                return True
-            codes += [one for one in code.co_consts if hasattr(one, "co_names")]
-    return False

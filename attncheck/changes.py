@@ -1,8 +1,9 @@
 """The mistakes as changes of one recipe, and the lists of them to try."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 from attncheck.layer import OPTIONS, Layer
@@ -11,7 +12,7 @@ from attncheck.reference import PLAIN, RIGHT, Recipe
 
 Row = tuple[str, Mapping[str, Any], str]  # mistake, change, what the output equals
 Named = tuple[tuple[str, ...], Recipe, str]  # mistakes, recipe, words
-FILLS = [-1.0, -2.0, -3.0, -5.0, -8.0, -10.0, -20.0]
+FILLS = [-1.0, -math.e, -2.0, -3.0, -5.0, -8.0, -10.0, -20.0]
 MASKING = {"mask", "fill", "mask_by"}
 
 
@@ -28,38 +29,22 @@ def _rows(option: str) -> list[Row]:
 CHANGES = _rows("")
 # What can go wrong where the layer does more: by the option that declares it.
 LAYER_CHANGES = {option: _rows(option) for option in OPTIONS}
-# Kinds of which triples are made; within a kind one excludes the other.
-KINDS = [
-    ("scale", "scale_weights"),
-    ("mask", "fill", "mask_by"),
-    ("softmax",),
-    ("split", "join", "attend", "one_head", "merge"),
-    ("source", "turned"),
-    ("use_bias", "biases", "use_out", "add_input", "groups"),
-]
 
 
 def base_recipe(causal: bool, layer: Layer = PLAIN) -> Recipe:
     """Return what is right."""
     right = RIGHT if layer.scale is None else replace(RIGHT, scale=layer.scale)
-    right = replace(right, residual="behind the norm") if layer.late else right
     return right if causal else replace(right, mask="none")
 
 
 def table(causal: bool, layer: Layer) -> list[Row]:
     """Return the changes that make sense for this layer."""
     rows = [row for row in CHANGES if causal or not MASKING & set(row[1])]
-    if layer.residual:
-        rows = [row for row in rows if "add_input" not in row[1]]
     if layer.scale is not None:
         rows = [row for row in rows if row[1].get("scale") != layer.scale]
     for option, changes in LAYER_CHANGES.items():
         if getattr(layer, option):
             rows += [row for row in changes if not _is_meant(row, layer)]
-    added = base_recipe(causal, layer).residual
-    rows = [row for row in rows if row[1].get("residual") != added]
-    if layer.memory:  # one may come normed, or not at all
-        rows = [row for row in rows if row[1].get("prenormed") != "q"]
     return rows
 
 
@@ -67,8 +52,7 @@ def _is_meant(row: Row, layer: Layer) -> bool:
     """Whether a change only repeats what was declared."""
     how = row[1].get("rotated", "")
     meant = (layer.rope.pairing, f"base {layer.rope.base:g}") if layer.rope else ()
-    norm = layer.norm_over == "all" and row[1].get("norm") == "width"
-    return how in meant or norm
+    return how in meant
 
 
 def recipes(causal: bool, d_head: int, layer: Layer) -> list[Named]:
@@ -121,23 +105,3 @@ def pairs(causal: bool, layer: Layer) -> Iterator[Named]:
         if not nothing and not set(change) & set(second):
             recipe = replace(base, **change, **second)
             yield (name, other), recipe, f"{words} and {more}"
-
-
-def triples(causal: bool, layer: Layer) -> Iterator[Named]:
-    """Yield three mistakes at once, of three kinds."""
-    base = base_recipe(causal, layer)
-    rows = _first_ways(causal, layer)
-    layered = {key for _, change, _ in rows for key in change} - {
-        key for kind in KINDS for key in kind
-    }
-    kinds = [
-        [row for row in rows if set(row[1]) <= set(kind)]
-        for kind in [*KINDS, tuple(layered)]
-    ]
-    for three in combinations([kind for kind in kinds if kind], 3):
-        for one, two, last in product(*three):
-            change = {**one[1], **two[1], **last[1]}
-            if _sums(change):
-                continue
-            words = f"{one[2]} and {two[2]} and {last[2]}"
-            yield (one[0], two[0], last[0]), replace(base, **change), words

@@ -16,8 +16,7 @@ from attncheck.run import checked
 
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 CODES = ("call", "weights", "reference", "bias")
-NUMBERS = ("window", "first", "memory", "softcap", "alibi", "documents", "residual",
-           "exclusive", "norm_over", "norm_late", "scale", "sink")  # fmt: skip
+NUMBERS = ("window", "memory", "documents", "residual", "scale", "sink")
 
 
 def classes_of(target: str) -> list[str]:
@@ -53,45 +52,41 @@ def _checked(options: Namespace) -> Report:
     try:
         own = dict(_setting(text, "--set") for text in options.set)
         config = dict(_setting(text, "--config") for text in options.config)
-        given = {name: getattr(options, name) for name in DEFAULTS}
+        given = {name: getattr(options, name, None) for name in DEFAULTS}
         given = {name: value for name, value in given.items() if value is not None}
         cls = load(options.target, options.time_limit, notes)
         given |= _functions(options)
+        given |= _layer(options)
     except (UnusableError, ValueError) as error:
         return _unusable(options.target, str(error))
-    given |= _layer(options)
+    causal = False if own.get("causal", True) is False else options.causal
     report = checked(
-        cls,
-        own=own,
-        own_config=config,
-        causal=options.causal and own.get("causal", True) is not False,
-        layout=options.layout,
-        time_limit=options.time_limit,
-        select=options.select,
-        ignore=options.ignore,
-        strict=options.strict,
-        **given,
-    )
+        cls, own=own, own_config=config, causal=causal, layout=options.layout,
+        time_limit=options.time_limit, **given,
+    )  # fmt: skip
     unfinished(report, notes)
     report.notes += notes
     return report
 
 
 def _layer(options: Namespace) -> dict[str, Any]:
-    """Return the options that say what the layer does."""
-    given = {}
-    for name in ("qk_norm", "prenorm", "postnorm"):
+    """Return the options that say what the layer does.
+
+    Raises:
+        ValueError: the base of rotary positions is no number.
+    """
+    given: dict[str, Any] = {}
+    for name in ("qk_norm", "prenorm"):
         value = getattr(options, name)
         if value:
             given[name] = True if value == "on" else value
-    if options.rope or options.rope_base or options.rope_share:
-        rope: dict[str, Any] = {}
-        words = (options.rope or "on").split(",")
-        pairing = [word for word in words if word in ("halves", "neighbors")]
-        rope |= {"pairing": pairing[0]} if pairing else {}
-        rope |= {"way": "other"} if "other-way" in words else {}
-        rope |= {"base": options.rope_base} if options.rope_base else {}
-        rope |= {"share": options.rope_share} if options.rope_share else {}
+    if options.rope:
+        pairing, _, base = options.rope.partition(",")
+        rope: dict[str, Any] = {} if pairing == "on" else {"pairing": pairing}
+        try:
+            rope |= {"base": float(base)} if base else {}
+        except ValueError:
+            raise ValueError(f"--rope {options.rope}: {base} is no base.") from None
         given["rope"] = rope or True
     for name in NUMBERS:
         if getattr(options, name):
@@ -101,7 +96,7 @@ def _layer(options: Namespace) -> dict[str, Any]:
 
 def _functions(options: Namespace) -> dict[str, Any]:
     """Return what --call, --weights, --reference and --bias name."""
-    given = {}
+    given: dict[str, Any] = {}
     for name in CODES:
         text = getattr(options, name)
         if not text:

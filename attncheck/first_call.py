@@ -8,21 +8,19 @@ from itertools import product
 from math import prod
 
 import torch
-from torch import nn
 
 from attncheck.build import UnusableError
 from attncheck.calling import (
+    CAUSAL,
     Way,
-    asked_documents,
     example_call,
     masked_ways,
     plain_way,
     ways,
 )
-from attncheck.collector import Collector
-from attncheck.inferred import inferred
+from attncheck.collector import Collector, NotCompared
 from attncheck.numbers import changed
-from attncheck.probes.comparing import Comparison
+from attncheck.probes.compare import Comparison
 from attncheck.probes.meaning import depends
 from attncheck.source import HEAD_WIDTHS, Source
 from attncheck.subject import CallFailed, Failure, How, Subject
@@ -36,13 +34,9 @@ from attncheck.variants import (
 )
 
 RUNS = "builds and runs"
-PIXELS = 36  # of an image whose sides are asked for: no width is like it
-GRID = 4  # rows and columns of an image whose size has a default
 COUNTS = re.compile("len|patch|token|seq|block|pos")
 LISTS = re.compile(r"\[(\d+(?:, \d+)+)\]")  # sizes in an error
 SETTINGS = 8  # that are guessed one after another
-# Layers whose channels come before the tokens.
-CHANNELS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.GroupNorm, nn.BatchNorm2d)
 MEMORY = 5  # tokens of a memory that nobody declared, fewer than others
 
 
@@ -77,13 +71,13 @@ def first_call(
             collector.not_run(tests, "the layer doesn't run")
             return None
         subject = other
-    if subject.causal and subject.how.call is None and _leaks(subject):
-        _with_a_mask(subject)
+    if subject.causal and subject.how.call is None:
+        _give_mask(subject, collector)
     if not any(result.test == RUNS for result in collector.results):
         collector.run(RUNS, _try_out, subject)
     plain = subject.how.call is None and subject.how.way is None
-    if subject.layout == "tbd" and plain and subject.causal and _leaks(subject):
-        _with_a_mask(subject)
+    if subject.layout == "tbd" and plain and subject.causal:
+        _give_mask(subject, collector)  # those that were tried had the batch's size
         if subject.uneven is not None:
             _set(subject.uneven, subject.how, subject.causal)
     return subject
@@ -102,18 +96,9 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_more_settings, _as_documents, _another_way, _full_length]
+    tries = [_more_settings, _another_way, _full_length]
     if not isinstance(failure, UnusableError):
-        tries[3:] = [
-            _smaller_grid,
-            _full_length,
-            _another_width,
-            _narrower,
-            _alone,
-            _as_an_image,
-        ]
-    if any(isinstance(part, CHANNELS) for part in subject.pristine.modules()):
-        tries.insert(1, _as_an_image)  # or the length might be taken for its width
+        tries += [_another_width, _narrower, _alone]
     for attempt in [*tries, _other_guesses, _wider, _own_defaults]:
         other = attempt(source, subject, failure)
         if other is None:
@@ -125,24 +110,6 @@ def _otherwise(
             text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
             collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
         return other
-    return None
-
-
-def _as_documents(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject with documents in each row, where forward asks for them."""
-    kept, layer = subject.how, subject.layer
-    if kept.call or layer.documents or layer.memory:
-        return None
-    if (name := asked_documents(subject.pristine)) is None:
-        return None
-    how = replace(kept, layer=replace(layer, documents=True))
-    _set(subject, how, subject.causal)
-    if runs(subject):
-        subject.note(f"forward was called with {name}=two documents in each row.")
-        return subject
-    _set(subject, kept, subject.causal)
     return None
 
 
@@ -181,7 +148,7 @@ def _other_guesses(
     for module in source.built_with_others():
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
-            tries = (_full_length, _another_way, _as_an_image)
+            tries = (_full_length, _another_way)
             if runs(other) or any(one(source, other, failure) for one in tries):
                 return _with_notes(subject, other)
     return None
@@ -260,30 +227,6 @@ def _full_length(
     return None
 
 
-def _smaller_grid(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject where it wants a square image whose side has a default."""
-    for name, side in source.defaults().items():
-        free = type(side) is int and source.chose(name)
-        if not free or side**2 not in _numbers(failure):
-            continue
-        kept = dict(source.arguments)
-        source.arguments[name] = GRID
-        try:
-            other = first_subject(source, subject.causal, subject.how, source.build())
-        except Failure:
-            other = None
-        if other is not None:
-            other.fixed_length = GRID**2
-            if runs(other) is not None:
-                other.note(f"Built with {name}={GRID}.")
-                return other
-        source.arguments.clear()
-        source.arguments |= kept
-    return None
-
-
 def _another_width(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
@@ -301,31 +244,6 @@ def _numbers(failure: Failure | UnusableError) -> list[int]:
     found = [int(number) for number in re.findall(r"(?<![\w.])\d+", str(failure))]
     found += [int(n) for pair in re.findall(r"(\d+)x(\d+)", str(failure)) for n in pair]
     return [number for number in dict.fromkeys(found) if 2 < number <= 1024]
-
-
-def _as_an_image(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    plain = plain_way(subject.pristine)
-    tried = [plain] if plain else list(_ways(subject))
-    images = ["bdt", "bhwc", "bchw", "bcdhw"]
-    if tried and tried[0].tokens[:1] and tried[0].tokens[0].lower() == "qkv":
-        images = ["qkv", "qkv first"]
-    for way, image in product(tried, images):
-        if image != "bdt" and way.memory:
-            continue
-        found = _given(subject, replace(way, image=image))
-        if found is None:
-            continue
-        if image != "bdt" and _mixes_samples(found):
-            subject.how = replace(subject.how, way=None)
-            subject.fixed_length = None
-            continue
-        told = "channels first" if image == "bdt" else "as the pixels of an image"
-        told = "three times, as queries, keys and values" if "qkv" in image else told
-        subject.note(f"The tokens were passed {told}.")
-        return found
-    return None
 
 
 def _own_defaults(
@@ -372,11 +290,10 @@ def _another_way(
             _set(subject, *kept)
         if turned or leaking:
             break
-    for is_attention in (_is_attention, _is_explained):
-        for how in turned:
-            _set(subject, *how)
-            if is_attention(subject):
-                return _told(subject)
+    for how in turned:
+        _set(subject, *how)
+        if _is_attention(subject):
+            return _told(subject)
     first = turned[0] if turned else leaking
     if first:
         _set(subject, *first)
@@ -446,12 +363,10 @@ def _told(subject: Subject) -> Subject:
 
 
 def _is_attention(subject: Subject) -> bool:
-    comparison = Comparison(subject, subject)
-    return comparison.equal() or comparison.known_layer()
-
-
-def _is_explained(subject: Subject) -> bool:
-    return inferred(subject, subject.tokens()) is not None
+    with contextlib.suppress(NotCompared):
+        Comparison(subject).decide(found := Collector())
+        return not found.found
+    return False
 
 
 def _in_widths(subject: Subject) -> list[int]:
@@ -466,14 +381,10 @@ def _given(subject: Subject, way: Way) -> Subject | None:
     layer = subject.layer
     if way.memory:
         layer = replace(layer, memory=layer.memory or MEMORY)
-    fixed = subject.fixed_length
-    if way.sides or way.image != "btd":
-        subject.fixed_length = PIXELS
     _set(subject, replace(how, way=way, layer=layer), causal and not way.memory)
     if runs(subject) is not None:
         return subject
     _set(subject, how, causal)
-    subject.fixed_length = fixed
     return None
 
 
@@ -481,17 +392,70 @@ def _set(subject: Subject, how: How, causal: bool) -> None:
     subject.how, subject.layer, subject.causal = how, how.layer, causal
 
 
-def _with_a_mask(subject: Subject) -> None:
-    """Give the causal mask that it takes to a class that sees the future without."""
+def _give_mask(subject: Subject, collector: Collector) -> None:
+    """Give the causal mask that it takes to a class that sees the future without.
+
+    A class that promises to be causal by itself is told on; of another, the verdict
+    says so.
+    """
     way = subject.how.way or plain_way(subject.pristine)
-    how = subject.how
-    found = list(masked_ways(subject.pristine, way)) if way else []
+    if way is None or way.masked or not _leaks(subject):
+        if way is not None and way.masked:
+            _say_masked(subject, collector, way)
+        return
+    how, acting, open_ = subject.how, [], subject(subject.tokens())
+    found = list(masked_ways(subject.pristine, way))
     for masked, narrow in [*product(found, (False,)), *product(found, (True,))]:
         if _given(subject, masked) is not None:
             if not _leaks(subject) and (_takes_one(subject) or narrow):
-                _told(subject)
+                _say_masked(subject, collector, masked)
                 return
+            if changed(open_, subject(subject.tokens())):
+                acting.append(masked)
             _set(subject, how, True)
+    for masked in acting:  # it may hide too little
+        if _given(subject, masked) is not None:
+            with contextlib.suppress(NotCompared):
+                Comparison(subject).decide(more := Collector())
+                if more.found.keys() & HIDES_LITTLE:
+                    _say_masked(subject, collector, masked)
+                    return
+            _set(subject, how, True)
+
+
+HIDES_LITTLE = {"mask_fill_finite", "mask_fill_zero", "mask_added_as_ones",
+                "mask_after_softmax"}  # fmt: skip
+
+
+def _say_masked(subject: Subject, collector: Collector, way: Way) -> None:
+    """Say that it is causal with a mask alone, and whether it promised more."""
+    _told(subject)
+    name = next((n for n, kind in way.others if isinstance(kind, tuple)
+                 and kind[0] == "mask"), "")  # fmt: skip
+    if not name:
+        return
+    collector.tried.add(name)
+    if subject.promised_causal or _promises(subject):
+        collector.start(RUNS)
+        done = "Called it without a mask."
+        collector.add("mask_missing", done, f"It leaks the future unless `{name}` is "
+                      f"given, though it promises to be causal.")  # fmt: skip
+    else:
+        subject.promise = f"causal only with `{name}`"
+
+
+def _promises(subject: Subject) -> bool:
+    """Whether the class says that it is causal: by a flag, or a triangle it holds."""
+    if any(CAUSAL.search(n.lower()) and v is True for n, v in subject.given.items()):
+        return True
+    for _, held in subject.pristine.named_buffers():
+        square = held.dim() >= 2 and held.shape[-1] == held.shape[-2] > 1
+        if square:
+            flat = held.reshape(-1, *held.shape[-2:])[0]
+            low, high = flat.tril(), flat.triu()
+            if torch.equal(flat, low) or torch.equal(flat, high):
+                return not torch.equal(flat, flat.diagonal().diag())
+    return False
 
 
 def _leaks(subject: Subject) -> bool:
@@ -549,8 +513,6 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
     meant = meant and not subject.says(TOKENS)
     collector.add("batch_first", done, seen, "error" if meant else None)
     subject.note("The other tests passed the input as (t, b, d).")
-    if subject.causal and subject.how.call is None and _leaks(subject):
-        _with_a_mask(subject)  # the masks that were tried had the batch's size
 
 
 # By these, the batch comes first, as it does in "b, t, d = x.shape" or in brackets,

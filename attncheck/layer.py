@@ -21,19 +21,16 @@ class Rope:
         pairing: "halves" pairs number i with i + d_head / 2, "neighbors" 2i with 2i+1.
         base: pair i turns by base to the power of -2i / d_head with each token.
         share: the part of d_head that is rotated.
-        way: -1 where all pairs turn in the other direction.
     """
 
     pairing: str = "halves"
     base: float = 10000.0
     share: float | Fraction = 1.0
-    way: int = 1
 
     def words(self) -> str:
         """Return how pairs turn, in words."""
         told = f"pairs of {self.pairing}, base {self.base:g}"
-        told += f", {self.share:g} of each head" if self.share != 1 else ""
-        return told + (", in the other direction" if self.way == -1 else "")
+        return told + (f", {float(self.share):g} of each head" * (self.share != 1))
 
 
 @dataclass(frozen=True)
@@ -43,21 +40,14 @@ class Layer:
     Attributes:
         rope: rotary positions of queries and keys.
         window: how many tokens one sees, itself included.
-        exclusive: no token sees itself; where nothing is left to see, zeros.
-        first: how many tokens at the start stay visible behind the window.
-        alibi: a distance bias, with the slopes 2^(-8i/h).
         qk_norm: the norm of queries and keys within each head.
-        softcap: scores become cap · tanh(scores / cap).
         prenorm: the norm of the input.
-        residual: the input is added to the output; "late": behind the norm of it.
-        postnorm: the norm of the output, behind the sum with the input.
+        residual: the input is added to the output.
         memory: how many tokens of a fixed memory make the keys and values.
-        sink: one more score for each head, with no value: "learned" or "zero".
+        sink: one more learned score for each head, with no value.
         documents: two documents in each row, which do not see each other.
         scale: what scores are multiplied with; None for 1/√d_head.
         bias: what is added to the scores, a function (module, t) or a tensor.
-        norm_over: "heads" if queries and keys are normed head by head, or "all".
-        norm_late: queries and keys are normed behind the rotation.
         norms: what a norm is multiplied with and added, by place: "x", "q", "k"; at
             "sink", the sinks.
         open: what was left open by whoever described the layer.
@@ -65,21 +55,14 @@ class Layer:
 
     rope: Rope | None = None
     window: int | None = None
-    exclusive: bool = False
-    first: int | None = None
-    alibi: bool = False
     qk_norm: str | None = None
-    softcap: float | None = None
     prenorm: str | None = None
-    residual: bool | str = False
-    postnorm: str | None = None
+    residual: bool = False
     memory: int | None = None
-    sink: str | None = None
+    sink: bool = False
     documents: bool = False
     scale: str | float | None = None
     bias: Any = None
-    norm_over: str = "heads"
-    norm_late: bool = False
     norms: tuple[tuple[str, Numbers], ...] = ()
     open: tuple[str, ...] = ()
 
@@ -89,14 +72,9 @@ class Layer:
         return self.words() == "nothing else"
 
     @property
-    def late(self) -> bool:
-        """Whether the input is added behind the norm of the output."""
-        return self.residual == "late" and self.postnorm is not None
-
-    @property
     def ordered(self) -> bool:
         """Whether the order of tokens matters to it."""
-        return bool(self.rope or self.alibi or self.window or self.documents)
+        return bool(self.rope or self.window or self.documents)
 
     def norm_of(self, place: str) -> Numbers:
         """Return (weight or None, bias or None) of what acts at "x", "q", "k", …."""
@@ -104,62 +82,34 @@ class Layer:
 
     def words(self) -> str:
         """Return what acts, in words."""
-        told = []
-        if self.rope:
-            told.append(f"rotary positions ({self.rope.words()})")
-        if self.window:
-            told.append(f"a window of {self.window}")
-        if self.exclusive:
-            told.append("no token seeing itself")
-        if self.first:
-            told.append(f"the first {self.first} tokens always visible")
-        if self.alibi:
-            told.append("a distance bias")
-        if self.qk_norm:
-            over = " over all heads" if self.norm_over == "all" else ""
-            over += " behind the rotation" if self.norm_late else ""
-            told.append(f"a norm of queries and keys{over} ({self.qk_norm})")
-        if self.softcap:
-            told.append(f"scores capped at {self.softcap:g}")
-        if self.prenorm:
-            told.append(f"a norm of the input ({self.prenorm})")
-        if self.residual and not self.late:
-            told.append("the input added")
-        if self.postnorm:
-            told.append(f"a norm of the output ({self.postnorm})")
-        if self.late:
-            told.append("the input added behind it")
-        if self.memory:
-            told.append(f"a memory of {self.memory} tokens")
-        if self.sink:
-            told.append(f"a {self.sink} sink for each head")
-        if self.documents:
-            told.append("documents packed into one row")
-        if self.scale is not None:
-            told.append(f"scores multiplied by {self.scale}")
-        if self.bias is not None:
-            told.append("a bias on the scores")
-        return ", ".join(told) or "nothing else"
+        told = {
+            "rope": self.rope and f"rotary positions ({self.rope.words()})",
+            "window": self.window and f"a window of {self.window}",
+            "qk_norm": self.qk_norm and f"a norm of queries and keys ({self.qk_norm})",
+            "prenorm": self.prenorm and f"a norm of the input ({self.prenorm})",
+            "residual": self.residual and "the input added",
+            "memory": self.memory and f"a memory of {self.memory} tokens",
+            "sink": self.sink and "a sink for each head",
+            "documents": self.documents and "documents packed into one row",
+            "scale": self.scale is not None and f"scores multiplied by {self.scale}",
+            "bias": self.bias is not None and "a bias on the scores",
+        }
+        return ", ".join(filter(None, told.values())) or "nothing else"
 
 
 OPTIONS = tuple(f.name for f in fields(Layer) if f.name not in ("norms", "open"))
-SINKS = ("learned", "zero")
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
 
 def described(
-    rope: Any = None,
-    qk_norm: Any = None,
-    prenorm: Any = None,
-    postnorm: Any = None,
-    **others: Any,
+    rope: Any = None, qk_norm: Any = None, prenorm: Any = None, **others: Any
 ) -> Layer:
     """Make a :class:`Layer` from the arguments of :func:`attention.check`.
 
     Raises:
         UnusableError: a value that means nothing.
     """
-    norms = {"qk_norm": qk_norm, "prenorm": prenorm, "postnorm": postnorm}
+    norms = {"qk_norm": qk_norm, "prenorm": prenorm}
     for name, value in norms.items():
         value = "layer" if value is True else value or None
         if value is not None and value not in NORMS:
@@ -171,37 +121,14 @@ def described(
         size = others.get(name)
         if size is not None and (type(size) is not int or size < 1):
             raise UnusableError(f"{name} must be a whole number ≥ 1, got {size!r}.")
-    if others.get("residual", False) not in (True, False, "late"):
-        raise UnusableError(
-            f'residual must be True or "late", but got {others["residual"]!r}.'
-        )
-    if others.get("residual") == "late" and not norms["postnorm"]:
-        raise UnusableError(
-            'residual="late" needs postnorm=, behind which it is added.'
-        )
-    others["sink"] = _sink(others.get("sink"))
+    for name in ("residual", "sink", "documents"):
+        if others.get(name, False) not in (True, False, None):
+            raise UnusableError(f"{name} must be True or False, got {others[name]!r}.")
+        others[name] = bool(others.get(name))
     others["scale"] = _scale(others.get("scale"))
-    over = others.get("norm_over", "heads")
-    if over not in ("heads", "all"):
-        raise UnusableError(f'norm_over must be "heads" or "all", but got {over!r}.')
-    if others.get("norm_late") and not (rope and qk_norm and over == "heads"):
-        raise UnusableError(
-            "norm_late=True is for queries and keys that are normed within each head "
-            "behind their rotation: it needs rope= and qk_norm=."
-        )
-    opened = [] if "norm_over" in others else ["norm_over"]
-    opened += ["qk_norm"] if qk_norm is True else []
     rope, left = _rope(rope)
+    opened = ["qk_norm"] if qk_norm is True else []
     return Layer(rope=rope, **norms, **others, open=(*opened, *left))
-
-
-def _sink(given: Any) -> str | None:
-    if not given:
-        return None
-    sink = "learned" if given is True else given
-    if sink not in SINKS:
-        raise UnusableError(f"sink must be one of {', '.join(SINKS)}, got {given!r}.")
-    return sink
 
 
 def _scale(given: Any) -> str | float | None:
@@ -221,29 +148,19 @@ def _scale(given: Any) -> str | float | None:
 
 def _rope(given: Any) -> tuple[Rope | None, tuple[str, ...]]:
     """Return (the rotary positions or None, what was left open of them)."""
-    if not given:
-        return None, ()
-    if isinstance(given, Rope):
-        return given, ()
-    settings = {} if given is True else given
-    if isinstance(given, str):
-        words = given.replace(",", " ").split()
-        settings = {"way": "other"} if "other-way" in words else {}
-        pairings = [word for word in words if word in PAIRINGS]
-        settings |= {"pairing": pairings[0]} if pairings else {}
-        if not set(words) <= {*PAIRINGS, "other-way", "on"}:
-            settings = {"pairing": given}
-    named = dict(settings) if isinstance(settings, dict) else {"pairing": given}
-    left = [name for name in ("pairing", "base", "share", "way") if name not in named]
-    named["way"] = {"other": -1, "usual": 1}.get(*[named.get("way", 1)] * 2)
+    if not given or isinstance(given, Rope):
+        return given or None, ()
+    named = {} if given is True else given
+    named = dict(named) if isinstance(named, dict) else {"pairing": given}
+    left = [name for name in ("pairing", "base", "share") if name not in named]
     try:
         rope = Rope(**named)
     except TypeError:
         rope = None
-    if rope is None or rope.pairing not in PAIRINGS or rope.way not in (1, -1):
+    if rope is None or rope.pairing not in PAIRINGS:
         raise UnusableError(
-            f"rope must be True, one of {', '.join(PAIRINGS)} or other-way, or a "
-            f"dictionary with pairing, base, share and way, but got {given!r}."
+            f"rope must be True, one of {', '.join(PAIRINGS)}, or a dictionary with "
+            f"pairing, base and share, but got {given!r}."
         )
     return rope, tuple(f"rope.{name}" for name in left)
 
@@ -276,18 +193,11 @@ def rotate(
         raise RuntimeError("an odd number of entries has no pairs")
     turned, rest = x[..., :d], x[..., d:]
     steps = torch.arange(0, d, 2, dtype=x.dtype)
-    angles = rope.way * positions[:, None] * rope.base ** (-steps / (width or d))
+    angles = positions[:, None] * rope.base ** (-steps / (width or d))
     cos, sin = angles.cos(), angles.sin()  # (t, d / 2)
     if rope.pairing == "halves":
         one, two = turned.chunk(2, dim=-1)
         turned = torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)
-    elif rope.pairing == "halves without the minus":
-        one, two = turned.chunk(2, dim=-1)
-        turned = torch.cat([one * cos + two * sin, two * cos + one * sin], dim=-1)
-    elif rope.pairing == "neighbors without the minus":
-        one, two = turned[..., ::2], turned[..., 1::2]
-        turned = torch.stack([one * cos + two * sin, two * cos + one * sin], dim=-1)
-        turned = turned.flatten(-2)
     elif rope.pairing == "neighbors":
         one, two = turned[..., ::2], turned[..., 1::2]
         turned = torch.stack([one * cos - two * sin, two * cos + one * sin], dim=-1)

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from attncheck.branches import Branches
-
 GIB = 2**30
 T = TypeVar("T")
 # A busy machine may give a call a fourth of a processor, but never next to nothing.
@@ -39,7 +37,6 @@ class Worker:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.spent = 0.0  # seconds in all calls so far, of a processor
-        self.branches = Branches()
         self._stuck = False
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -64,7 +61,6 @@ class Worker:
         finally:
             # On a busy machine, most of the clock's seconds go to others.
             self.spent += max((time.monotonic() - started) / 3, self._busy)
-        self.branches.look()
         if error is not None:
             raise error
         return result
@@ -101,7 +97,7 @@ class Worker:
             function, outcome = job
             started = time.thread_time()
             try:
-                result = self.branches.during(function)
+                result = function()
                 self._busy = time.thread_time() - started
                 outcome.put((result, None))
             except KeyboardInterrupt as error:  # nobody's keyboard acts on this thread
@@ -146,18 +142,6 @@ def memory(extra: int = 4 * GIB) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception means that memory ran out."""
-    if isinstance(error, MemoryError):
-        return True
-    words = ("not enough memory", "can't allocate memory", "out of memory")
-    text = message(error).lower()
-    too_large = "storage size calculation overflowed" in text
-    return isinstance(error, RuntimeError) and (
-        too_large or any(word in text for word in words)
-    )
 
 
 def message(error: BaseException) -> str:

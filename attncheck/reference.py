@@ -29,7 +29,6 @@ class Recipe:
         source: what queries, keys and values are made with: "q", "k", "v" for the
             projections, "x" for the input itself, "k by v" and "v by k" where the
             two maps up from a shared latent are swapped.
-        biases: whose bias is added to queries, keys and values.
         split: how queries, keys and values are cut into heads.
         join: how the heads are put together.
         attend: "tokens", or "heads" for attention among the heads of one token.
@@ -41,23 +40,10 @@ class Recipe:
         turned: "scores" or "weights" to transpose these.
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
-            "tiles", "first" for all the same one, or "numbers" that are repeated
-            one by one.
-        relu: which of queries, keys and values go through ReLU, such as "qkv".
-        use_bias, use_out, add_input: what the layer adds around attention; the output's
-            projection may act "twice".
-        merge: "concatenate" heads, or "sum" or "mean" them, or the "first" or "last"
-            in place of all, or "alone", with zeros for the others.
-        residual: what is added: "input", "normed", "q", "none", or the input "behind
-            the norm".
-        out_biases: "once" if the output's bias is added once, or "twice", or for each
-            of "heads".
-        one_head: not to split at all.
+            "tiles", or "numbers" that are repeated one by one.
         rotated: what is wrong with rotary positions; see :func:`_rotated`.
         norm: which of "q", "k", "v" are normalized, or "width" for all heads at once.
         prenormed: which of the three come from the normalized input.
-        cap: "scores", "masked scores" or "none".
-        bias: the sign of the bias by distance, or "steep" or "none".
         window: how much larger the window is than meant; ``inf``: there is none.
         sink: "column" if the sink takes part in softmax; see :func:`_with_sink`.
         documents: "apart", or "joined" if they see each other, or "both" to hide what
@@ -65,7 +51,6 @@ class Recipe:
     """
 
     source: tuple[str, ...] = ("q", "k", "v")
-    biases: tuple[str, ...] = ("q", "k", "v")
     split: tuple[str, ...] = ("transpose", "transpose", "transpose")
     join: str = "transpose"
     attend: str = "tokens"
@@ -77,19 +62,9 @@ class Recipe:
     turned: str = ""
     scale_weights: bool = False
     groups: tuple[str, ...] = ("blocks", "blocks")
-    relu: str = ""
-    use_bias: bool = True
-    use_out: bool | str = True
-    add_input: bool = False
-    merge: str = "concatenate"
-    residual: str = "input"
-    out_biases: str = "once"
-    one_head: bool = False
     rotated: str = "both"
     norm: str = "qk"
     prenormed: str = "qkv"
-    cap: str = "scores"
-    bias: str = "-"
     window: float = 0
     sink: str = "column"
     documents: str = "apart"
@@ -99,9 +74,8 @@ RIGHT = Recipe()
 # What acts only after queries, keys and values are made, and only after the weights.
 # What is kept depends on all other fields, so a new one is safe without a line here.
 _OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned",
-               "scale_weights", "cap", "bias", "window", "sink",
-               "documents")  # fmt: skip
-_OF_OUTPUT = ("join", "use_out", "add_input", "merge")
+               "scale_weights", "window", "sink", "documents")  # fmt: skip
+_OF_OUTPUT = ("join",)
 _NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
 # What weights, and queries, keys and values, are kept by.
 _weights_of = attrgetter(*_OF_WEIGHTS)
@@ -149,36 +123,21 @@ class Computation:
 
     def output(self, recipe: Recipe) -> torch.Tensor:
         """Return the output (b, t, width)."""
-        r, p = recipe, self.p
-        context = self.context(r)
-        context = context.transpose(1, 2) if r.attend == "heads" else context
-        context = _join(context, r, p.key[0].shape[0] // p.d_head)
-        if p.out is not None and r.use_out:
-            context = _project(context, p.out, use_bias=True)
-            if r.use_out == "twice":
-                context = _project(context, p.out, use_bias=True)
-            more = {"heads": p.num_heads - 1, "twice": 1}.get(r.out_biases, 0)
-            if more:
-                if p.out[1] is None:
-                    raise RuntimeError("there is no bias")
-                context = context + more * p.out[1]
-        late = r.residual == "behind the norm"
-        if (r.add_input or self.layer.residual) and not late:
-            context = context + self._added(r)
-        if self.layer.postnorm:
-            numbers = self.layer.norm_of("x")
-            context = normalize(context, self.layer.postnorm, numbers)
-        return context + self.x if late else context
+        context = self.context(recipe)
+        if recipe.attend == "heads":
+            context = context.transpose(1, 2)
+        return self.joined(context, recipe)
 
-    def _added(self, r: Recipe) -> torch.Tensor:
-        """Return what a residual adds, as meant or as mistaken."""
-        if r.residual == "normed":
-            if not self.layer.prenorm:
-                raise RuntimeError("there is no norm of the input")
-            return normalize(self.x, self.layer.prenorm, self.layer.norm_of("x"))
-        if r.residual == "q":
-            return _project(self.x, self.p.query, r.use_bias)
-        return self.x if r.residual == "input" else torch.zeros_like(self.x)
+    def joined(self, context: torch.Tensor, recipe: Recipe = RIGHT) -> torch.Tensor:
+        """Return the output made of the heads' results (b, h, t, d_head)."""
+        context = _join(context, recipe)
+        if self.p.out is not None:
+            context = _project(context, self.p.out)
+        return context + self.x if self.layer.residual else context
+
+    def values(self, recipe: Recipe) -> torch.Tensor:
+        """Return the values of each head (b, h, t, d_head)."""
+        return self._heads(recipe, 2)
 
     def weights(self, recipe: Recipe) -> torch.Tensor:
         """Return the attention weights (b, h, t_q, t_k)."""
@@ -223,32 +182,17 @@ class Computation:
         } | dict(p.swapped)
         if name not in pairs:
             raise RuntimeError("there is no latent")
-        pair = pairs[name]
-        if pair and (whose := r.biases[slot]) != "qkv"[slot]:
-            pair = pair[0], pairs[whose][1]
-        made = x if name == "x" else _project(x, pair, r.use_bias)
-        if "qkv"[slot] in r.relu:
-            made = torch.relu(made)
-        normed = layer.qk_norm and "qkv"[slot] in r.norm
+        made = x if name == "x" else _project(x, pairs[name])
         numbers = layer.norm_of("qkk"[slot])
-        over_all = r.norm == "width" or layer.norm_over == "all"
-        if over_all and (normed or (r.norm == "width" and slot < 2)) and layer.qk_norm:
+        over_all = layer.qk_norm and r.norm == "width" and slot < 2
+        if over_all:
             made = normalize(made, layer.qk_norm, numbers)
-        across = r.rotated == "across heads" and slot < 2
-        if layer.rope and across:
-            made = _rotated(made[:, None], layer.rope, "both", slot)[:, 0]
-        heads = 1 if r.one_head else max(made.shape[-1] // p.d_head, 1)
-        made = _split(made, heads, how)
-        if normed and not over_all and not layer.norm_late:
+        made = _split(made, max(made.shape[-1] // p.d_head, 1), how)
+        if layer.qk_norm and not over_all and "qkv"[slot] in r.norm:
             made = normalize(made, layer.qk_norm, numbers)
-        if layer.rope and not across:
+        if layer.rope:
             made = _rotated(made, layer.rope, r.rotated, slot)
-        if normed and not over_all and layer.norm_late:
-            made = normalize(made, layer.qk_norm, numbers)
-        if slot > 0:
-            h = 1 if r.one_head else p.num_heads
-            made = _share(made, h, r.groups[slot - 1])
-        return made
+        return _share(made, p.num_heads, r.groups[slot - 1]) if slot else made
 
     def _weights(self, r: Recipe) -> torch.Tensor:
         q, k = self._heads(r, 0), self._heads(r, 1)
@@ -257,30 +201,18 @@ class Computation:
         scores = q @ k.transpose(2, 3) * _factor(r.scale, self.p, self.x.shape[1])
         if self.layer.bias is not None:
             scores = scores + self.layer.bias(scores.shape[-1])
-        if self.layer.alibi:
-            part = self.p.d_head**-0.5 if r.bias == "scaled" else 1.0
-            scores = scores + part * _distances(r.bias, *scores.shape[1:])
-        cap = self.layer.softcap
-        if cap and r.cap == "scores":
-            scores = cap * torch.tanh(scores / cap)
         size = scores.shape[-2:]  # of heads where these attend to each other
         mask = self._once(("mask", r.mask, size), lambda: hidden(r.mask, *size))
         window = self.layer.window
         if window:
             t_q, t_k = scores.shape[-2:]
-            far = _far(window + r.window, t_q, t_k, r.mask)
-            mask = mask | (far & (torch.arange(len(far)) >= (self.layer.first or 0)))
-        if self.layer.exclusive:
-            mask = mask | hidden("self", *scores.shape[-2:])
+            mask = mask | _far(window + r.window, t_q, t_k, r.mask)
         if self.layer.documents and r.documents != "joined":
             document = document_of(len(mask))
             apart = document[:, None] != document
             mask = mask & apart if r.documents == "both" else mask | apart
         sink = self.layer.norm_of("sink")[0] if self.layer.sink else None
-        cap = cap if r.cap == "masked scores" else None
-        weights = _masked(scores, mask, r, cap, sink)
-        if self.layer.exclusive:  # the first token may see nothing at all
-            weights = weights.masked_fill(mask.all(dim=-1, keepdim=True), 0.0)
+        weights = _masked(scores, mask, r, sink)
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
@@ -308,31 +240,13 @@ def _far(window: float, t_q: int, t_k: int, mask: str) -> torch.Tensor:
     return (i - j).abs() >= window if mask == "none" else i - j >= window
 
 
-def _distances(how: str, h: int, t_q: int, t_k: int) -> torch.Tensor:
-    """Return the bias by distance (h, t_q, t_k): -slope · |i - j|."""
-    i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
-    heads = torch.arange(1, h + 1, dtype=torch.float64)
-    slopes = 2.0 ** (-8 * heads / h)
-    if how == "steep":  # the heads counted alone, without their number
-        slopes = 2.0**-heads
-    elif how == "from 0":
-        slopes = 2.0 ** (-8 * (heads - 1) / h)
-    sign = {"+": 1.0, "none": 0.0}.get(how, -1.0)
-    return sign * slopes[:, None, None] * (i - j).abs()
-
-
 def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
     """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
     sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": (),
              "queries and values": (0, 2), "keys and values": (1, 2)}  # fmt: skip
     if slot not in sides.get(how, (0, 1)):
         return x
-    start = 1.0 if how == "offset" and slot == 0 else 0.0
-    positions = torch.arange(x.shape[-2], dtype=x.dtype) + start
-    if how == "opposite" and slot == 1:
-        positions = -positions
-    if how == "twice":
-        positions = 2 * positions
+    positions = torch.arange(x.shape[-2], dtype=x.dtype)
     if how.startswith("left out"):
         return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
     d = x.shape[-1]
@@ -343,13 +257,6 @@ def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
         "whole width": d * x.shape[1],
         "head width": d,
     }
-    if how == "one step up":
-        positions = positions * rope.base ** (2 / int(d * rope.share))
-    if how == "rest in front" and slot == 1:
-        if (turned := int(d * rope.share)) == d:
-            raise RuntimeError("there is no rest")
-        x = rotate(x, rope, positions)
-        return torch.cat([x[..., turned:], x[..., :turned]], dim=-1)
     if how.startswith("base "):
         rope = replace(rope, base=float(how[5:]))
     elif "neighbors" in how or how.startswith("halves"):
@@ -368,10 +275,10 @@ def _left_out(
     return x / float(1 - share) ** 0.5 if of_the_root else x
 
 
-def _project(x: torch.Tensor, pair: Pair, use_bias: bool) -> torch.Tensor:
+def _project(x: torch.Tensor, pair: Pair) -> torch.Tensor:
     weight, bias = pair
     y = x @ weight.T
-    return y + bias if use_bias and bias is not None else y
+    return y if bias is None else y + bias
 
 
 def _factor(scale: str | float, projections: Projections, t: int) -> float:
@@ -393,7 +300,6 @@ def _factor(scale: str | float, projections: Projections, t: int) -> float:
         "√d_head": d_head**0.5,
         "√d_out": d_out**0.5,
         "1/√t": t**-0.5,
-        "1/√h": projections.num_heads**-0.5,
     }[scale]
 
 
@@ -402,8 +308,6 @@ def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
     b, t, width = x.shape
     if how == "view":  # straight to the target shape: mixes tokens
         return x.reshape(b, h, t, width // h)
-    if how == "overlap":  # each head begins one number after the other
-        return x.unfold(-1, width // h, 1)[:, :, :h].transpose(1, 2)
     if how == "interleaved":  # heads and d_head exchanged
         return x.reshape(b, t, width // h, h).permute(0, 3, 1, 2)
     return x.reshape(b, t, h, width // h).transpose(1, 2)
@@ -412,8 +316,6 @@ def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
 def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
     """Repeat the keys or values of grouped heads until there are h."""
     repeats = h // x.shape[1]
-    if groups == "first" and h > 1:
-        return x[:, :1].expand(-1, h, -1, -1)
     if repeats <= 1:
         return x
     if groups == "tiles":
@@ -428,7 +330,6 @@ def _masked(
     scores: torch.Tensor,
     mask: torch.Tensor,
     recipe: Recipe,
-    cap: float | None,
     sink: torch.Tensor | None,
 ) -> torch.Tensor:
     if recipe.turned == "scores":
@@ -437,8 +338,6 @@ def _masked(
         scores = scores + mask
     elif recipe.mask_by == "fill":
         scores = scores.masked_fill(mask, recipe.fill)
-    if cap:
-        scores = cap * torch.tanh(scores / cap)
     if sink is None or recipe.sink == "none":
         weights = _normalize(scores, recipe.softmax)
     else:
@@ -454,11 +353,6 @@ def _with_sink(
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
-    if how.startswith("unshifted"):
-        most = scores.amax(dim=-1, keepdim=True)
-        most = torch.maximum(most, column) if how == "unshifted" else most
-        powers = (scores - most).exp()
-        return powers / (powers.sum(dim=-1, keepdim=True) + column.exp())
     if how == "zero":
         column = torch.zeros_like(column)
     first = how == "first"  # in front, while the last column is dropped
@@ -479,32 +373,11 @@ def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
     return torch.softmax(scores, dim=how)
 
 
-def _join(context: torch.Tensor, recipe: Recipe, groups: int) -> torch.Tensor:
+def _join(context: torch.Tensor, recipe: Recipe) -> torch.Tensor:
     """Put heads (b, h, t, d_head) together to (b, t, width)."""
     b, h, t, d_head = context.shape
-    if recipe.join == "groups last":
-        if groups in (1, h) or h % groups:
-            raise RuntimeError("each head has its own keys, or all have the same")
-        context = context.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)
-    if recipe.merge.startswith(("first", "last")):
-        place, held = 0 if recipe.merge.startswith("first") else h - 1, context
-        if h == 1:
-            raise RuntimeError("there are no other heads")
-        context = held[:, [place]].expand_as(held)
-        if recipe.merge.endswith("alone"):
-            others = torch.arange(h) != place
-            context = held.masked_fill(others[:, None, None], 0.0)
-        return context.transpose(1, 2).reshape(b, t, h * d_head)
-    if recipe.merge != "concatenate":
-        total = context.sum(dim=1)
-        return total / h if recipe.merge == "mean" else total
     if recipe.join == "view":  # without moving the heads back: mixes tokens
         return context.reshape(b, t, h * d_head)
-    if recipe.join == "overlap":  # each head ends up one number after the other
-        joined = context.new_zeros(b, t, h * d_head)
-        for head in range(h):
-            joined[..., head : head + d_head] += context[:, head]
-        return joined
     if recipe.join == "interleaved":
         return context.permute(0, 2, 3, 1).reshape(b, t, h * d_head)
     return context.transpose(1, 2).reshape(b, t, h * d_head)

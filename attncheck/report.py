@@ -1,12 +1,13 @@
-"""What a check found, for a terminal, a notebook and a test."""
+"""What a check found: fifteen lines for a terminal, a table for a notebook, a test."""
 
 from __future__ import annotations
 
 import contextlib
 import html
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH = 88
 LABEL = 12  # columns for the name of a row
+LINES = 15  # of a report that is not asked for more
 
 PAGES = {
     "02_simple_self_attention": "Simple self-attention",
@@ -33,7 +35,7 @@ REFUSALS = {"constructor_raises", "forward_raises"}
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (reads as a sentence in a test's log)
-    """The verdict is not "passed"; the message is the whole report."""
+    """The verdict is not "passed"; the message is the report."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Finding:
         place: (file, line number, text) of the line at fault, or None.
         example: expected and actual weights of four tokens, or None.
         stage: the stage of attention that it changes, or what else shows it.
+        shown: wrong and right lines of a class with this mistake.
     """
 
     mistake: str
@@ -70,20 +73,20 @@ class Finding:
     place: tuple[str, int, str] | None = None
     example: tuple[Tensor, Tensor] | None = None
     stage: str = ""
+    shown: str = ""
 
-    def rows(self) -> list[tuple[str, str]]:
+    def rows(self, verbose: bool = True) -> list[tuple[str, str]]:
         """Return (label, text) pairs in the order in which to read them."""
         where = []
         if self.place:
             file, number, text = self.place
-            where = [("Where", f"{shown(file)}:{number}: {text}")]
+            where = [("Your line", f"{shown(file)}:{number}: {text}")]
+        more = [("Means", self.means), ("Test", self.test), ("Done", self.done)]
         return [
-            ("Test", self.test),
-            ("Done", self.done),
             ("Seen", self.seen),
-            ("Means", self.means),
             *where,
-            ("Likely line", self.line),
+            ("Instead", self.line),
+            *(more if verbose else []),
             ("Read", f"{PAGES[self.page]} ({self.page})"),
         ]
 
@@ -119,7 +122,8 @@ class Result:
 class Report:
     """All findings about one class, likely root causes first.
 
-    Prints as text; shows as a table in a notebook.
+    Prints as fifteen lines of text at most, where one mistake was found;
+    :meth:`text` gives more. Shows as a table in a notebook.
 
     Attributes:
         subject: what was checked, with its arguments.
@@ -128,11 +132,12 @@ class Report:
         notes: what else a reader should know; a note is no fault.
         usable: False if there was nothing that could be tested.
         problem: why not.
+        compared: whether the output was compared with what is right.
+        agreed: what it was compared with and equals, or "".
         not_compared: why it was not compared with what is right, or "".
-        proposal: options that would have it compared, by name.
-        command: the call or the command line that would, complete; "" where none can.
-        needed: what has to be written by hand instead, in words.
-        strict: whether warnings fail too.
+        needed: what has to be written by hand to have it compared, or "".
+        not_tried: what could change the result and was not tried.
+        promised: what the verdict depends on, as "causal only with `mask`", or "".
     """
 
     subject: str
@@ -141,36 +146,36 @@ class Report:
     notes: list[str] = field(default_factory=list)
     usable: bool = True
     problem: str = ""
+    compared: bool = False
+    agreed: str = ""
     not_compared: str = ""
-    proposal: dict[str, Any] = field(default_factory=dict)
-    command: str = ""
     needed: str = ""
-    strict: bool = False
+    not_tried: list[str] = field(default_factory=list)
+    promised: str = ""
 
     def failing(self) -> list[Finding]:
-        """Return the findings that fail: errors, with ``strict`` warnings too."""
-        severities = ("error", "warning") if self.strict else ("error",)
+        """Return the findings that fail: the errors."""
         return [
             f
             for f in self.findings
-            if f.severity in severities and f.mistake not in REFUSALS
+            if f.severity == "error" and f.mistake not in REFUSALS
         ]
 
     @property
     def verdict(self) -> str:
         """One of "passed", "failed", "not usable" and "not judged".
 
-        A class passes if it was compared with what is right and nothing was found that
-        fails: errors, with ``strict`` warnings too. Without a comparison, or where a
-        test broke inside the checker, nothing is known: it is not judged. Nor is a
-        class that raises whatever it is given, since it may want something else.
+        A class passes if it was compared with what is right and no error was found.
+        Without a comparison, or where a test broke inside the checker, nothing is
+        known: it is not judged. Nor is a class that raises whatever it is given, since
+        it may want something else.
         """
         if not self.usable:
             return "not usable"
         if self.failing():
             return "failed"
         broken = any(result.outcome == "broken" for result in self.results)
-        return "not judged" if broken or self.not_compared else "passed"
+        return "passed" if self.compared and not broken else "not judged"
 
     @property
     def ok(self) -> bool:
@@ -196,67 +201,71 @@ class Report:
             raise CheckFailed(f"{first}\n\n{self}")
 
     def headline(self) -> str:
-        """Return the outcome in one line."""
+        """Return the verdict in one line, with what it leaves open."""
         if not self.usable:
-            return f"{self.subject}: couldn't be tested"
-        passed = sum(result.outcome == "passed" for result in self.results)
-        ran = sum(result.outcome != "not run" for result in self.results)
+            return f"NOT USABLE: {self.subject}"
         count = len(self.findings)
-        found = {0: "nothing wrong found", 1: "1 finding"}.get(
-            count, f"{count} findings"
-        )
-        if self.verdict == "not judged":
-            found = "NOT JUDGED" + (f", {found}" if count else "")
-        elif self.not_compared:
-            found += ", not compared with attention"
-        left_out = len(self.results) - ran
-        broken = sum(result.outcome == "broken" for result in self.results)
-        others = f", {left_out} not run" if left_out else ""
-        others += f", {broken} broken inside the checker" if broken else ""
-        tests = f"{passed} of {ran} tests passed{others}"
-        return f"{self.subject}: {found}, {tests}"
+        found = {0: "", 1: ", 1 finding"}.get(count, f", {count} findings")
+        parts = [f"{self.verdict.upper()}: {self.subject}{found}"]
+        if self.promised:
+            parts.append(self.promised)
+        if self.not_tried:
+            parts.append(f"not tried: {', '.join(self.not_tried)}")
+        return "; ".join(parts)
 
-    def __str__(self) -> str:
-        lines = _wrap(self.headline())
-        if self.problem:
-            lines += ["", *_wrap(self.problem)]
-        if self.not_compared:
-            lines += ["", *_wrap(f"Not compared: {self.not_compared}.")]
-        if self.verdict == "not judged":
-            if self.command:
-                lines += ["", "To get a verdict, run:", f"   {self.command}"]
-            elif self.needed:
-                lines += ["", *_wrap(f"To get a verdict: {self.needed}.")]
-        for number, finding in enumerate(self.findings, start=1):
+    def text(self, verbose: bool = False) -> str:
+        """Return the report as text: fifteen lines, or all that is known."""
+        lines = [*_wrap(self.headline()), *self._comparison()]
+        listed = self.findings if verbose else self.findings[:1]
+        for number, finding in enumerate(listed, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
-            title = f"{number}. {finding.title} [{kind}]"
-            lines += ["", *_wrap(title, indent="   ")]
-            for label, text in finding.rows():
-                lines += _row(label, text)
-            lines += [f"   {line}" for line in finding.table()]
+            lines += ["", *_wrap(f"{number}. {finding.title} [{kind}]", indent="   ")]
+            rows = [
+                line for row in finding.rows(verbose) for line in _row(*row, verbose)
+            ]
+            lines += rows
+            lines += [f"   {line}" for line in finding.table()] if verbose else []
+        if not verbose:
+            lines += self._others()
+            return "\n".join(lines)
         if self.results:
             lines += ["", "Tests"]
         for result in self.results:
             why = f": {result.why}" if result.why else ""
             lines += _row(result.outcome, result.test + why)
-        if self.notes:
-            lines += ["", "Notes"]
+        lines += ["", "Notes"] if self.notes else []
         for note in self.notes:
             lines += _wrap(f" - {note}", indent="   ")
         return "\n".join(lines)
+
+    def _comparison(self) -> list[str]:
+        """Return what it was compared with, or why not, and what would help."""
+        if self.problem:
+            return _wrap(self.problem)
+        if self.agreed:
+            return _wrap(f"Compared with {self.agreed}.")
+        if self.compared or any(f.mistake in REFUSALS for f in self.findings):
+            return _wrap(f"To get a verdict, {self.needed}.") if self.needed else []
+        told = _wrap(f"Not compared: {self.not_compared}.") if self.not_compared else []
+        return told + (
+            _wrap(f"To get a verdict, {self.needed}.") if self.needed else []
+        )
+
+    def _others(self) -> list[str]:
+        others = self.findings[1:]
+        told = ", ".join(f"{f.title.lower()} [{f.code}]" for f in others[:2])
+        more = f", and {len(others) - 2} more" if len(others) > 2 else ""
+        return ["", *_wrap(f"Also: {told}{more} (-v shows all).")] if others else []
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         parts = [f"<p><strong>{_escape(self.headline())}</strong></p>"]
-        if self.problem:
-            parts.append(f"<p>{_escape(self.problem)}</p>")
-        if self.not_compared:
-            parts.append(f"<p>Not compared: {_escape(self.not_compared)}.</p>")
-        if self.verdict == "not judged" and (self.command or self.needed):
-            told = f"run: <code>{_escape(self.command)}</code>"
-            told = told if self.command else _escape(self.needed)
-            parts.append(f"<p>To get a verdict, {told}</p>")
+        if told := " ".join(self._comparison()):
+            parts.append(f"<p>{_escape(told)}</p>")
         for number, finding in enumerate(self.findings, start=1):
             kind = f"{finding.severity} {finding.code}".rstrip()
             caption = f"{number}. {finding.title} ({kind})"
@@ -269,12 +278,37 @@ class Report:
                 (r.test, f"{r.outcome}: {r.why}".rstrip(": ")) for r in self.results
             ]
             table = _table("Tests", rows, head=("Test", "Outcome"))
-            passed = "All tests" if self.ok else "All tests, passed ones included"
-            parts.append(f"<details><summary>{passed}</summary>{table}</details>")
+            parts.append(f"<details><summary>All tests</summary>{table}</details>")
         if self.notes:
             items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)
             parts.append(f"<p>Notes</p><ul>{items}</ul>")
         return f'<div class="attention-check">{"".join(parts)}</div>'
+
+    def as_dictionary(self) -> dict[str, Any]:
+        """Return plain lists and dictionaries, as ``--json`` prints them."""
+        keys = ("mistake", "code", "severity", "title", "stage", "test", "done", "seen",
+                "means", "line", "page")  # fmt: skip
+        return {
+            "subject": self.subject,
+            "verdict": self.verdict,
+            "exit_status": self.exit_status,
+            "problem": self.problem,
+            "compared": self.compared,
+            "agreed": self.agreed,
+            "not_compared": self.not_compared,
+            "needed": self.needed,
+            "not_tried": self.not_tried,
+            "findings": [
+                {key: getattr(f, key) for key in keys}
+                | {"place": f.place and [shown(f.place[0]), *f.place[1:]]}
+                for f in self.findings
+            ],
+            "tests": [
+                {"test": r.test, "outcome": r.outcome, "why": r.why}
+                for r in self.results
+            ],
+            "notes": list(self.notes),
+        }
 
 
 def worst(reports: Iterable[Report]) -> int:
@@ -283,19 +317,15 @@ def worst(reports: Iterable[Report]) -> int:
     return next((status for status in (1, 2, 3) if status in statuses), 0)
 
 
-def chosen(
-    finding: Finding, select: Sequence[str] = (), ignore: Sequence[str] = ()
-) -> bool:
-    """Whether a finding is asked for, by the start of its code or by its name."""
-
-    def among(given: Sequence[str]) -> bool:
-        given = given.replace(",", " ").split() if isinstance(given, str) else given
-        return any(
-            finding.mistake == one or finding.code.startswith(one.upper())
-            for one in given
-        )
-
-    return (not select or among(select)) and not among(ignore)
+def address(code: str = "") -> str:
+    """Return where a code is on the page of all codes, if there is an address."""
+    place = f"#{code.lower()}" if code else ""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for entry in metadata.metadata("coding-attention").get_all("Project-URL") or ():
+            name, _, site = entry.partition(", ")
+            if name == "Homepage":
+                return f"{site.rstrip('/')}/book/codes.html{place}"
+    return ""
 
 
 def shown(file: str) -> str:
@@ -316,7 +346,8 @@ def _wrap(text: str, indent: str = "") -> list[str]:
     ) or [""]
 
 
-def _row(label: str, text: str) -> list[str]:
+def _row(label: str, text: str, whole: bool = True) -> list[str]:
+    """Return a row of a finding; what is seen, cut after three lines of a short one."""
     first = f"   {label:<{LABEL}}"
     return textwrap.wrap(
         text,
@@ -324,6 +355,8 @@ def _row(label: str, text: str) -> list[str]:
         initial_indent=first,
         subsequent_indent=" " * len(first),
         break_on_hyphens=False,
+        max_lines=None if whole else 3,
+        placeholder=" …",
     )
 
 

@@ -1,8 +1,8 @@
-"""The check itself: build, call, probe, report."""
+"""The check itself: build, call, compare, probe, report."""
 
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from attncheck import build, limits
 from attncheck.build import UnusableError
+from attncheck.calling import open_arguments
 from attncheck.collector import Collector
 from attncheck.first_call import RUNS, first_call
 from attncheck.given_reference import reference_from
@@ -18,47 +19,41 @@ from attncheck.layer import OPTIONS, described
 from attncheck.probes import PROBES
 from attncheck.report import Report
 from attncheck.source import Source
-from attncheck.subject import (
-    WINDOW,
-    Failure,
-    How,
-    Subject,
-    random_state_kept,
-)
+from attncheck.subject import WINDOW, Failure, How, Subject, random_state_kept
 from attncheck.surroundings import process_kept, quiet, settings_kept
-from attncheck.variants import (
-    first_subject,
-)
+from attncheck.variants import first_subject
 
-Probe = Callable[[Subject, Collector], None]
-Probes = Sequence[tuple[str, Probe]]
-COMPARISON = "same output as attention with these weights"
-RIGHT = (
-    "no option covers what this layer does, so write a correct class or function with "
-    "the same parameter names, and pass it as reference=, or on the command line as "
-    "--reference right.py:RightAttention"
-)
+GONE = {
+    "alibi": "pass the bias of the scores as bias=",
+    "softcap": "pass a correct class as reference=",
+    "postnorm": "pass a correct class as reference=",
+    "exclusive": "pass a correct class as reference=",
+    "first": "pass a correct class as reference=",
+    "norm_over": "pass a correct class as reference=",
+    "norm_late": "pass a correct class as reference=",
+    "select": "choose among report.findings",
+    "ignore": "choose among report.findings",
+    "strict": "look at report.findings, which holds warnings, too",
+}
 
 
 def check(
     module_or_class: object,
     reference: object = None,
-    causal: bool = True,
+    causal: bool | None = None,
     *,
     weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
     call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
     layout: str = "btd",
     time_limit: float = 10.0,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    strict: bool = False,
     **arguments: Any,
 ) -> Report:
     """Test an attention class by what it does, and name the mistake.
 
     Works for any module that maps (b, t, d_in) to (b, t, d_out). The module given is
     copied; it, its mode and the global random state stay as they are. Weights of the
-    copy are drawn anew, so that mistakes show.
+    copy are drawn anew, so that mistakes show. Where forward takes a mask, a memory or
+    a cache by its name, these are tried, too.
 
     Args:
         module_or_class: a class derived from ``nn.Module``, an instance, or a
@@ -67,32 +62,24 @@ def check(
             weights. A module or class with the same parameter names: it gets the
             weights, and no buffers. A function (module, x). False: leave the
             comparison out, so that nothing is judged.
-        causal: whether a token may not see the future.
+        causal: whether a token may not see the future. True: it promises that, so a
+            mask that the caller has to give is a mistake. None: it may take one.
         weights: function (module) that returns a dictionary with "query", "key",
             "value", if there is one "out", each a weight (out, in) or a pair of it
             and a bias, and "num_heads". For weights that the check does not find.
         call: function (module, x), where module(x) is not the way to call it.
         layout: "btd", or "tbd" where the first axis is meant for the tokens.
         time_limit: seconds that one call may take.
-        select: codes or names of the mistakes to report, such as "ATT2"; others are
-            left out. Nothing: all.
-        ignore: codes or names of mistakes that are left out.
-        strict: also fail on warnings.
         **arguments: for the constructor, by the chapter's names or its own. Without
             any, d_in=16, d_out=16, context_length=8, dropout=0.0, num_heads=4, as far
             as the constructor takes them. And what the layer does besides attention:
-            rope=True, "halves", "neighbors", "other-way" or a dictionary with
-            pairing, base, share and way; window=…, and first=… tokens that stay
-            visible behind it; exclusive=True, where no token sees itself; alibi=True;
-            qk_norm=, prenorm= and postnorm="layer", "rms" or "l2"; residual=True, or
-            "late" where the input is added behind the norm of the output;
-            norm_over="all" for a norm over all heads; norm_late=True for one behind
-            the rotation; softcap=…; scale="1/d", "none"
-            or a number; bias=function (module, t) that gives what is added to the
-            scores; memory=…, the number of tokens that keys and values come from in
-            cross-attention; sink=True, one learned score for each head, in a parameter
-            with "sink" in its name, or "zero"; documents=True, where forward takes the
-            number of each token's document, (b, t), and so does ``call``. What was
+            rope=True, "halves", "neighbors" or a dictionary with pairing and base;
+            window=…; qk_norm= and prenorm="layer", "rms" or "l2"; residual=True;
+            scale="1/d", "none" or a number; bias=function (module, t) that gives what
+            is added to the scores; memory=…, the number of tokens that keys and values
+            come from in cross-attention; sink=True, one learned score for each head,
+            in a parameter with "sink" in its name; documents=True, where forward takes
+            the number of each token's document, (b, t), and so does ``call``. What was
             declared excuses nothing: every difference from it fails.
 
     Returns:
@@ -102,6 +89,7 @@ def check(
 
     Raises:
         ValueError: ``time_limit`` is no number of seconds.
+        TypeError: an option that is no more.
 
     Example:
         >>> import attention
@@ -114,16 +102,10 @@ def check(
         holds Python's lock cannot be limited at all. The command line runs the class
         in a process of its own.
     """
-    given = {"module_or_class": module_or_class, "arguments": dict(arguments)}
-    given |= {"causal": False} if not causal else {}
-    given |= {"layout": layout} if layout != "btd" else {}
-    report = checked(
+    return checked(
         module_or_class, reference, causal, weights=weights, call=call, layout=layout,
-        time_limit=time_limit, select=select, ignore=ignore, strict=strict, **arguments,
+        time_limit=time_limit, **arguments,
     )  # fmt: skip
-    if report.not_compared and report.proposal:
-        report.command = _command(report, given)
-    return report
 
 
 def assert_attention(module_or_class: object, **arguments: Any) -> None:
@@ -148,35 +130,27 @@ def assert_attention(module_or_class: object, **arguments: Any) -> None:
 def checked(
     module_or_class: object,
     reference: object = None,
-    causal: bool = True,
+    causal: bool | None = None,
     *,
     own: Mapping[str, Any] | None = None,
     own_config: Mapping[str, Any] | None = None,
-    contract: Probes = (),
     weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
     call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
     layout: str = "btd",
     time_limit: float = 10.0,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    strict: bool = False,
     **arguments: Any,
 ) -> Report:
     """Do what :func:`check` does, with arguments of the constructor apart.
 
     ``own`` holds these, whatever names they have; ``own_config`` the settings for a
-    constructor that takes one object with all of them. ``contract`` holds the tests of
-    a preset, which raise ``UnusableError`` where they can't be run: then all others
-    are, and the class isn't judged unless they find a mistake.
-
-    Raises:
-        ValueError: the time limit is no positive number.
+    constructor that takes one object with all of them.
     """
     if not isinstance(time_limit, int | float) or not time_limit > 0:
         raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")
+    _refuse_gone(module_or_class, arguments)
     worker = limits.Worker(time_limit)
     collector = Collector()
-    report = Report(subject=_name(module_or_class), strict=strict)
+    report = Report(subject=_name(module_or_class))
     with contextlib.ExitStack() as kept:
         # Prints and warnings of the class would bury the report.
         kept.enter_context(quiet())
@@ -189,20 +163,20 @@ def checked(
         kept.enter_context(process_kept())
         try:
             layer = described(**_layer_options(module_or_class, arguments))
-            causal = causal and not layer.memory  # a memory is there from the start
             arguments |= own or {}
             if layer.window and inspect.isclass(module_or_class):
                 arguments |= _window(module_or_class, arguments, layer.window)
             if own_config is None and isinstance(arguments.get("config"), Mapping):
                 own_config = arguments.pop("config")  # as --config does
-            source = Source(module_or_class, arguments, causal, worker, own_config)
+            # A memory is there from the start.
+            sees = causal is not False and not layer.memory
+            source = Source(module_or_class, arguments, sees, worker, own_config)
             report.subject = source.label
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer)
-            _run(source, reference, causal, how, collector, report, contract)
+            _run(source, reference, causal, how, collector, report)
         except Failure as failure:  # its config could not be found out
             collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
-            collector.not_run(_names(contract), "there is no instance")
         except UnusableError as error:
             report.usable = False
             report.problem = str(error)
@@ -215,47 +189,41 @@ def checked(
             )
         finally:
             worker.close()
-        _tell_settings(changes(), collector)
+        if names := [n for n in changes() if n not in _CHANGED_BY_IMPORTS]:
+            told = f"It changed {', '.join(names)}; they're restored now."
+            report.notes.append(told)
     if report.usable:
-        collector.hand_over(report, select, ignore)
-        _tell_comparison(report, collector)
-        if never := worker.branches.note():
-            report.notes.append(never)
+        collector.hand_over(report)
     return report
 
 
-def _tell_comparison(report: Report, collector: Collector) -> None:
-    """Say why there was no comparison, where the test of it did not say so."""
-    if not collector.compared and not report.not_compared:
-        ended = {result.test: result.why for result in collector.results}
-        why = ended.get(COMPARISON) or "the tests ended before that"
-        report.not_compared = (
-            f"the output wasn't compared with correct attention: {why}"
-        )
-    if report.not_compared:
-        report.proposal = collector.proposal
-        report.needed = "" if report.proposal else collector.needed or RIGHT
+# Imports of any kind change these two, PyTorch's own included.
+_CHANGED_BY_IMPORTS = ("the path of imports", "the environment")
 
 
-def _command(report: Report, given: dict[str, Any]) -> str:
-    """Return the call that would have the class judged."""
-    words = [_name(given.pop("module_or_class"))]
-    named = given.pop("arguments") | given
-    for name, value in (named | report.proposal).items():
-        if name in ("weights", "bias", "call") and isinstance(value, str):
-            pass
-        else:
-            value = getattr(value, "__name__", None) or repr(value)
-        words.append(f"{name}={value}")
-    return f"attention.check({', '.join(words)})"
+def _refuse_gone(given: object, arguments: Mapping[str, Any]) -> None:
+    """Say what replaces an option that is no more.
+
+    Raises:
+        TypeError: it was given, and the constructor takes none of that name.
+    """
+    names = _parameters(given)
+    for name in arguments.keys() & GONE.keys():
+        if name not in names:
+            raise TypeError(f"{name}= is no option any more: {GONE[name]}.")
+
+
+def _parameters(given: object) -> list[str]:
+    """Return the names of a class's parameters, or none."""
+    with contextlib.suppress(TypeError, ValueError):
+        if inspect.isclass(given):
+            return list(inspect.signature(given).parameters)
+    return []
 
 
 def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
     """Take what describes the layer; leave what the constructor asks for too."""
-    names = []
-    if inspect.isclass(given):
-        with contextlib.suppress(TypeError, ValueError):
-            names = list(inspect.signature(given).parameters)
+    names = _parameters(given)
     options = {name: arguments[name] for name in OPTIONS if name in arguments}
     if isinstance(options.get("bias"), bool):  # that of the projections
         del options["bias"]
@@ -281,47 +249,36 @@ def _window(given: type, arguments: Mapping[str, Any], size: int) -> dict[str, i
     return {}
 
 
-def _tell_settings(names: list[str], collector: Collector) -> None:
-    # Imports of any kind change these two, PyTorch's own included.
-    imports = ("the path of imports", "the environment")
-    names = [name for name in names if name not in imports]
-    if names:
-        collector.start(RUNS)
-        done = "Compared the process's settings before and after the tests."
-        seen = f"Changed: {', '.join(names)}. They're restored now."
-        collector.add("changes_settings", done, seen)
-
-
 def _run(
     source: Source,
     reference: object,
-    causal: bool,
+    causal: bool | None,
     how: How,
     collector: Collector,
     report: Report,
-    contract: Probes,
 ) -> None:
+    sees = causal is not False and not how.layer.memory
+    tests = [test for test, _ in PROBES]
     try:
-        subject = first_subject(source, causal, how, _built(source))
+        subject = first_subject(source, sees, how, _built(source))
     except Failure as failure:
-        done = f"Built as {source.label}."
         if failure.mistake == "environment":
             raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
-        collector.cannot_run(RUNS, failure, done)
-        collector.not_run(_names(contract), "there is no instance")
+        collector.cannot_run(RUNS, failure, f"Built as {source.label}.")
         return
-    if _adds_zero(subject) and not how.layer.sink:
-        subject.layer = replace(how.layer, sink="zero")
+    subject.promised_causal = causal is True
     report.notes = subject.notes = source.notes
     subject.skip_reference = reference is False
     plain = replace(how.layer, memory=None).plain
     collector.undeclared = plain and reference is None
     if reference is not None and reference is not False:
         subject.reference = reference_from(reference, source)
-    running = first_call(source, subject, collector, _names(contract))
+    running = first_call(source, subject, collector, tests)
     asks = source.plan.asks if source.is_class else ""
     if running is not None:
-        _judge(running, collector, contract)
+        _probe(running, collector)
+        report.promised = running.promise
+        _tell_untried(running, collector)
         failed = any(one.severity == "error" for one in collector.findings())
         if not (asks and source.plan.config) or (collector.compared and not failed):
             return
@@ -330,50 +287,32 @@ def _run(
 
 
 # Without the right to shorter inputs, these have nothing to say.
-_NEED_LENGTHS = {"output shape", "shorter inputs", "state between calls"}
+_NEED_LENGTHS = {"output shape", "state between calls"}
 
 
-def _names(contract: Probes) -> list[str]:
-    return [test for test, _ in contract or PROBES]
-
-
-def _judge(subject: Subject, collector: Collector, contract: Probes) -> None:
-    """Run the tests of a preset, or all others where there is none or it can't be."""
-    if not contract:
-        _probe(subject, collector, PROBES)
-        return
-    try:
-        _probe(subject, collector, contract)
-        ended = {one.test: one.outcome for one in collector.results}
-        collector.compared = any(ended[n] != "not run" for n, _ in contract)
-    except UnusableError as error:
-        needed = collector.needed
-        collector.not_run(_names(contract), str(error))
-        _probe(subject, collector, PROBES)
-        collector.not_compared = (
-            f"{error}, so the tests of the preset couldn't run, and those of check "
-            f"ran instead"
-        )
-        collector.proposal, collector.needed = {}, needed
-
-
-def _probe(subject: Subject, collector: Collector, probes: Probes) -> None:
-    for place, (test, probe) in enumerate(probes):
+def _probe(subject: Subject, collector: Collector) -> None:
+    for place, (test, probe) in enumerate(PROBES):
         if subject.fixed_length and test in _NEED_LENGTHS:
             collector.not_run([test], "it runs only with context_length tokens")
             continue
-        left = [name for name, _ in probes[place + 1 :]]
+        left = [name for name, _ in PROBES[place + 1 :]]
         if "hangs" in collector.found:
             collector.not_run(left, "a call didn't return")
             return
         # The time in calls of the class: the checker's own does not count.
-        spent = subject.worker.spent
-        if spent > 3 * subject.worker.seconds:
-            collector.not_run(left, "time ran out")
-            seen = f"Calls took {spent:.1f} s so far; 3 · time_limit is allowed."
-            collector.add("slow", "Ran the tests one by one.", seen)
+        if subject.worker.spent > 3 * subject.worker.seconds:
+            collector.not_run([test, *left], "time ran out; raise time_limit")
             return
         collector.run(test, probe, subject)
+
+
+def _tell_untried(subject: Subject, collector: Collector) -> None:
+    """List the arguments that could change the result, and that nobody has tried."""
+    if subject.how.call is not None:
+        return
+    names = open_arguments(subject.pristine, subject.how.way)
+    left = [f"`{name}`" for name in names if name not in collector.tried]
+    collector.not_tried = [*left, *collector.not_tried]
 
 
 def _built(source: Source) -> nn.Module:
@@ -384,12 +323,6 @@ def _built(source: Source) -> nn.Module:
         if failure.mistake != "constructor_raises":
             raise
         return source.build_otherwise(failure)
-
-
-def _adds_zero(subject: Subject) -> bool:
-    """Whether it is PyTorch's own layer with a key and a value of zeros added."""
-    parts = subject.pristine.modules()
-    return any(getattr(part, "add_zero_attn", False) for part in parts)
 
 
 def _layout(layout: str) -> str:

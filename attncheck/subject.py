@@ -12,8 +12,6 @@ from typing import Any, cast
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
-from torch.overrides import TorchFunctionMode
 
 from attncheck.build import (
     FunctionModule,
@@ -26,27 +24,19 @@ from attncheck.build import (
 from attncheck.calling import (
     Way,
     inputs,
-    is_cache,
     is_pytorchs,
     mask_of_pytorch,
     with_documents,
     with_memory,
 )
 from attncheck.layer import Layer, document_of, memory_tokens
-from attncheck.limits import TimedOutError, Worker, is_out_of_memory, message
+from attncheck.limits import TimedOutError, Worker, message
 from attncheck.projections import Projections, find, from_adapter
 from attncheck.reference import PLAIN
 
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
-# Words by which the token itself is one of the tokens in a window.
-ITSELF = re.compile(
-    r"window\w*`*\s*-\s*1\b|"
-    r"window[^.\n]*\b(including itself|itself included|in (all|total)\b)",
-    re.IGNORECASE,
-)
-
-
-MANY = 32  # sequences
+LOW = (torch.float16, torch.bfloat16)
+MANY = 4  # sequences that a cache may have no room for
 
 
 class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
@@ -98,72 +88,6 @@ class How:
     way: Way | None = None
 
 
-class Unrounded(TorchFunctionMode):
-    """Leaves tensors in the precision of the input where forward asks for a lower one.
-
-    Args:
-        dtype: that of the input.
-    """
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.dtype = dtype
-        self.acted = False
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        given = dict(kwargs or {})
-        if getattr(function, "__name__", "") in ("half", "bfloat16") and args:
-            self.acted = True
-            return args[0].to(self.dtype)
-        if any(isinstance(one, torch.dtype) and one in LOW for one in args):
-            self.acted = True
-            args = tuple(self._fine(one) for one in args)
-        if any(isinstance(one, torch.dtype) and one in LOW for one in given.values()):
-            self.acted = True
-            given = {name: self._fine(one) for name, one in given.items()}
-        kind = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "")
-        if not kind or not _casts(kind):
-            return function(*args, **given)
-        self.acted = True
-        with torch.autocast(kind, enabled=False):
-            return function(*args, **given)
-
-    def _fine(self, one: Any) -> Any:
-        return self.dtype if isinstance(one, torch.dtype) and one in LOW else one
-
-
-LOW = (torch.float16, torch.bfloat16)
-
-
-def _casts(kind: str) -> bool:
-    """Whether torch.autocast is on for a kind of device."""
-    try:
-        return torch.is_autocast_enabled(kind)
-    except TypeError:  # before PyTorch 2.4
-        on = (
-            torch.is_autocast_cpu_enabled
-            if kind == "cpu"
-            else torch.is_autocast_enabled
-        )
-        return bool(on())
-
-
-def _in_one_place(module: nn.Module) -> list[str]:
-    """Return the names of parameters that share their memory, but aren't the same."""
-    stored: dict[int, list[str]] = {}
-    for name, parameter in module.named_parameters():
-        held = not is_lazy(parameter) and not parameter.is_meta
-        if held and parameter.dim() > 1 and parameter.numel():
-            stored.setdefault(parameter.data_ptr(), []).append(name)
-    return next((names for names in stored.values() if len(names) > 1), [])
-
-
 class Subject:
     """A module with the sizes it was made for, and the way to call it.
 
@@ -193,24 +117,20 @@ class Subject:
         self.how = how
         self.layer = how.layer
         self.layout = how.layout
-        self.unrounded = False  # set to leave out what it does in lower precision
-        self.unwritten: list[str] = []  # parameters that its class never writes
         self.keeps_state = True  # until a probe has shown that it does not
         self.notes: list[str] = []
         self.given: dict[str, Any] = {}  # what its constructor was given
         self.takes_length = False  # whether that names the largest number of tokens
         self.replaced_memory: int | None = None  # the token that is another one
-        self.own_memory: torch.Tensor | None = None  # one that a test has made
-        self.last_memory: torch.Tensor | None = None  # one that a gradient may reach
-        self.own_documents: torch.Tensor | None = None  # others than the usual two
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
         self.reference: Callable[[nn.Module, torch.Tensor], Any] | None = None
         self.skip_reference = False
         self.uneven: Subject | None = None  # the same with d_in ≠ d_out
+        self.promised_causal = False  # by whoever checks it
+        self.promise = ""  # what the verdict depends on
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta' and have no values.")
-        self.in_one_place = _in_one_place(module)  # which copies are not
         self.pristine = duplicate(module)
         self.fresh = duplicate(module)
         for held in (self.pristine, self.fresh):
@@ -226,35 +146,6 @@ class Subject:
         self._shared: nn.Module | None = None
         self._head: int | None = None
         self.variant: Callable[..., Subject | None]
-
-    def alone(self) -> "Subject":
-        """Let what was copied from another subject have calls and variants of its own.
-
-        Its variants are called as it is, and hold what was set in its module.
-        """
-        variant, self._shared, self.uneven = self.variant, None, None
-        set_ = {n: v for n, v in vars(self.pristine).items() if type(v) is bool}
-
-        def own(**changes: Any) -> Subject | None:
-            twin = variant(**changes)
-            if twin is not None:
-                twin.how = self.how
-                for name in set_.keys() & vars(twin.pristine).keys() - {"training"}:
-                    setattr(twin.pristine, name, set_[name])
-            return twin
-
-        self.variant = own
-        return self
-
-    def draw(self, names: list[str]) -> None:
-        """Draw parameters that the class never writes, lest memory decide a test."""
-        self.unwritten = names
-        generator = torch.Generator().manual_seed(1)
-        for module in (self.pristine, self.fresh):
-            for name, parameter in module.named_parameters():
-                if name in names and not parameter.is_meta:
-                    values = torch.randn(parameter.shape, generator=generator)
-                    parameter.detach().copy_(values * max(values.numel(), 1) ** -0.25)
 
     @property
     def width(self) -> int:
@@ -288,16 +179,6 @@ class Subject:
         # A square of tokens as wide is no band among them.
         known = type(size) is int and size > 0 and size**2 != self.fixed_length
         return name, size if known else 0
-
-    @property
-    def hides_by_window(self) -> bool:
-        """Whether a line compares something with the window, whatever it was given."""
-        name, size = self.named_window
-        own = vars(self.pristine).items()
-        held = [n for n, v in own if "win" in n and type(v) is int and v == size]
-        names = "|".join(map(re.escape, [name, *held]))
-        line = rf"^(?!\s*(el)?if\b)[^#\n]*[<>]=?\s*(self\.)?({names})\b"
-        return bool(name and re.search(line, self.source, re.MULTILINE))
 
     @property
     def source(self) -> str:
@@ -358,9 +239,7 @@ class Subject:
 
         def job() -> Any:
             seed_everything(seed, self.device)
-            none = contextlib.nullcontext()
-            fine = Unrounded(self.dtype) if self.unrounded else none
-            with torch.set_grad_enabled(grad), mode or none, fine:
+            with torch.set_grad_enabled(grad), mode or contextlib.nullcontext():
                 return self._forward(module, given)
 
         try:
@@ -396,40 +275,6 @@ class Subject:
         found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
         return [projections.cpu() for projections in found]
 
-    @contextlib.contextmanager
-    def arguments_changed(self) -> Iterator[dict[str, str]]:
-        """Collect the arguments that forward changes, and what has changed in each."""
-        found: dict[str, str] = {}
-        before: list[dict[str, tuple[torch.Tensor, torch.Tensor]]] = []
-
-        def look(module: nn.Module, args: tuple[Any, ...], named: Any) -> None:
-            taken = inspect.signature(module.forward).bind(*args, **named)
-            given = {n: v for n, v in taken.arguments.items() if not is_cache(n)}
-            given = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
-            before.append({n: (v, v.detach().clone()) for n, v in given.items()})
-
-        def compare(*_: Any) -> None:
-            for name, (now, then) in before.pop().items():
-                if now.shape != then.shape:
-                    shapes = f"from {tuple(then.shape)} to {tuple(now.shape)}"
-                    found[name] = f"Its shape changed {shapes}."
-                elif not torch.equal(now, then):
-                    count = int((now != then).sum())
-                    found[name] = f"{count} of its {now.numel()} numbers changed."
-
-        # Hooks go with a module into its copies, so none may be kept.
-        shared, self.keeps_state = self.keeps_state, True
-        hooks = [
-            self.pristine.register_forward_pre_hook(look, with_kwargs=True),
-            self.pristine.register_forward_hook(compare),
-        ]
-        try:
-            yield found
-        finally:
-            self.keeps_state = shared
-            for hook in hooks:
-                hook.remove()
-
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
         if text not in self.notes:
@@ -456,9 +301,7 @@ class Subject:
         if self.layer.documents:
             call = self.how.call or with_documents
             b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
-            own = self.own_documents
-            documents = document_of(t).expand(b, t) if own is None else own
-            return call(module, x, documents.to(x.device))
+            return call(module, x, document_of(t).expand(b, t).to(x.device))
         if self.how.call is not None and not self._call_takes_memory():
             return self.how.call(module, x)
         memory: Any = None
@@ -500,12 +343,8 @@ class Subject:
 
     def _memory(self, x: torch.Tensor) -> torch.Tensor:
         assert self.layer.memory is not None, "only where there is a memory"
-        if self.own_memory is not None:
-            return self.own_memory
         width = self.how.way.memory_width if self.how.way else None
         memory = memory_tokens(self.layer.memory, x, width)
-        if torch.is_grad_enabled() and memory.is_floating_point():
-            memory = self.last_memory = memory.detach().clone().requires_grad_()
         if self.replaced_memory is not None:
             memory = memory.clone()
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]
@@ -533,7 +372,8 @@ class Subject:
                 )
                 output = parts[name]
         if not isinstance(output, torch.Tensor):
-            raise CallFailed("not_a_tensor", f"it returned {type(output).__name__}")
+            text = f"it returned {type(output).__name__}, not a tensor"
+            raise CallFailed("wrong_shape", text)
         if self.layout == "tbd" and output.dim() >= 2:
             output = output.transpose(0, 1)
         return output
@@ -569,7 +409,6 @@ def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        mistake = "out_of_memory" if is_out_of_memory(error) else mistake
         mistake = "environment" if _is_environment(error) else mistake
         # Without gradients, all of it may run.
         mistake = "backward_raises" if UNTRAINED.search(message(error)) else mistake

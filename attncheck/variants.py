@@ -1,10 +1,8 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
-import copy
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from attncheck.build import DEFAULTS, UnusableError, is_lazy
@@ -12,13 +10,11 @@ from attncheck.collector import Collector
 from attncheck.config import guess, is_head_width
 from attncheck.source import HEAD_WIDTHS, Source, set_dropout, size_held
 from attncheck.subject import CallFailed, Failure, How, Subject
-from attncheck.trace import norms_of
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
-POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
 def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
@@ -88,8 +84,6 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     twin.limit, twin.keeps_state = subject.limit, subject.keeps_state
     twin.fixed_length, twin.given = subject.fixed_length, subject.given | own
     twin.variant = lambda **changes: variant(source, twin, **changes)
-    if subject.unwritten:
-        twin.draw(subject.unwritten)
     return twin
 
 
@@ -109,19 +103,6 @@ def _head_widths(source: Source, sizes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def with_gains(subject: Subject) -> Subject:
-    """Return the subject with other gains of its norms than 1, as after training."""
-    other = copy.copy(subject)
-    other.pristine = subject.copy()
-    parts = dict(other.pristine.named_modules())
-    generator = torch.Generator().manual_seed(5)
-    for name, *_ in norms_of(other.pristine):
-        for p in parts[name].parameters(recurse=False):
-            more = torch.rand(p.shape, generator=generator).to(p)
-            p.data.add_(more)
-    return other.alone()
-
-
 def uneven(subject: Subject, collector: Collector) -> Subject | None:
     """Return the subject with d_in, d_out, h and d_head all different, if it can be.
 
@@ -137,7 +118,8 @@ def uneven(subject: Subject, collector: Collector) -> Subject | None:
                 other(other.tokens())
             except CallFailed as failure:
                 done = f"Built with d_in={other.sizes['d_in']} and d_out={d_out}."
-                collector.add("widths_mixed_up", done, f"It raised {failure}.")
+                text = f"It raised {failure}."
+                collector.add("some_sizes_raise", done, text, "warning")
                 return None
     return distinct(subject)
 
@@ -147,10 +129,7 @@ def distinct(subject: Subject) -> Subject | None:
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
     # A function that names the weights may tell the number of heads as well.
-    alike = (
-        POWER_OF_2 if subject.layer.alibi or subject.speaks_of("alibi|slope") else ()
-    )
-    tried = () if subject.how.weights else (*alike, *DISTINCT)
+    tried = () if subject.how.weights else DISTINCT
     for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if subject.takes_length and subject.limit:  # no width of a head, nor its alias

@@ -1,7 +1,7 @@
 """The list of the page "All codes", built from the records of the mistakes.
 
 ``mistake-codes`` makes a section for each stage and in it one for each code, with the
-code as its anchor: what reports, ``helpUri`` of SARIF and the search link to.
+code as its anchor: what reports and the search link to.
 """
 
 import re
@@ -57,7 +57,7 @@ def entry(mistake):
         nodes.paragraph("", "", *named, *words(mistake.means)),
         nodes.paragraph("", "", *line, *read),
     ]
-    if example := mistake.example():
+    if example := mistake.shown.strip():
         content.append(nodes.literal_block("", example, language="diff"))
     title = words(f"{mistake.code} {mistake.title}")
     return section(mistake.code.lower(), title, *content)

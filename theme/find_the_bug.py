@@ -5,8 +5,8 @@ shows one case: what a broken layer does, beside the right one, five causes, and
 answer in a closed ``details``. So the page can be read without scripts; with them
 (``static/find_the_bug.js``) the causes are buttons that answer.
 
-All comes from ``coding_attention/gallery/cases.json``, which is made from the records
-of the mistakes (``attncheck/mistakes/``) and which a test recomputes.
+All comes from ``coding_attention/gallery/cases.json``, which is made from the planted
+bugs beside it (``planted.toml``) and which a test recomputes.
 Neither PyTorch nor the package is imported.
 """
 
@@ -173,7 +173,7 @@ class BugCase(SphinxDirective):
         if not 1 <= number <= len(stored["cases"]):
             raise ExtensionError(
                 f"there are {len(stored['cases'])} cases, so no case {number}: see "
-                "`number` in attncheck/mistakes/*.toml"
+                "`number` in coding_attention/gallery/planted.toml"
             )
         return [nodes.raw("", case_html(number, stored), format="html")]
 

@@ -1,31 +1,16 @@
 """Every mistake that the checker can name, from one record each.
 
 The records lie beside this file, one table of TOML for each mistake: what it is
-called, what it means, the line and the page to read, the classes it is planted in,
-and its case in the book's game. Codes are never given to another mistake.
+called, what it means, the line and the page to read. Codes are never given to another
+mistake.
 """
 
-from attncheck.mistakes.bases import BASES, HEADER
-from attncheck.mistakes.records import Mistake, Planted, compiled, families
+from attncheck.mistakes.records import Mistake, families
 
-__all__ = [
-    "BASES",
-    "EARLY",
-    "EXPLAINS",
-    "HEADER",
-    "LATE",
-    "MISTAKES",
-    "ORDER",
-    "PLANTED",
-    "SYMPTOMS",
-    "Mistake",
-    "Planted",
-    "compiled",
-]
+__all__ = ["EARLY", "EXPLAINS", "LATE", "MISTAKES", "ORDER", "SYMPTOMS", "Mistake"]
 
 MISTAKES = {m.name: m for family in families().values() for m in family}
 ORDER = {name: place for place, name in enumerate(MISTAKES)}
-PLANTED = {bug.name: bug for mistake in MISTAKES.values() for bug in mistake.planted}
 
 
 def _names(*names: str) -> set[str]:
@@ -36,13 +21,11 @@ def _names(*names: str) -> set[str]:
 EARLY = _names("running")
 # What follows from a mistake that the output has been matched to exactly.
 SYMPTOMS = _names("symptoms")
-# What may be no more than a consequence of a stage whose numbers differ.
-LATE = _names("training", "storage") | {
-    name for name in MISTAKES if name.startswith(("cache_", "padding_"))
-}
+# What may be no more than a consequence of an output that differs.
+LATE = _names("training", "storage", "contracts")
 # What makes the output another one for ordinary tokens: each explains a difference.
 EXPLAINS = (
     SYMPTOMS
     | _names("masking", "weighting", "heads", "projecting")
-    | {"keeps_state", "random_in_eval", "batch_first", "changes_input", "init_missing"}
-) - {"mask_fill_finite"}
+    | {"keeps_state", "random_in_eval", "batch_first", "changes_input"}
+) - {"mask_fill_finite", "mask_square"}

@@ -4,163 +4,173 @@ import contextlib
 import functools
 import inspect
 import re
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from attncheck.build import UnusableError
-from attncheck.calling import Way, cached_way, plain_way
+from attncheck import parity
+from attncheck.calling import STARTERS, Way, cached_way, plain_way
 from attncheck.collector import Collector, SkipTest
 from attncheck.numbers import changed
-from attncheck.probes.stepped import (
-    ONE_BY_ONE,
-    RESETS,
-    NewCache,
-    Stepped,
-    T,
-    chunks,
-    second,
-    tokens_alone,
-)
-from attncheck.subject import CallFailed, Subject
+from attncheck.subject import CallFailed, Subject, fields_of, guarded, seed_everything
 from attncheck.trace import tensors
-from attncheck.variants import with_gains
+
+RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
+T = 6
+ONE_BY_ONE, IN_CHUNKS = [1] * T, [2, 3, 1]
+INSIDE = object()  # the cache is in the module
+NewCache = Callable[[nn.Module], Any]
+CHUNKS = "chunks with a cache"
+DONE = "Compared all tokens at once with one by one through the cache."
+CACHE = re.compile("cache|kv|past|store|memory")
+MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|past)")
+# What a method that makes a cache may want: how many sequences, and how many tokens.
+SIZES = ((2, re.compile(r"^(b|bs|bsz|n)$|batch")),
+         (T, re.compile(r"len|seq|tokens|positions")))  # fmt: skip
+# Words by which a cache takes one token at a time.
+SINGLE = re.compile(
+    r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
+    r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"
+    r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one"
+    r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # a shape with one token
+    re.IGNORECASE,
+)
+PARTS = re.compile(r"\b(part|chunk|piece|rest)s? of (a|the) (prompt|sequence|text)\b"
+                   r"|\b(one|single|1) or (more|several|many)\b"
+                   r"|\b(several|many|more) (new )?tokens\b", re.I)  # fmt: skip
 
 
 def cached(subject: Subject, found: Collector) -> None:
-    """Give the tokens one by one, then in chunks, with the cache that it has."""
-    subject = with_gains(subject)  # what is normed twice would show no difference
-    _cached(subject, found)
-    name, size = subject.named_window
-    if not name:  # by another name, it counts if it hides what is far
-        told = [(n, v) for n, v in subject.given.items() if KEPT.search(n)]
-        name, size = next(((n, v) for n, v in told if type(v) is int), ("", 0))
-    unused = name in subject.given and subject.given[name] is None
-    if not (size > T or unused) or found.found or subject.layer.window:
-        return
-    narrow = subject.variant(own={name: NARROW})
-    if narrow is not None and not subject.named_window[0] and not _hides(narrow):
-        return
-    if narrow is not None:  # so that the cache has to forget some tokens
-        with contextlib.suppress(SkipTest, CallFailed):
-            _cached(narrow, found, narrow=True)
-
-
-def _hides(narrow: Subject) -> bool:
-    """Whether the last token, without a cache, does without the first."""
-    x = narrow.tokens()
-    other = x.clone()
-    other[:, 0] = narrow.tokens(seed=5)[:, 0]
-    with contextlib.suppress(CallFailed):
-        return not changed(narrow(x)[:, -1], narrow(other)[:, -1])
-    return False
-
-
-def _cached(subject: Subject, found: Collector, narrow: bool = False) -> None:
-    stepped = sought(subject, found)
-    if stepped is None or any(name.startswith("cache_") for name in found.found):
-        return
-    if stepped.halves == ONE_BY_ONE:
-        return  # one token at a time is all it takes
-    several(stepped, found, narrow)
-    if any(hasattr(subject.pristine, name) for name in RESETS):
-        second(stepped, found)
-
-
-def several(stepped: Stepped, found: Collector, narrow: bool = False) -> None:
-    """Give several tokens at a time, if the class doesn't say that it takes one."""
-    told = stepped.subject
-    one = "warning" if told.says(SINGLE) and not told.says(PARTS) else None
-    chunks(stepped, found, one, forgets=narrow)
-
-
-def sought(
-    subject: Subject,
-    found: Collector,
-    given: NewCache | None = None,
-    declared: bool = False,
-) -> Stepped | None:
-    """Give the tokens one by one, with a cache that is made in the first way that acts.
-
-    Args:
-        subject: the layer.
-        found: gets what is wrong.
-        given: function (module) that returns an empty cache, the reader's own.
-        declared: whether the reader said that there is a cache.
-
-    Returns:
-        The layer with this cache, or None where it refuses the one that it returned.
+    """Give the tokens one by one, then in chunks, with the cache that it has.
 
     Raises:
         SkipTest: there is no cache, or none that changes anything.
     """
-    why, raised, severity = "no cache was found", None, None
-    idle: Stepped | None = None
+    stepped = _sought(subject, found)
+    if stepped is None:
+        return
+    x = stepped.tokens()
+    found.tried |= {*stepped.names}
+    _tell_alone(stepped, x, found)
+    if not any(name.startswith("cache_") for name in found.found):
+        _tell_chunks(stepped, x, found)
+
+
+def _tell_alone(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
+    """Give one token at a time."""
+    wanted = stepped.subject(x)
+    seen = stepped.outputs(x, ONE_BY_ONE[: x.shape[1]])
+    if not changed(wanted, seen, 1e-4):
+        return
+    alone = stepped.outputs(x[:, 1:2], [1])
+    if not changed(seen[:, 1:2], alone, 1e-4):
+        text = "The second output is the same as for its token alone."
+        found.add("cache_unused", DONE, text)
+        return
+    text = f"They differ from token {_first(wanted, seen)} on."
+    if stepped.agrees_joined(x, wanted):
+        text = "It returns only the new keys and values; joined with the old ones by "
+        found.add("cache_forgets", DONE, f"{text}the caller, they agree.", "warning")
+    elif _is_blind(stepped, x, seen):
+        text += " With the cache, the order of tokens has no effect."
+        found.add("cache_positions", DONE, text)
+    else:
+        name, why = _hypothesis(stepped, x, seen)
+        found.add(name, DONE, f"{text} {why}".strip())
+
+
+def _is_blind(stepped: "_Stepped", x: torch.Tensor, seen: torch.Tensor) -> bool:
+    """Whether the cache loses the order of tokens, which counts without it."""
+    other = x.clone()
+    other[:, [0, 2]] = x[:, [2, 0]]
+    subject = stepped.subject
+    matters = changed(subject(x)[:, -1], subject(other)[:, -1], 1e-4)
+    shuffled = stepped.outputs(other, ONE_BY_ONE)
+    return matters and not changed(seen[:, -1], shuffled[:, -1], 1e-4)
+
+
+def _hypothesis(
+    stepped: "_Stepped", x: torch.Tensor, seen: torch.Tensor
+) -> tuple[str, str]:
+    """Return the mistake that gives these outputs, one by one, and what it does."""
+    places = torch.arange(x.shape[1])
+    i, j = places[:, None], places
+    turned = torch.where(j <= i, i - j, j)  # keys newest first, values oldest first
+    past = j <= i
+    for name, order, visible, words in (
+        ("cache_order", turned, past, "So do keys in the opposite order of values."),
+        ("cache_forgets", None, (j == 0) | (j == i), "It sees the first token alone."),
+        ("cache_forgets", None, j >= i - 1, "It sees the last token alone."),
+        ("cache_forgets", None, (j < 3) | (j == i), "It sees the oldest three alone."),
+    ):
+        for reading in stepped.subject.candidates():
+            made = parity.with_weights(
+                x.cpu(), reading, stepped.subject.layer, order, visible & past
+            )
+            if parity.distance(seen, made) < parity.TOLERANCE:
+                return name, words
+    return "cache_differs", ""
+
+
+def _tell_chunks(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
+    """Give several tokens at a time: the mask must know what is in the cache."""
+    told = stepped.subject
+    one = told.says(SINGLE) and not told.says(PARTS)
+    if one:
+        found.not_tried.append(f"{CHUNKS} (its comments speak of one token)")
+        return
+    done = f"Compared all tokens at once with chunks of {IN_CHUNKS}."
+    wanted = told(x)
+    try:
+        seen = stepped.outputs(x, IN_CHUNKS)
+    except CallFailed as failure:
+        text = f"One by one, they agree; in chunks, it raised {failure}."
+        found.add("cache_mask_offset", done, text)
+        return
+    if changed(wanted, seen, 1e-4):
+        text = f"They differ from token {_first(wanted, seen)} on; one by one, they "
+        found.add("cache_mask_offset", done, f"{text}agree.")
+
+
+def _sought(subject: Subject, found: Collector) -> "_Stepped | None":
+    """Return the layer with a cache that is made in the first way that acts.
+
+    None where it refuses the one that it returned.
+
+    Raises:
+        SkipTest: there is no cache, or none that changes anything.
+    """
+    why = "no cache was found"
     usual: tuple[NewCache, ...] = (
-        lambda module: KeysAndValues(),
-        lambda module: (),
-        lambda module: {},
+        lambda _: KeysAndValues(),
+        lambda _: (),
+        lambda _: {},
     )
     caches = [None, *_of_its_own(subject), *_of_its_file(subject), *usual]
-    caches = [given] if given else caches
-    for new_cache, b in [(one, 2) for one in caches] + [(caches[0], 1)]:  # room for one
-        stepped = _stepped(subject, new_cache, b)
+    for new_cache, b in [(one, 2) for one in caches] + [(None, 1)]:  # room for one
+        stepped = _Stepped.of(subject, new_cache, b)
         if stepped is None:
             raise SkipTest(why)
         x = stepped.tokens()
         if x.shape[1] < T:
             raise SkipTest("the layer doesn't take enough tokens")
         try:
-            seen = stepped.outputs(stepped.module(), x, ONE_BY_ONE)
-            alone = stepped.outputs(stepped.module(), x[:, 1:2], [1])
+            seen = stepped.outputs(x, ONE_BY_ONE)
+            alone = stepped.outputs(x[:, 1:2], [1])
         except CallFailed as failure:
             why = f"its cache couldn't be used: {failure}"
-            # It gave a cache, and refuses it: arguments may be missing.
-            if new_cache is usual[-1] and _is_filled(stepped, x):
-                raised, severity = failure, None  # all that is in it is its own
-            elif not raised and _gives_one(stepped, x):
-                raised, severity = failure, "warning"
             continue
-        if changed(seen[:, 1:2], alone, 1e-4):
-            break
+        returned = new_cache is None and stepped.returned
+        if returned or changed(seen[:, 1:2], alone, 1e-4):
+            return stepped
         why = "what looks like a cache changes nothing"
-        if declared and (given or _gives_one(stepped, x)):
-            idle = idle or stepped
-    else:
-        if raised and not (declared and severity):
-            done = "Passed the same tokens one by one, with the cache it returned."
-            found.add("cache_differs", done, f"It raised {raised}.", severity)
-            return None
-        if idle is None:
-            raise SkipTest(why)
-        stepped = idle
-    _tell_alone(stepped, found, declared)
-    return stepped
-
-
-def _tell_alone(stepped: Stepped, found: Collector, declared: bool) -> None:
-    """Give one token at a time, and look at whether the caller joins caches."""
-    x, subject = stepped.tokens(), stepped.subject
-    tokens_alone(stepped, found)
-    lost = {"cache_differs", "cache_forgets"} & {*found.found}
-    if lost and _agrees_joined(stepped, x):
-        _, done, _ = found.found.pop(lost.pop())
-        text = (
-            "It returns only the new keys and values. With the old ones joined here, "
-        )
-        text += "the outputs agree."
-        # GPT-2's first code returns them in one tensor, and its caller joins these:
-        # who says that there is a cache says that in `step`.
-        one = isinstance(stepped.first(x), torch.Tensor)
-        joins = subject.says(JOINS) or (one and not declared)
-        found.add("cache_forgets", done, text, "warning" if joins else None)
-        return
-    try:
-        stepped.outputs(stepped.module(), x, stepped.halves)
-    except CallFailed:
-        stepped.halves = ONE_BY_ONE
+        if subject.speaks_of("use_cache"):
+            asked = [name for name in stepped.names if "use_cache" in name]
+            if asked and new_cache is None:
+                return stepped
+    raise SkipTest(why)
 
 
 def _of_its_own(subject: Subject) -> list[NewCache]:
@@ -171,12 +181,7 @@ def _of_its_own(subject: Subject) -> list[NewCache]:
         if MAKES.fullmatch(name) and inspect.isfunction(method):
             wanted = [*inspect.signature(method).parameters.values()][1:]
             needed = [one.name for one in wanted if one.default is one.empty]
-            sizes = {
-                one: size
-                for one in needed
-                for size, known in ((2, BATCH), (T, LENGTH))
-                if known.search(one)
-            }
+            sizes = {n: s for n in needed for s, known in SIZES if known.search(n)}
             if len(sizes) == len(needed):
                 made.append(functools.partial(method, **sizes))
     return made
@@ -187,36 +192,148 @@ def _of_its_file(subject: Subject) -> list[NewCache]:
     beside = getattr(type(subject.pristine).forward, "__globals__", {})
     made: list[NewCache] = []
     for name, kind in list(beside.items()):
-        if not inspect.isclass(kind) or not CACHE.search(name.lower()):
-            continue
-        with contextlib.suppress(Exception):  # it may want what nobody knows
-            kind()
-
-            def new(module: nn.Module, kind: type = kind) -> Any:
-                return kind()
-
-            made.append(new)
+        if inspect.isclass(kind) and CACHE.search(name.lower()):
+            with contextlib.suppress(Exception):  # it may want what nobody knows
+                kind()
+                made.append(lambda _, kind=kind: kind())  # type: ignore[misc]
     return made
 
 
-def _agrees_joined(stepped: Stepped, x: torch.Tensor) -> bool:
-    """Whether outputs agree where the caller joins what each call returns."""
-    if stepped.new_cache:
-        return False
-    once = stepped.step
+class _Stepped:
+    """A layer that is called chunk by chunk.
 
-    def step(
-        module: nn.Module, chunk: torch.Tensor, cache: Any
-    ) -> tuple[torch.Tensor, Any]:
-        y, new = once(module, chunk, cache)
-        return y, new if cache is None or cache is INSIDE else _joined(cache, new)
+    Args:
+        subject: the layer.
+        asking: how forward is called, with flags that ask for a cache.
+        name: the argument that takes the cache, or None where it is in the module.
+        new_cache: function (module) that returns an empty cache, or None.
+        b: how many sequences are given at once.
 
-    joined = Stepped(stepped.subject, step, None, stepped.b)
+    Attributes:
+        names: the arguments that are given besides the tokens.
+        returned: whether it returned a cache.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        asking: Way,
+        name: str | None,
+        new_cache: NewCache | None,
+        b: int,
+    ) -> None:
+        self.subject, self.asking, self.name = subject, asking, name
+        self.new_cache, self.b = new_cache, b
+        self.names = [*dict(asking.others), *([name] if name else [])]
+        self.returned = self.joins = False
+        self._place: int | None = None  # of the cache in what is returned
+
+    @classmethod
+    def of(
+        cls, subject: Subject, new_cache: NewCache | None, b: int
+    ) -> "_Stepped | None":
+        """Return the layer called chunk by chunk, or None where there is no cache."""
+        way = subject.how.way or plain_way(subject.pristine)
+        if not subject.causal or way is None or way.memory:
+            return None
+        if not _called_so(subject, way):
+            return None
+        asking, name = cached_way(subject.pristine, way)
+        return cls(subject, asking, name, new_cache, b) if asking else None
+
+    def tokens(self) -> torch.Tensor:
+        """Return random tokens, no more than are allowed."""
+        return self.subject.tokens(b=self.b, t=T)
+
+    def outputs(self, x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+        """Return the outputs of chunks in a row, from a new cache.
+
+        Raises:
+            Failure: a call raised or hung.
+        """
+        module = self.subject.copy().eval()
+
+        def job() -> torch.Tensor:
+            seed_everything(0, self.subject.device)
+            with torch.no_grad():
+                return self._run(module, x, sizes)
+
+        made: torch.Tensor = guarded(self.subject.worker, job, "forward_raises")
+        return made
+
+    def _run(
+        self, module: nn.Module, x: torch.Tensor, sizes: Sequence[int]
+    ) -> torch.Tensor:
+        for name in RESETS:
+            if _begins(module, name):
+                getattr(module, name)()
+        cache = self.new_cache(module) if self.new_cache else None
+        outputs, start = [], 0
+        turned = self.subject.layout == "tbd"
+        for size in sizes:
+            chunk = x[:, start : start + size]
+            chunk = chunk.transpose(0, 1) if turned else chunk
+            y, new = self._step(module, chunk, cache, start)
+            old, cache = cache, new
+            if self.joins and old is not None and old is not INSIDE:
+                cache = _joined(old, new)
+            y = _first_tensor(y)
+            outputs.append(y.transpose(0, 1) if turned else y)
+            start += size
+        return torch.cat(outputs, 1)
+
+    def _step(
+        self, module: nn.Module, chunk: torch.Tensor, cache: Any, start: int
+    ) -> tuple[Any, Any]:
+        b, t = chunk.shape[:2] if self.subject.layout == "btd" else chunk.shape[1::-1]
+        given = cache is not None and cache is not INSIDE and self.name
+        way = self.asking.with_values({self.name: cache} if given else {})
+        y = way.call(module, chunk, b, t, self.subject._d_head(), start=start)
+        if self.name and start == 0:
+            self._place = _place_of_cache(y, t)
+            self.returned = self._place is not None
+        if not self.name or self._place is None:
+            return y, cache if self.new_cache else INSIDE
+        if self.new_cache and type(y[self._place]) is not type(cache):
+            return y, cache  # it is filled in place
+        return y, y[self._place]
+
+    def agrees_joined(self, x: torch.Tensor, wanted: torch.Tensor) -> bool:
+        """Whether outputs agree where the caller joins what each call returns."""
+        if self.new_cache or not self.returned:
+            return False
+        self.joins = True
+        try:
+            return not changed(wanted, self.outputs(x, ONE_BY_ONE), 1e-4)
+        except CallFailed:
+            return False
+        finally:
+            self.joins = False
+
+
+def _called_so(subject: Subject, way: Way) -> bool:
+    """Whether it is called in this way, also where the reader wrote the call."""
+    if subject.how.call is None:
+        return True
+    kept, x = subject.how, subject.tokens()
+    y = subject(x)
     try:
-        seen = joined.outputs(joined.module(), x, ONE_BY_ONE)
-    except (CallFailed, UnusableError):
+        subject.how = type(kept)(way=way, layout=kept.layout, layer=kept.layer)
+        return not changed(y, subject(x), 1e-4)
+    except CallFailed:
         return False
-    return not changed(stepped.subject(x), seen, 1e-4)
+    finally:
+        subject.how = kept
+
+
+def _begins(module: nn.Module, name: str) -> bool:
+    """Whether a method has this name and needs no arguments."""
+    method = getattr(module, name, None)
+    with contextlib.suppress(TypeError, ValueError):
+        if callable(method):
+            inspect.signature(method).bind()
+            return True
+    return False
 
 
 def _joined(old: Any, new: Any) -> Any:
@@ -228,115 +345,33 @@ def _joined(old: Any, new: Any) -> Any:
     return new
 
 
-def _is_filled(stepped: Stepped, x: torch.Tensor) -> bool:
-    """Whether the first call puts tensors into an empty dictionary."""
-    cache: dict[Any, Any] = {}
-    try:
-        stepped.first(x[:, :1], cache)
-    except CallFailed:
-        return False
-    return any(True for _ in tensors(cache))
+def _first_tensor(y: Any) -> torch.Tensor:
+    """Return the output of a call that may return more.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if isinstance(y, tuple | list) and y:
+        return _first_tensor(y[0])
+    y = next((v for v in fields_of(y).values() if isinstance(v, torch.Tensor)), y)
+    if not isinstance(y, torch.Tensor):
+        raise TypeError(f"the call returned {type(y).__name__}, not a tensor.")
+    return y
 
 
-def _gives_one(stepped: Stepped, x: torch.Tensor) -> bool:
-    """Whether one call returns a cache of its own."""
-    if stepped.new_cache:
-        return False
-    try:
-        return stepped.first(x[:, :1]) is not INSIDE
-    except CallFailed:
-        return False
+def _place_of_cache(y: Any, t: int) -> int | None:
+    """Return where in a tuple the cache may be: not weights, and with tensors."""
+    for place in range(len(y) - 1, 0, -1) if isinstance(y, tuple | list) else ():
+        entry = y[place]
+        weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
+        if any(True for _ in tensors(entry)) and not weights:
+            return place
+    return None
 
 
-def _stepped(
-    subject: Subject, new_cache: NewCache | None, b: int = 2
-) -> Stepped | None:
-    """Return the layer called chunk by chunk, or None where there is no cache."""
-    way = subject.how.way or plain_way(subject.pristine)
-    if (
-        not subject.causal
-        or not _called_so(subject, way)
-        or way is None
-        or way.memory
-        or way.image != "btd"
-        or way.sides
-    ):
-        return None
-    asking, name = cached_way(subject.pristine, way)
-    if asking is None:
-        return None
-    place: list[int | None] = [None]  # of the cache in what is returned
-
-    def step(
-        module: nn.Module, chunk: torch.Tensor, cache: Any
-    ) -> tuple[torch.Tensor, Any]:
-        start = stepped.start
-        if start == 0:
-            Stepped.reset(module)
-        b, t = chunk.shape[:2] if subject.layout == "btd" else chunk.shape[1::-1]
-        more = (
-            {name: cache} if name and cache is not None and cache is not INSIDE else {}
-        )
-        y = asking.with_values(more).call(
-            module, chunk, b, t, subject._d_head(), start=start
-        )
-        if name and start == 0:
-            place[0] = _place_of_cache(y, t)
-        if not name or place[0] is None:
-            return y, cache if new_cache else INSIDE
-        if new_cache and type(y[place[0]]) is not type(cache):
-            return y, cache  # it is filled in place
-        return y, y[place[0]]
-
-    stepped = Stepped(subject, step, new_cache, b)
-    return stepped
-
-
-def _called_so(subject: Subject, way: Way | None) -> bool:
-    """Whether it is called in this way, also where the reader wrote the call."""
-    if subject.how.call is None or way is None:
-        return subject.how.call is None
-    kept, x = subject.how, subject.tokens()
-    y = subject(x)
-    try:
-        subject.how = replace(kept, call=None, way=way)
-        return not changed(y, subject(x), 1e-4)
-    except CallFailed:
-        return False
-    finally:
-        subject.how = kept
-
-
-CACHE = re.compile("cache|kv|past|store|memory")
-MAKES = re.compile(r"(new|make|init|create|empty|fresh|start|get)_(\w+_)?(cache|past)")
-# What such a method may want: how many sequences, and how many tokens.
-BATCH = re.compile(r"^(b|bs|bsz|n)$|batch")
-LENGTH = re.compile(r"len|seq|tokens|positions")
-NARROW = 3  # tokens of a window, fewer than are passed
-# What a window may be called besides.
-KEPT = re.compile(r"^(left_?|past_?|attn_?|max_?)?(context|history|span|past|memory)"
-                  r"(_(left|size|frames|tokens|len))?$|look_?back")  # fmt: skip
-# Words by which a cache takes one token at a time.
-SINGLE = re.compile(
-    r"\b(one|single|1|new|current) (\w+ )?(token|query|position|step)\b"
-    r"|\b(only|just|of|for) the (newest|latest) (token|query|position)\b"
-    r"|\btokens? (by|at a) t(oken|ime)|step by step|one by one"
-    r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # a shape with one token
-    re.IGNORECASE,
-)
-
-PARTS = re.compile(r"\b(part|chunk|piece|rest)s? of (a|the) (prompt|sequence|text)\b"
-                   r"|\b(one|single|1) or (more|several|many)\b"
-                   r"|\b(several|many|more) (new )?tokens\b", re.I)  # fmt: skip
-
-
-# Words by which the caller joins what each call returns.
-JOINS = re.compile(
-    r"\bcallers? (\w+ ){0,3}(append|concat|join|stor|merg|updat|extend)"
-    r"|\b(only|just) the (new|current|latest)|\bnew (keys|kv|key_value)"
-    r"|\b(append|concat|stor|updat|extend|join|merg)\w* (\w+ )?(outside|elsewhere)",
-    re.IGNORECASE,
-)
+def _first(wanted: torch.Tensor, seen: torch.Tensor) -> int:
+    gaps = [changed(wanted[:, i], seen[:, i], 1e-4) for i in range(wanted.shape[1])]
+    return gaps.index(True) if True in gaps else 0
 
 
 class KeysAndValues:
@@ -365,18 +400,3 @@ class KeysAndValues:
     def get_seq_length(self, layer: int = 0) -> int:
         """Return how many tokens are held."""
         return self.current_length
-
-    num_items = get_seq_length
-
-
-INSIDE = object()  # the cache is in the module
-
-
-def _place_of_cache(y: Any, t: int) -> int | None:
-    """Return where in a tuple the cache may be: not weights, and with tensors."""
-    for place in range(len(y) - 1, 0, -1) if isinstance(y, tuple | list) else ():
-        entry = y[place]
-        weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
-        if any(True for _ in tensors(entry)) and not weights:
-            return place
-    return None

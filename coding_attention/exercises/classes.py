@@ -20,10 +20,8 @@ COMPARED = "same output as attention with these weights"
 # True of a layer that computes the right thing, and asked for by no task unless it says
 # so: told as a remark, which costs nothing.
 NOT_ASKED = {
-    "changes_settings", "dtype_changes", "dtype_stays_behind", "fill_overflows",
-    "init_too_large", "low_precision", "mask_fill_finite", "overflows",
-    "state_dict_changes", "stays_behind", "too_many_tokens_accepted",
-    "too_many_tokens_cut",
+    "dtype_stays_behind", "mask_fill_finite", "overflows", "stays_behind",
+    "too_many_tokens_accepted", "too_many_tokens_cut",
 }  # fmt: skip
 REMARK = " A remark that costs no points: {title}. {means}"
 

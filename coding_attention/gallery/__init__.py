@@ -1,4 +1,1 @@
-"""The cases of "Find the bug", and correct variants that the checker must pass.
-
-The planted bugs themselves stand in the records of ``attncheck/mistakes/``.
-"""
+"""Right classes, bugs planted in them, and the cases of "Find the bug"."""

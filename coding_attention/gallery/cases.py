@@ -1,9 +1,9 @@
-"""The cases of the page "Find the bug": from the records of the mistakes.
+"""The cases of the page "Find the bug": from the planted bugs.
 
     python -m coding_attention.gallery.cases      compute cases.json anew
 
-The words stand in the records (``attncheck/mistakes/*.toml``), the pictures and the
-lines of code come from the planted classes. ``tests/coding_attention/gallery`` holds
+The words stand in ``planted.toml``, the pictures and the lines of code come from the
+planted classes. ``tests/coding_attention/gallery`` holds
 what the words say against what the classes do.
 """
 
@@ -11,8 +11,8 @@ import difflib
 import json
 from pathlib import Path
 
-from attncheck.mistakes import BASES, PLANTED
 from coding_attention.gallery.pictures import picture
+from coding_attention.gallery.planted import BASES, PLANTED
 
 STORED = Path(__file__).with_name("cases.json")
 DIGITS = 3

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attncheck.mistakes import BASES, HEADER, compiled
+from coding_attention.gallery.planted import BASES, HEADER, compiled
 
 
 def _refuse_long(x, limit):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attncheck.mistakes import BASES, HEADER, PLANTED, compiled
+from coding_attention.gallery.planted import BASES, HEADER, PLANTED, compiled
 
 TOKENS, WIDTH, GAIN, SEED = 6, 8, 2.75, 1
 # The task of the loss: a token of eight, drawn anew at each place, and the next one.

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import attention
-from attncheck.mistakes import BASES, HEADER, compiled
 from attncheck.run import checked
+from coding_attention.gallery.planted import BASES, HEADER, compiled
 
 FORWARD = """
 class Attention(nn.Module):

@@ -10,9 +10,8 @@ import attention
 from attncheck import CheckFailed
 from attncheck.commandline import main
 from attncheck.loading import load
-from attncheck.mistakes import BASES, HEADER, PLANTED
-from attncheck.probes import storage
 from attncheck.pytest_plugin import check_attention  # noqa: F401 (a fixture)
+from coding_attention.gallery.planted import BASES, HEADER, PLANTED
 
 ROOT = Path(__file__).parents[2]
 RIGHT = HEADER + BASES["multi_head"][0]
@@ -29,22 +28,82 @@ def write(tmp_path):
 
 
 def test_a_right_class_ends_with_status_0(write, capsys):
-    sizes = ["--d-in", "12", "--d-out", "24", "--num-heads", "6", "--dropout", "0.1"]
+    sizes = ["--d-in", "12", "--d-out", "24", "--num-heads", "6"]
+    sizes += ["--set", "dropout=0.1"]
     assert main([f"{write(RIGHT)}:Attention", *sizes, "--context-length", "10"]) == 0
     out = capsys.readouterr().out
     assert "d_in=12, d_out=24, context_length=10, dropout=0.1, num_heads=6" in out
-    assert "26 of 26 tests passed" in " ".join(out.split())
+    assert "causal, 6 heads of 4, weights by names" in " ".join(out.split())
 
 
-def test_what_each_of_several_classes_needs_is_loaded_once(write, monkeypatch, capsys):
-    loaded = []  # of this process; each class has one of its own
-    monkeypatch.setattr(storage, "load", lambda: loaded.append("here"))
-    one, other = write(RIGHT), write(RIGHT, "other.py")
-    assert main([one]) == 0
-    assert loaded == []
-    assert main([one, other]) == 0
-    assert loaded == ["here"]
-    assert "2 classes: 2 passed" in capsys.readouterr().out
+def test_of_several_classes_each_is_told_and_the_worst_counts(write, capsys):
+    one, other = write(RIGHT), write(PLANTED["scale_missing"].source(), "other.py")
+    assert main([one, other]) == 1
+    assert "2 classes: 1 passed, 1 failed" in capsys.readouterr().out
+    assert main([str(Path(one).parent)]) == 1
+    assert "2 classes: 1 passed, 1 failed" in capsys.readouterr().out
+
+
+def test_with_v_it_tells_all_tests_and_what_each_did(write, capsys):
+    assert main([write(PLANTED["scale_missing"].source()), "-v"]) == 1
+    out = capsys.readouterr().out
+    for words in ("   Means  ", "   Test  ", "   Done  ", "expected weights", "Tests",
+                  "   passed      state between calls"):  # fmt: skip
+        assert words in out
+
+
+def test_the_help_fits_on_a_screen(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 30
+    for option in ("--rope", "--window", "--reference", "--weights", "--call",
+                   "--causal", "--no-causal", "--json", "-v"):  # fmt: skip
+        assert any(option in line for line in lines), option
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["--format", "sarif"], "--json"),
+        (["--softcap=30"], "--reference"),
+        (["--alibi"], "--bias"),
+        (["--select", "ATT2"], "--json"),
+    ],
+)
+def test_an_option_that_is_gone_says_what_replaces_it(write, capsys, words, instead):
+    with pytest.raises(SystemExit) as ended:
+        main([write(RIGHT), *words])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{words[0].partition('=')[0]} is no option any more" in told
+    assert instead in told.splitlines()[-1]
+
+
+def test_declared_options_reach_the_check(write, capsys):
+    rope = HEADER + BASES["rope"][0]
+    path = write(rope, "rope.py")
+    assert main([path, "--rope", "halves,10000"]) == 0
+    assert main([path, "--rope", "halves,500000"]) == 1
+    assert "wrong frequencies" in capsys.readouterr().out
+    assert main([path, "--rope", "halves,x"]) == 2
+    assert main([write(RIGHT), "--window", "3"]) == 1
+    assert "The window has no effect" in capsys.readouterr().out
+    code = "lambda module, x: module(x)"
+    assert main([write(RIGHT), "--call", code]) == 0
+    assert main([write(RIGHT), "--reference", f"{write(RIGHT)}:Attention"]) == 0
+    assert main([write(RIGHT), "--reference", "none"]) == 3
+    assert main([write(RIGHT), "--causal"]) == 0
+
+
+def test_a_code_is_explained_by_number_or_name(capsys):
+    for word in ("ATT307", "att307", "scale_missing"):
+        assert main(["--explain", word]) == 0
+        out = capsys.readouterr().out
+        assert "- weights = torch.softmax(scores, dim=-1)" in out
+    assert main(["--explain", "ATT399"]) == 2
+    assert "Similar: ATT301" in capsys.readouterr().err
 
 
 def test_a_wrong_class_ends_with_status_1(write, capsys):
@@ -112,7 +171,7 @@ def test_as_a_program_it_runs_without_a_warning(write):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "26 of 26 tests passed" in " ".join(done.stdout.split())
+    assert done.stdout.startswith("PASSED")
 
 
 def test_every_way_to_import_it_can_be_called():

@@ -5,8 +5,8 @@ import torch
 
 import attncheck
 from attncheck.checking import _setting
-from attncheck.mistakes import HEADER, compiled
 from attncheck.run import checked
+from coding_attention.gallery.planted import HEADER, compiled
 
 MADE_OF_KNOWN = """
 class Attention(nn.Module):

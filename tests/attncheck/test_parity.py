@@ -26,7 +26,7 @@ from attncheck.reference import attention as attend
 
 # Different numbers everywhere, so that no two sizes can stand for each other.
 B, T, D_IN, H, D_HEAD = 3, 7, 12, 4, 6
-GROUPED = ("groups_tiled", "groups_apart", "rows_repeated")
+GROUPED = ("groups_tiled", "groups_apart")
 D_OUT = H * D_HEAD
 
 
@@ -128,7 +128,10 @@ def test_of_several_layers_the_first_that_fits_is_recognized(x):
     p, rotated = projections(), Layer(rope=Rope())
     y = Computation(x, p.double(), rotated).output(base_recipe(True, rotated))
     layers = [Layer(), Layer(rope=Rope("neighbors")), rotated, Layer(rope=Rope())]
-    assert recognized(x, y, [p], True, layers) is rotated
+    layer, reading, gap = recognized(x, y, [p], True, layers)
+    assert layer is rotated
+    assert reading is p
+    assert gap < 1e-6
     assert recognized(x, y, [p], True, layers[:2]) is None
 
 
@@ -162,7 +165,7 @@ def test_an_example_shows_the_weights_of_four_tokens_in_the_first_head(x):
     torch.testing.assert_close(expected, scores.softmax(-1))
     torch.testing.assert_close(actual, (q @ k.mT).softmax(-1))
     assert shown(softmax=0, fill=-1e9)[1].eq(1).all()  # of this sequence alone
-    assert shown(merge="sum") is None  # its weights are right
+    assert shown(join="view") is None  # its weights are right
 
 
 def test_distance_needs_the_same_non_finite_places():

@@ -73,11 +73,11 @@ def memory_error(self, x):
         (raises, "forward_raises", "RuntimeError: shape '[1, 2, 3]' is invalid"),
         (raises, "forward_raises", "return x.view(1, 2, 3)"),
         (loops, "hangs", "hadn't returned after 1 s"),
-        (nothing, "not_a_tensor", "it returned NoneType"),
+        (nothing, "wrong_shape", "it returned NoneType"),
         (exits, "forward_raises", "SystemExit: 5"),
         (recurses, "forward_raises", "RecursionError"),
-        (huge, "out_of_memory", "4000000000000 bytes"),
-        (memory_error, "out_of_memory", "MemoryError"),
+        (huge, "forward_raises", "4000000000000 bytes"),
+        (memory_error, "forward_raises", "MemoryError"),
         (first_only, "wrong_shape", "the output has (6, 16)"),
     ],
 )
@@ -98,7 +98,8 @@ def test_memory_is_limited_even_where_there_might_be_enough():
 
     before = resource.getrlimit(resource.RLIMIT_AS)
     finding = only(attention.check(layer(beyond_the_limit)))
-    assert finding.mistake == "out_of_memory"
+    assert finding.mistake == "forward_raises"
+    assert "allocate" in finding.seen
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
@@ -216,8 +217,7 @@ def test_a_slow_layer_is_told_that_tests_are_missing():
         return self.linear(x)
 
     report = attention.check(layer(forward), time_limit=2.0)
-    assert "slow" in [f.mistake for f in report.findings]
-    assert "time ran out" in [r.why for r in report.results]
+    assert "time ran out; raise time_limit" in [r.why for r in report.results]
     assert not report.ok
 
 
@@ -287,7 +287,6 @@ def test_what_refuses_every_call_is_not_judged_and_says_how_to_call_it():
     report = attention.check(NeedsMask)
     assert (report.verdict, report.exit_status) == ("not judged", 3)
     assert only(report).mistake == "forward_raises"
-    assert not report.command  # it could not be run as it stands
     assert "call=lambda module, x: module(x, mask=…)" in str(report)
     report = attention.check(NeedsMask, call=lambda module, x: module(x, ...))
     assert only(report).mistake == "tokens_not_mixed"

@@ -1,10 +1,6 @@
-"""Nothing passes without a comparison, and nothing that was declared is excused."""
+"""The verdict: never green without a comparison, and what it leaves open is said."""
 
 import json
-import subprocess
-import sys
-from itertools import islice, product
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,349 +9,252 @@ from torch import nn
 import attention
 import attncheck
 from attncheck.commandline import main
-from attncheck.loading import attention_classes
-from attncheck.mistakes import BASES, HEADER, compiled
+from attncheck.report import LINES, Finding, Report, Result, worst
+from coding_attention.gallery.planted import BASES, HEADER, PLANTED, compiled
 
-ROOT = Path(__file__).parents[2]
-LINES = {
-    "scores": ["scores * {}", "scores.roll(1, 1) * {}"],
-    "q": ["q * {}", "q + {}", "q.flip(-1) * {}", "q.roll(1, 2) * {}"],
-    "k": ["k * {}", "k.flip(-1) * {}", "k.roll(1, 2) * {}"],
-    "v": ["v * {}", "v.flip(1) * {}", "v + {}", "v.roll(1, 2) * {}"],
-}
-NUMBERS = (1.7, 0.5, 1.1)
-LAYERS = ("rope", "window", "grouped", "sink", "alibi", "capped")
+MULTI_HEAD = BASES["multi_head"][0]
 
 
-def base(name, *changes):
-    source = HEADER + BASES[name][0]
+def made(*changes, source=MULTI_HEAD):
+    """Return a class with pairs (right, wrong) of its text exchanged."""
     for right, wrong in changes:
-        assert right in source
+        assert right in source, right
         source = source.replace(right, wrong)
-    return source
+    return compiled(HEADER + source, "made.py")
 
 
-def joined(*changes):
-    source = """
-class Attention(nn.Module):
-    def __init__(self, d_model, n_heads, dropout):
-        super().__init__()
-        self.h = n_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
-        self.out = nn.Linear(d_model, d_model)
-        self.drop = nn.Dropout(dropout)
-
-    def forward(self, x):
-        b, t, c = x.shape
-        parts = self.qkv(x).chunk(3, -1)
-        q, k, v = (p.view(b, t, self.h, -1).transpose(1, 2) for p in parts)
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        hidden = torch.ones(t, t, device=x.device).bool().triu(1)
-        weights = self.drop(scores.masked_fill(hidden, -torch.inf).softmax(-1))
-        return self.out((weights @ v).transpose(1, 2).reshape(b, t, c))
-"""
-    for right, wrong in changes:
-        assert right in source
-        source = source.replace(right, wrong)
-    return compiled(HEADER + source, "joined.py")
+def found(report):
+    return [finding.mistake for finding in report.findings]
 
 
-def mutants():
-    """Yield (name, source, options): declared layers with one line changed each."""
-    for name, (what, forms) in product(LAYERS, LINES.items()):
-        source = HEADER + BASES[name][0]
-        at = "        context = F.scaled"
-        if at not in source:
-            at = "        weights = scores" if what == "scores" else "        i = torch"
-        elif what == "scores":
-            continue  # inside the fused function
-        for form, number in product(forms, NUMBERS):
-            line = f"        {what} = {form.format(number)}\n"
-            changed = source.replace(at, line + at, 1)
-            yield f"{name}: {line.strip()}", changed, BASES[name][2]
-
-
-def compared(source, options):
-    """Return the verdict of the comparison alone, which the mutants must not pass."""
-    test = "same output as attention with these weights"
-    probes = [p for p in attncheck.run.PROBES if p[0] == test]
-    kept, attncheck.run.PROBES = attncheck.run.PROBES, probes
-    try:
-        return attncheck.check(compiled(source, "mutant.py"), **options).verdict
-    finally:
-        attncheck.run.PROBES = kept
-
-
-MUTANTS = list(islice(mutants(), 0, None, 2))[:100]
-
-
-def test_there_are_a_hundred_mutants_of_all_layers():
-    assert len(MUTANTS) == 100
-    assert {name.partition(":")[0] for name, _, _ in MUTANTS} == {*LAYERS}
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_no_mutant_of_a_declared_layer_passes(monkeypatch, layer):
-    # Their names are another test's affair: no time goes into looking for one.
-    import attncheck.run  # noqa: F401 (its list of probes is cut)
-
-    monkeypatch.setattr("attncheck.parity.TRIES", 0)
-    monkeypatch.setattr("attncheck.inferred.SECONDS", 0.0)
-    of_this = [one for one in MUTANTS if one[0].startswith(f"{layer}:")]
-    passed = [n for n, source, how in of_this if compared(source, how) == "passed"]
-    assert passed == []
-
-
-DECLARED = {
-    "queries times 1.7, value heads reversed": (
-        "rope", ("q, k = rotate(q), rotate(k)",
-                 "q, k = rotate(q) * 1.7, rotate(k)\n        v = v.flip(1)")),
-    "keys from position 1": (
-        "rope", ("q, k = rotate(q), rotate(k)",
-                 "q, k = rotate(q), rotate(F.pad(k, (0, 0, 1, 0)))[:, :, 1:]")),
-    "scores times the root": (
-        "window", ("/ self.d_head**0.5", "* self.d_head**0.5 * 2")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "change"), DECLARED.values(), ids=DECLARED)
-def test_a_declaration_excuses_nothing(name, change):
-    report = attention.check(compiled(base(name, change), "x.py"), **BASES[name][2])
-    assert report.verdict == "failed", str(report)
-
-
-FOUND = {
-    "a window": ("window", (), {"window": 3}),
-    "another base": ("rope", (("base=10000.0", "base=500000.0"),),
-                     {"rope": {"pairing": "halves", "base": 500000.0}}),
-    "the other way": ("rope", (("angles.sin()", "-angles.sin()"),),
-                      {"rope": {"pairing": "halves", "way": "other"}}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "changes", "options"), FOUND.values(), ids=FOUND)
-def test_what_is_not_declared_is_proposed_and_passes_with_it(name, changes, options):
-    cls = compiled(base(name, *changes), "x.py")
-    declared = {"rope": "halves"} if name == "rope" else {}
-    report = attention.check(cls, **declared)
-    assert (report.verdict, report.proposal) == ("not judged", options), str(report)
-    assert report.exit_status == 3
-    assert eval(report.command, {"attention": attention, "Attention": cls}).ok
-
-
-def test_scale_sinks_bias_and_zero_attention_can_be_declared():
-    def changed(*changes):
-        return compiled(base("multi_head", *changes), "x.py")
-
-    scores = "scores / self.head_dim**0.5"
-    for new, scale in (("scores", "none"), ("scores / self.head_dim", "1/d"),
-                       ("scores * 0.31", 0.31)):  # fmt: skip
-        cls = changed((scores, new))
-        assert attention.check(cls, scale=scale).ok, scale
-        assert not attention.check(cls).ok, scale
-    bias = f"({scores} + (torch.arange(t, device=x.device) / 9).to(x.dtype))"
-    cls = changed((scores, bias))
-    given = {"bias": lambda module, t: torch.arange(t) / 9}
-    assert attention.check(cls, **given).ok
-    assert attention.check(cls).verdict != "passed"
-    assert attention.check(
-        nn.MultiheadAttention, causal=False, layout="tbd", add_zero_attn=True
-    ).ok
-
-
-def test_joined_projections_need_their_gradients_and_one_dropout():
-    assert attention.check(joined()).ok
-    root = "q @ k.mT / q.shape[-1] ** 0.5"
-    cut = attention.check(joined((root, f"({root}).detach()")))
-    assert [f.mistake for f in cut.findings] == ["gradient_missing"], str(cut)
-    assert "of qkv.weight" in cut.findings[0].seen
-    twice = joined(("self.drop(scores", "self.drop(self.drop(scores"),
-                   ("softmax(-1))", "softmax(-1)))"))  # fmt: skip
-    assert [f.mistake for f in attention.check(twice).findings] == [
-        "dropout_rate_ignored"
-    ]
-
-
-CONFIG = """from dataclasses import dataclass
-
-@dataclass
-class GPTConfig:
-    n_head: int = 12
-    n_embd: int = 768
-    dropout: float = 0.0
-
-"""
-
-
-@pytest.mark.parametrize("dataclass", [True, False])
-def test_a_config_is_built_by_its_names(tmp_path, capsys, dataclass):
-    text = base("rope", ("d_model, n_heads):", "config, layer_idx):"),
-                ("        self.n_heads, ", "        d_model, n_heads = config.n_embd, "
-                 "config.n_head\n        self.n_heads, "))  # fmt: skip
-    path = tmp_path / "attention.py"
-    path.write_text((CONFIG if dataclass else "") + text)
-    assert main([str(path), "--rope", "halves"]) == 0, capsys.readouterr()
-    sizes = ["--config", "n_embd=24", "--config", "n_head=3"]
-    again = [str(path), "--rope", "halves", "--set", "layer_idx=0", *sizes]
-    assert main(again) == 0, capsys.readouterr()
-    assert "n_embd=24" in capsys.readouterr().out
-
-
-def test_all_that_is_needed_is_asked_for_at_once(tmp_path, capsys):
-    path = tmp_path / "mine.py"
-    path.write_text(base("rope", ("n_heads):", "n_heads, kinds: list, others: dict):")))
-    assert main([str(path)]) == 2
-    text = " ".join(capsys.readouterr().err.split())
-    assert "--set kinds=… --set others=…" in text
-
-
-def test_set_takes_names_that_the_check_has_too(tmp_path, capsys):
-    path = tmp_path / "mine.py"
-    before = "        self.n_heads, "
-    source = base(
-        "rope",
-        ("n_heads):", "n_heads, causal=True, scale=1):"),
-        ("is_causal=True", "is_causal=self.causal"),
-        (before, f"        self.causal = causal\n{before}"),
-    )
-    path.write_text(source)
-    command = [str(path), "--rope", "halves", "--set", "scale=2"]
-    assert main([*command, "--set", "causal=False"]) == 0, capsys.readouterr()
-    assert main([*command, "--set", "causal=True"]) == 0, capsys.readouterr()
+def finding(severity, mistake="differs"):
+    return Finding(mistake, "t", "test", "d", "s", "m", "l", "04_causal_attention",
+                   severity, "ATT991")  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("report", "verdict", "status"),
     [
-        ("class Heads(nn.Module): ...", ["Heads"]),
-        ("class Heads(nn.Module): ...\nclass Other(nn.Module): ...", []),
-        ("class Heads(nn.Module): ...\nclass SelfAttn(Heads): ...", ["SelfAttn"]),
-        ("class Attention: ...", []),
+        (Report("a", compared=True), "passed", 0),
+        (Report("a"), "not judged", 3),  # nothing says that it was compared
+        (Report("a", compared=True, findings=[finding("warning")]), "passed", 0),
+        (Report("a", findings=[finding("error")]), "failed", 1),
+        (Report("a", compared=True, findings=[finding("error")]), "failed", 1),
+        (
+            Report("a", compared=True, findings=[finding("error", "forward_raises")]),
+            "passed",
+            0,
+        ),
+        (
+            Report("a", compared=True, results=[Result("t", "broken", "x")]),
+            "not judged",
+            3,
+        ),
+        (Report("a", usable=False, problem="no file"), "not usable", 2),
     ],
 )
-def test_the_only_module_of_a_file_is_taken_for_attention(code, found, tmp_path):
-    (tmp_path / "a.py").write_text(f"from torch import nn\n{code}\n")
-    assert attention_classes(tmp_path / "a.py") == found
+def test_the_verdict_is_decided_in_one_place(report, verdict, status):
+    assert (report.verdict, report.exit_status) == (verdict, status)
+    assert report.ok == (status == 0)
 
 
-def test_files_folders_and_packages(tmp_path, capsys, monkeypatch):
-    package = tmp_path / "model"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "sizes.py").write_text("HEADS = 4\n")
-    (package / "attention.py").write_text(
-        "from model.sizes import HEADS\nfrom .sizes import HEADS\n" + base("rope")
+def test_of_several_reports_the_worst_counts():
+    failed, passed = (
+        Report("a", findings=[finding("error")]),
+        Report("b", compared=True),
     )
-    (package / "other.py").write_text("x = 1\n")
-    assert attention_classes(package / "attention.py") == ["Attention"]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.attncheck]\nrope = "halves"\n'
-        '[tool.attncheck.classes."model/attention.py:Attention"]\nn_heads = 2\n'
+    lost, open_ = Report("c", usable=False), Report("d")
+    assert worst([passed, open_, lost, failed]) == 1
+    assert worst([passed, open_, lost]) == 2
+    assert worst([passed, open_]) == 3
+    assert worst([passed]) == 0
+
+
+def test_what_was_compared_stands_below_the_verdict():
+    report = attncheck.check(attention.MultiHeadAttention)
+    first, *rest = str(report).splitlines()
+    assert first.startswith("PASSED: MultiHeadAttention(d_in=16")
+    assert "Compared with attention, causal, 4 heads of 4, weights by names" in (
+        " ".join(rest)
     )
-    with pytest.raises(SystemExit):
-        main(["model"])  # a setting that is no option
-    assert "n_heads" in capsys.readouterr().err
-    (tmp_path / "pyproject.toml").write_text('[tool.attncheck]\nrope = "halves"\n')
-    assert main(["model", "model/attention.py", "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["verdict"] for one in told["reports"]] == ["passed", "passed"]
 
 
-def test_help_versions_and_explanations_come_without_torch():
-    code = (
-        "import sys\nfrom attncheck.commandline import main\n"
-        "assert main(['--explain', 'ATT307']) == 0\n"
-        "assert main(['--explain', 'ATT000']) == 2\n"
-        "assert 'torch' not in sys.modules"
+def test_an_unnamed_difference_is_not_judged_unless_all_was_declared():
+    gated = ("context = weights @ values", "context = torch.tanh(weights @ values)")
+    report = attncheck.check(made(gated))
+    assert (report.verdict, report.findings) == ("not judged", [])
+    assert "isn't that of plain attention" in str(report)
+    rope = BASES["rope"][0].replace(
+        "q, k = rotate(q)", "v = v.tanh(); q, k = rotate(q)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False,
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "The scores aren't scaled" in done.stdout
-    assert "There's no mistake ATT000" in done.stderr
+    report = attncheck.check(compiled(HEADER + rope, "rope.py"), rope="halves")
+    assert (report.verdict, found(report)) == ("failed", ["differs"])
 
 
-def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path):
+def test_a_leak_stands_behind_a_difference_that_has_no_name():
+    gated = ("context = weights @ values",
+             "context = torch.tanh(weights @ values) + values.mean(2, keepdim=True)",
+             )  # fmt: skip
+    report = attncheck.check(made(gated))
+    assert (report.verdict, found(report)) == ("failed", ["future_leaks"])
+    assert report.not_compared
+
+
+TAKES_A_MASK = (
+    ("forward(self, x)", "forward(self, x, mask=None)"),
+    ("scores = scores.masked_fill(hidden, -torch.inf)",
+     "scores = scores if mask is None else scores.masked_fill(mask, -torch.inf)"),
+    ("        hidden = self.mask[:t, :t].bool()\n", ""),
+    ("        mask = torch.triu(torch.ones(context_length, context_length), "
+     "diagonal=1)\n", ""),
+    ('        self.register_buffer("mask", mask)\n', ""),
+)  # fmt: skip
+
+
+def test_a_mask_that_the_caller_gives_stands_in_the_verdict():
+    report = attncheck.check(made(*TAKES_A_MASK))
+    assert report.verdict == "passed", str(report)
+    assert report.promised == "causal only with `mask`"
+    assert "causal only with `mask`" in " ".join(str(report).split())
+
+
+def test_who_promises_to_be_causal_fails_if_a_mask_has_to_be_given():
+    report = attncheck.check(made(*TAKES_A_MASK), causal=True)
+    assert (report.verdict, found(report)) == ("failed", ["mask_missing"])
+    assert "leaks the future unless `mask` is given" in " ".join(str(report).split())
+    flag = ("qkv_bias=False", "qkv_bias=False, causal=True")
+    report = attncheck.check(made(*TAKES_A_MASK, flag))
+    assert (report.verdict, found(report)) == ("failed", ["mask_missing"])
+    report = attncheck.check(made(*TAKES_A_MASK[:-1]).__mro__[0])  # a triangle is held
+    assert "mask_missing" not in found(report)  # but one that nobody registered
+
+
+def test_an_argument_that_nobody_tried_stands_in_the_verdict():
+    cls = made(("forward(self, x)", "forward(self, x, temperature=1.0, mask=None)"),
+               ("scores = scores.masked", "scores = scores / temperature\n        "
+                "scores = scores.masked"))  # fmt: skip
+    report = attncheck.check(cls)
+    assert report.verdict == "passed"
+    assert report.not_tried == ["`temperature`"]
+    assert "not tried: `temperature`" in " ".join(str(report).split())
+
+
+def test_what_only_asks_for_more_to_be_returned_changes_nothing():
+    cls = made(("forward(self, x)", "forward(self, x, return_weights=False)"),
+               ("return self.out_proj(context)",
+                "y = self.out_proj(context)\n        "
+                "return (y, weights) if return_weights else y"))  # fmt: skip
+    report = attncheck.check(cls)
+    assert (report.verdict, report.not_tried) == ("passed", [])
+
+
+def test_a_mask_that_is_there_is_tried():
+    report = attncheck.check(compiled(HEADER + BASES["padded"][0], "padded.py"))
+    assert (report.verdict, report.not_tried) == ("passed", [])
+    tests = {result.test: result.outcome for result in report.results}
+    assert tests["masks"] == "passed"
+    report = attncheck.check(compiled(HEADER + BASES["cached"][0], "cached.py"))
+    assert (report.verdict, report.not_tried) == ("passed", [])
+    assert {r.test: r.outcome for r in report.results}["a cache"] == "passed"
+
+
+def test_chunks_that_the_comments_leave_out_stand_in_the_verdict():
+    source = BASES["cached"][0].replace(
+        "i = torch.arange(old, old + t, device=x.device)[:, None]",
+        "# with a cache, x is one token\n        "
+        "i = torch.arange(t, device=x.device)[:, None] + old * (t == 1)",
+    )
+    report = attncheck.check(compiled(HEADER + source, "cached.py"))
+    assert report.verdict == "passed", str(report)
+    assert any("chunks with a cache" in one for one in report.not_tried)
+
+
+@pytest.mark.parametrize("name", ["scale_missing", "mask_missing", "heads_viewed",
+                                  "random_in_eval", "padding_batch", "cache_order",
+                                  "rope_pairing"])  # fmt: skip
+def test_a_report_of_one_finding_has_fifteen_lines_at_most(name):
+    bug = PLANTED[name]
+    report = attncheck.check(bug.build(), **bug.settings)
+    assert len(str(report).splitlines()) <= LINES == 15
+    assert len(report.text(verbose=True).splitlines()) > 25
+    assert "Tests" not in str(report)
+    for label in ("Seen", "Instead", "Read"):
+        assert f"   {label:<12}" in str(report)
+
+
+def test_a_right_class_takes_three_lines_and_a_broken_one_few():
+    assert len(str(attncheck.check(attention.CausalAttention)).splitlines()) <= 4
+
+    class Broken(nn.Module):
+        def __init__(self, d_in):
+            super().__init__()
+            self.linear = nn.Linear(d_in, d_in)
+
+        def forward(self, x):
+            return self.linear(x) @ x
+
+    report = attncheck.check(Broken)
+    text = str(report)
+    assert report.exit_status == 3
+    assert len(text.splitlines()) <= LINES
+    assert "return self.linear(x) @ x" in " ".join(text.split())
+    assert text.count("call=lambda") == 1
+
+
+def test_json_holds_what_the_text_says(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    path.write_text(base("rope"))
-    command = f"{sys.executable} -m attncheck {path} --rope | true"
-    done = subprocess.run(command, shell=True, cwd=ROOT, check=False,
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.stderr == ""
+    path.write_text(PLANTED["scale_missing"].source(), encoding="utf-8")
+    assert main([f"{path}:Attention", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "failed"
+    assert told["exit_status"] == 1
+    (only,) = told["findings"]
+    assert (only["mistake"], only["code"]) == ("scale_missing", "ATT307")
+    assert only["place"][1] > 1
+    assert {test["outcome"] for test in told["tests"]} >= {"passed", "failed"}
+    assert main([str(path), str(path), "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)) == 2
 
 
-def test_assert_attention_raises_unless_it_passes():
-    attncheck.assert_attention(compiled(base("rope"), "x.py"), rope="halves")
-    for wrong in (compiled(base("rope", ("rotate(q), ", "q, ")), "x.py"), nn.Identity):
-        with pytest.raises(AssertionError):
-            attncheck.assert_attention(wrong, rope="halves")
+def test_a_notebook_shows_a_table_and_escapes_what_is_not_ours():
+    report = attncheck.check(PLANTED["scale_missing"].build())
+    report.notes.append("<script>")
+    html = report._repr_html_()
+    assert "<table>" in html
+    assert "&lt;script&gt;" in html
+    assert "<script>" not in html
+    assert report.findings[0].title in html.replace("&#x27;", "'")
 
 
-STAGES = {
-    "scores": "        q = q * 1.7\n        i = torch",
-    "mix": "        v = v.flip(1)\n        i = torch",
-}
+def test_expected_and_actual_weights_stand_side_by_side():
+    report = attncheck.check(PLANTED["mask_missing"].build())
+    lines = report.findings[0].table()
+    rows = [[float(n) for n in line.split()] for line in lines[1:]]
+    assert [len(row) for row in rows] == [8] * 4
+    assert rows[0][:4] == [1.0, 0.0, 0.0, 0.0]
+    assert min(rows[0][4:]) > 0
+    assert lines[1] in report.text(verbose=True)
 
 
-@pytest.mark.parametrize(("stage", "start"), STAGES.items(), ids=STAGES)
-def test_what_has_no_name_gets_its_stage(monkeypatch, stage, start):
-    monkeypatch.setattr("attncheck.parity.TRIES", 0)
-    monkeypatch.setattr("attncheck.inferred.SECONDS", 0.0)
-    softmax = "scores.softmax(dim=-1)"
-    rolled = softmax if stage != "scores" else f"scores.roll(1, 1){softmax[6:]}"
-    changes = (("        i = torch", start), (softmax, rolled))
-    report = attention.check(compiled(base("window", *changes), "x.py"), window=3)
-    assert report.verdict == "failed"
-    seen = " ".join(finding.seen for finding in report.findings)
-    assert f"The first stage that differs: {stage}." in seen, str(report)
+def test_an_assertion_raises_with_the_report():
+    attncheck.assert_attention(attention.MultiHeadAttention)
+    with pytest.raises(attncheck.CheckFailed, match=r"^scale_missing \(ATT307\)"):
+        attncheck.assert_attention(PLANTED["scale_missing"].build())
+    with pytest.raises(attncheck.CheckFailed, match="NOT JUDGED"):
+        attncheck.assert_attention(attention.MultiHeadAttention, reference=False)
 
 
-HIDDEN = "hidden = torch.ones(t, t, device=x.device).bool().triu(1)"
-STRICT = [
-    (HIDDEN, HIDDEN.replace("triu(1)", "triu()")),
-    ("scores.masked_fill", "strict * scores.masked_fill"),
-    ("hidden, -torch.inf)", "hidden, -1e9)"),
-    (".softmax(-1))", ".softmax(-1)) * seen"),
-    ("scores = q", "strict, seen = 1, (torch.arange(t) > 0)[:, None].to(x)\n"
-                   "        scores = q"),
-]  # fmt: skip
-MEANT = {
-    "muP": ([("** 0.5", "# as in muP")], {"scale": "1/d"}),
-    "a strict mask": (STRICT, {"exclusive": True}),
-}
+def test_what_fails_inside_a_test_is_no_mistake_of_the_class():
+    class Small(compiled(HEADER + MULTI_HEAD, "small.py")):
+        def forward(self, x):
+            if len(x) > 8:
+                raise ValueError("at most 8 sequences")
+            return super().forward(x)
+
+    report = attncheck.check(Small)
+    assert (report.verdict, report.findings) == ("passed", []), str(report)
 
 
-@pytest.mark.parametrize("name", MEANT)
-def test_a_departure_that_the_class_speaks_of_is_asked_about(name):
-    changes, option = MEANT[name]
-    report = attention.check(joined(*changes))
-    assert report.verdict == "not judged"
-    assert report.proposal == option
-    assert attention.check(joined(*changes), **option).verdict == "passed"
-
-
-@pytest.mark.parametrize("name", MEANT)
-def test_it_is_a_mistake_where_nothing_speaks_of_it(name):
-    words = [("as in muP", ""), ("strict", "once")]
-    silent = [
-        (right, wrong.replace(*words[0]).replace(*words[1]))
-        for right, wrong in MEANT[name][0]
-    ]
-    assert attention.check(joined(*silent)).verdict == "failed"
-
-
-def test_a_layer_where_no_token_sees_itself_can_be_declared():
-    change = (HIDDEN, "hidden = torch.eye(t, device=x.device).bool()")
-    first = (".softmax(-1))", ".softmax(-1).nan_to_num(0.0))")  # of one token alone
-    layer, options = joined(change, first), {"causal": False, "exclusive": True}
-    assert attention.check(layer, **options).verdict == "passed"
-    wrong = joined((HIDDEN, HIDDEN.replace(".triu(1)", " & False")))
-    assert attention.check(wrong, **options).verdict == "failed"
-
-
-def test_a_weight_may_be_held_as_its_direction_and_size():
-    for wrapper in ("weight_norm", "parametrizations.weight_norm"):
-        made = f"self.qkv = nn.utils.{wrapper}(nn.Linear(d_model, 3 * d_model))"
-        change = ("self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)", made)
-        assert attention.check(joined(change)).verdict == "passed"
+def test_tokens_of_another_dtype_come_back_in_it():
+    module = attention.MultiHeadAttention(16, 16, 8, 0.0, 4).to(torch.bfloat16)
+    assert attncheck.check(module).ok

@@ -17,7 +17,7 @@ BOOK = ROOT / "book"
 # of it.
 IN_SMALL = {
     "checker": """\
-from attncheck.mistakes import PLANTED
+from coding_attention.gallery.planted import PLANTED
 for place, name in enumerate([*PLANTED]):
     if place % 8 and name not in ("heads_viewed", "scale_missing"):  # the page's own
         del PLANTED[name]""",

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 import torch
 
-from attncheck.mistakes import PLANTED
 from coding_attention.gallery import cases
 from coding_attention.gallery.pictures import picture
+from coding_attention.gallery.planted import PLANTED
 
 STORED = json.loads(cases.STORED.read_text(encoding="utf-8"))
 CASES = [(case["bug"], case["kind"]) for case in STORED["cases"]]

@@ -205,29 +205,6 @@ SCORED = (
 
 _HIDDEN = "        hidden = far < 0\n"
 WINDOW = SCORED.replace(_HIDDEN, "        hidden = (far < 0) | (far >= 3)\n")
-CAPPED = SCORED.replace(
-    _HIDDEN, "        scores = 5.0 * torch.tanh(scores / 5.0)\n" + _HIDDEN
-)
-ALIBI = SCORED.replace(
-    _HIDDEN,
-    """\
-        heads = torch.arange(1, self.n_heads + 1, device=x.device).to(x.dtype)
-        slopes = 2.0 ** (-8 * heads / self.n_heads)
-        scores = scores - slopes[:, None, None] * far.abs()
-"""
-    + _HIDDEN,
-)
-BIASED = SCORED.replace(
-    "        self.wo =",
-    "        self.table = nn.Parameter(torch.randn(31, n_heads))\n        self.wo =",
-).replace(
-    _HIDDEN,
-    """\
-        rows = i - i[:, None] + 15
-        scores = scores + self.table[rows].permute(2, 0, 1)
-"""
-    + _HIDDEN,
-)
 NORMED = SCORED.replace(
     "        self.wo =",
     """\
@@ -362,29 +339,20 @@ CROSS = (
 )
 
 
-def _declared(module: Any, t: int) -> Any:
-    """Return what is added to the scores, (h, t, t): the reader's own words for it."""
-    rows = [[j - i + 15 for j in range(t)] for i in range(t)]
-    return module.table[module.table.new_tensor(rows).long()].permute(2, 0, 1)
-
-
-# name: (source, the preset that checks it, arguments of the check)
-BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "multi_head": (MULTI_HEAD, "check", {}),
-    "fused": (FUSED, "check", {}),
-    "wrapper": (WRAPPER, "check", {}),
-    "library": (LIBRARY, "check", {"causal": False}),
-    "grouped": (GROUPED, "check", {}),
-    "rope": (ROPE, "check", {"rope": "halves"}),
-    "window": (WINDOW, "check", {"window": 3}),
-    "alibi": (ALIBI, "check", {"alibi": True}),
-    "biased": (BIASED, "check", {"bias": _declared}),
-    "capped": (CAPPED, "check", {"softcap": 5.0}),
-    "normed": (NORMED, "check", {"qk_norm": "layer"}),
-    "sink": (SINK, "check", {"sink": True}),
-    "packed": (PACKED, "check", {"documents": True}),
-    "latent": (LATENT, "check", {"rope": "halves"}),
-    "cached": (CACHED, "check_cache", {}),
-    "padded": (PADDED, "check_padding", {}),
-    "cross": (CROSS, "check_cross", {}),
+# name: (source, arguments of the check)
+BASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "multi_head": (MULTI_HEAD, {}),
+    "fused": (FUSED, {}),
+    "wrapper": (WRAPPER, {}),
+    "library": (LIBRARY, {"causal": False}),
+    "grouped": (GROUPED, {}),
+    "rope": (ROPE, {"rope": "halves"}),
+    "window": (WINDOW, {"window": 3}),
+    "normed": (NORMED, {"qk_norm": "layer"}),
+    "sink": (SINK, {"sink": True}),
+    "packed": (PACKED, {"documents": True}),
+    "latent": (LATENT, {"rope": "halves"}),
+    "cached": (CACHED, {}),
+    "padded": (PADDED, {}),
+    "cross": (CROSS, {"memory": 6}),
 }
