@@ -109,33 +109,10 @@ def test_a_second_input_is_a_memory_of_its_own_width():
     )
     report = attention.check(layer("x, context", code.replace("q,", "q * 2,"),
                                    keys="context"), causal=False)  # fmt: skip
-    assert report.verdict == "failed"
+    assert report.verdict == "not judged"
 
 
 CACHED = BASES["cached"][0]
-CACHES = {
-    "cache_mask_offset": ("old = k.shape[2] - t", "old = 0"),
-    "cache_order": ("v = torch.cat([past[1], v], dim=2)",
-                    "v = torch.cat([v, past[1]], dim=2)"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "change"), CACHES.items(), ids=CACHES)
-def test_the_check_uses_a_cache_that_is_there(name, change):
-    assert attention.check(compiled(HEADER + CACHED, "x.py")).ok
-    assert change[0] in CACHED
-    report = attention.check(compiled(HEADER + CACHED.replace(*change), "x.py"))
-    assert [f.mistake for f in report.findings] == [name], str(report)
-
-
-def test_a_cache_that_takes_one_token_at_a_time_needs_no_mask():
-    right, _ = CACHES["cache_mask_offset"]
-    wrong = "old = k.shape[2] - 1 if past is not None else 0"
-    for words, severity in (("", "error"), ("  # x is one token then", "warning")):
-        source = HEADER + CACHED.replace(right, wrong + words)
-        report = attention.check(compiled(source, "x.py"))
-        found = [(f.mistake, f.severity) for f in report.findings]
-        assert found == [("cache_mask_offset", severity)]
 
 
 def test_a_layer_s_own_method_makes_its_cache():
@@ -163,19 +140,6 @@ class Held:
     assert [f.mistake for f in report.findings] == ["cache_order"], str(report)
 
 
-@pytest.mark.parametrize(
-    ("name", "severity"), [("padding_mask", "error"), ("mask", "warning")]
-)
-def test_a_mask_of_padding_that_puts_the_causal_one_out_is_told(name, severity):
-    right = BASES["padded"][0].replace("padding_mask", name)
-    assert attention.check(compiled(HEADER + right, "x.py")).findings == []
-    text = right.replace("hidden = hidden | ", "hidden = ")
-    text = text.replace("hidden = hidden & ~itself", "")
-    report = attention.check(compiled(HEADER + text, "x.py"))
-    found = [(f.mistake, f.severity) for f in report.findings]
-    assert found == [("padding_future", severity)], str(report)
-
-
 def test_a_mask_that_makes_all_of_it_nan_hides_nothing():
     right = BASES["padded"][0].replace("padding_mask", "attention_mask")
     text = right.replace("hidden = hidden | attention_mask[:, None, None, :]",
@@ -189,7 +153,7 @@ def test_a_mask_that_makes_all_of_it_nan_hides_nothing():
 HIDE = "hidden = pad_mask[:, None, None, :] if pad_mask is not None else None"
 PADDED = {
     None: HIDE,
-    "padding_rows": HIDE.replace("[:, None, None, :]", "[:, None, :, None]"),
+    "padding_leaks, in rows": HIDE.replace("[:, None, None, :]", "[:, None, :, None]"),
     "padding_inverted": HIDE.replace("= pad_mask[", "= ~pad_mask["),
     "padding_leaks, unused": "hidden = None",
     "padding_batch": HIDE.replace("pad_mask[", "pad_mask.roll(1, 0)["),
@@ -214,41 +178,6 @@ def test_a_mask_of_pairs_is_not_taken_for_one_of_padding():
         "return self.attend(q, k, v, hidden)",
     )
     assert attention.check(cls, causal=False).findings == []
-
-
-class OwnLayerNorm(nn.Module):
-    """A layer norm of one's own."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.weight, self.bias = (
-            nn.Parameter(torch.ones(width)),
-            nn.Parameter(torch.zeros(width)),
-        )
-
-    def forward(self, x):
-        x = x - x.mean(-1, keepdim=True)
-        size = x.square().mean(-1, keepdim=True) + 1e-5
-        return self.weight * x / size.sqrt() + self.bias
-
-
-def test_a_norm_after_dropout_may_move_the_mean():
-    cls = layer("x", "return self.attend(q, k, v)")
-
-    class Block(cls):
-        def __init__(self, d_model, n_heads, dropout):
-            super().__init__(d_model, n_heads)
-            self.norm, self.dropout = OwnLayerNorm(d_model), nn.Dropout(dropout)
-
-        def attend(self, q, k, v, hidden=None):
-            weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
-            return self.out((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
-
-        def forward(self, x):
-            return self.norm(x + self.dropout(super().forward(x)))
-
-    report = attention.check(Block, causal=False)
-    assert "dropout_not_rescaled" not in [f.mistake for f in report.findings]
 
 
 @pytest.mark.parametrize("name", ["attn_dropout_p", "p_dropout", "attn_p"])
@@ -287,7 +216,7 @@ def test_dropout_beside_a_memory_is_seen_where_it_acts(place):
             return self.drop(scores.softmax(-1)) @ v
 
     report = attention.check(Cross, causal=False, memory=5)
-    expected = ["dropout_on_scores"] if place == "scores" else []
+    expected = ["dropout_elsewhere"] if place == "scores" else []
     assert [f.mistake for f in report.findings] == expected
 
 
@@ -371,35 +300,6 @@ def test_a_guess_that_fails_is_asked_for():
     assert "it needs zw" in report.problem
 
 
-CHANNELS = """
-class Attention(nn.Module):
-    def __init__(self, channels, num_heads):
-        super().__init__()
-        self.h = num_heads
-        self.q, self.k, self.v, self.out = (
-            nn.Conv1d(channels, channels, 1) for _ in "qkvo"
-        )
-
-    def forward(self, x{more}):
-        q, k, v = (f(a).unflatten(1, (self.h, -1)).mT
-                   for f, a in ((self.q, x), (self.k, {keys}), (self.v, {keys})))
-        weights = (q @ k.mT / {scale}).softmax(dim=-1)
-        return self.out((weights @ v).mT.flatten(1, 2))
-"""
-
-
-@pytest.mark.parametrize("keys", ["x", "c"])
-@pytest.mark.parametrize(
-    ("scale", "right"), [("k.shape[-1] ** 0.5", True), ("1", False)]
-)
-def test_channels_may_come_before_tokens(keys, scale, right):
-    more = "" if keys == "x" else ", c"
-    source = HEADER + CHANNELS.format(more=more, keys=keys, scale=scale)
-    report = attention.check(compiled(source, "channels.py"), causal=False)
-    assert "channels first" in " ".join(report.notes)
-    assert (report.verdict == "passed") is right, str(report)
-
-
 def test_where_a_class_token_alone_attends_nothing_is_judged():
     cls = layer("x", "y = self.attend(q[:, :, :1], k, v)",
                 "return torch.cat([y, x[:, 1:]], dim=1)")  # fmt: skip
@@ -450,15 +350,7 @@ def test_batch_norms_may_mix_sequences_and_empty_tensors_lie_anywhere():
             self.norm = nn.BatchNorm1d(d_model)
 
     found = [f.mistake for f in attention.check(Normed, causal=False).findings]
-    assert not {"samples_mixed_in_training", "stays_behind"} & set(found), found
-
-
-def test_tokens_that_none_behind_them_sees_are_no_mistake():
-    cls = layer("x", "t = x.shape[1]", "hidden = torch.ones(t, t).to(x).triu(1).bool()",
-                "hidden = hidden | (torch.arange(t, device=x.device) % 4 == 3)",
-                "return self.attend(q, k, v, hidden)")  # fmt: skip
-    report = attention.check(cls)
-    assert (report.verdict, report.findings) == ("not judged", []), str(report)
+    assert not {"training_differs", "stays_behind"} & set(found), found
 
 
 def test_a_mask_that_shifts_every_score_is_not_the_one_that_hides_nothing():
@@ -483,37 +375,6 @@ def test_keys_may_have_to_come_from_the_tokens_themselves():
     assert report.verdict == "passed", str(report)
     one = layer("x, c", "return self.attend(q, k, v)", keys="c")
     assert "c=a memory" in str(attention.check(one, causal=False))
-
-
-SPINS = {
-    "matrix": (
-        "x, freqs_cis",
-        "q, k = (a.unflatten(-1, (-1, 1, 2)) * freqs_cis for a in (q, k))",
-        "return self.attend(q.sum(-1).flatten(-2), k.sum(-1).flatten(-2), v)",
-    ),
-    "distances": (
-        "x, pos_emb",
-        "p = self.heads(pos_emb, self.p)",
-        "b, h, t, far = *q.shape[:3], p.shape[2]",
-        "by = (q @ p.mT) / q.shape[-1] ** 0.5",
-        "by = nn.functional.pad(by, (1, 0)).view(b, h, far + 1, t)",
-        "by = by[:, :, 1:].reshape(b, h, t, far)[..., :t]",
-        "y = (q @ k.mT / q.shape[-1] ** 0.5 + by).softmax(-1) @ v",
-        "return self.out(y.transpose(1, 2).flatten(2))",
-    ),
-}
-
-
-@pytest.mark.parametrize("code", SPINS.values(), ids=SPINS)
-def test_tables_of_other_forms_are_given(code):
-    class Relative(layer(*code)):
-        def __init__(self, d_model, n_heads):
-            super().__init__(d_model, n_heads)
-            if "pos_emb" in code[0]:
-                self.p = nn.Linear(d_model, d_model, bias=False)
-
-    report = attention.check(Relative, causal=False)
-    assert report.verdict == "passed", str(report)
 
 
 def test_a_constructor_may_hand_on_its_arguments():
@@ -584,7 +445,7 @@ def test_one_head_of_keys_stays_one():
 
     report = attention.check(MultiQuery, causal=False)
     assert report.ok, str(report)
-    assert not report.not_compared
+    assert report.compared
 
 
 NAMED = {
@@ -632,23 +493,6 @@ def test_the_one_length_that_runs_is_found(name):
         compiled(HEADER + source, "sized.py"), causal=False, **options
     )
     assert report.verdict == "passed"
-
-
-def test_what_the_reader_set_is_not_replaced_by_a_smaller_grid():
-    sides = set()
-
-    class Grid(layer("x", "return self.attend(q, k, v)")):
-        def __init__(self, d_model, n_heads, side=2):
-            super().__init__(d_model, n_heads)
-            self.side = side
-
-        def forward(self, x):
-            assert x.shape[1] == 16, (self.side**2, x.shape)
-            sides.add(self.side)
-            return super().forward(x)
-
-    assert attention.check(Grid, causal=False, side=2).verdict == "passed"
-    assert sides == {2}
 
 
 @pytest.mark.parametrize("wrong", [False, True])
