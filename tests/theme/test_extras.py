@@ -78,7 +78,7 @@ def test_the_page_for_wrong_addresses_has_menu_and_search(browser, site, tmp_pat
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
     base = address if scheme == "http" else site.as_uri()
-    with visiting(browser, f"{base}/book/index.html", width=390) as visit:
+    with visiting(browser, f"{base}/book/index.html") as visit:
         page = visit.page
         visit.load()
         assert page.locator(".continue-reading").count() == 0  # nothing to continue
