@@ -12,7 +12,7 @@ import sys
 
 from experiments import runs
 
-NAMES = ("bottleneck", "induction", "text")
+NAMES = ("agreement", "bottleneck", "induction", "text")
 
 
 def run(name):

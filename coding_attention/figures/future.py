@@ -19,19 +19,24 @@ ROOM = 3.5  # inches for the words of a line
 
 @styled
 def writing(texts):
-    """Draw texts word by word, and cross out the words that may not stand there.
+    """Draw sentences word by word, and cross out the words that may not stand there.
 
     Args:
-        texts: dict of name -> list of (word, whether it may follow the word before).
+        texts: dict of name -> list of sentences, each a list of (word, whether it may
+            stand there).
 
     Returns:
-        Axes with a name above each text, and its words in lines. A word that may not
-        follow has a red frame and a line through it; the others are plain.
+        Axes with a name above each text, and each sentence on a line of its own, or
+        more if it is long. A word that may not stand there has a red frame and a line
+        through it; the others are plain.
     """
     check(texts=(list(texts), "texts"))
-    for name, words in texts.items():
-        check(**{f"texts[{name!r}]": (words, "words")})
-    lines = {name: _lines(words) for name, words in texts.items()}
+    for name, sentences in texts.items():
+        check(**{f"texts[{name!r}]": (sentences, "sentences")})
+    lines = {
+        name: [line for sentence in sentences for line in _lines(sentence)]
+        for name, sentences in texts.items()
+    }
     height = sum(LINE * (len(found) + 1) for found in lines.values()) + 0.05
     ax = canvas(3.6, height)
     top = 0.0
@@ -48,15 +53,15 @@ def _width(word):
     return 0.1 + 0.083 * len(word)
 
 
-def _lines(words):
-    """Break words into lines that fit: lists of (left edge, word, allowed)."""
+def _lines(sentence):
+    """Break a sentence into lines that fit: lists of (left edge, word, allowed)."""
     lines, left = [[]], 0.0
-    for word, allowed in words:
+    for word, allowed in sentence:
         if left and left + _width(word) > ROOM:
             lines.append([])
             left = 0.0
         lines[-1].append((left, word, bool(allowed)))
-        left += _width(word) + 0.05
+        left += _width(word) + 0.03
     return lines
 
 

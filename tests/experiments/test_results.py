@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from coding_attention.models import (
+    agreement,
     bottleneck,
     heads,
     induction,
@@ -19,7 +20,12 @@ from experiments import runs
 from experiments.__main__ import NAMES
 from tests.book.pages import BOOK
 
-MODULES = {"bottleneck": bottleneck, "induction": induction, "text": text}
+MODULES = {
+    "agreement": agreement,
+    "bottleneck": bottleneck,
+    "induction": induction,
+    "text": text,
+}
 WEIGHTS = {*bottleneck.KEPT, "induction", "text"}
 
 

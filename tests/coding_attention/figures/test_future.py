@@ -16,12 +16,12 @@ def drawn(ax):
 
 
 def test_words_are_written_in_their_order_below_the_name():
-    ax = figures.writing({"masked": WORDS})
-    assert drawn(ax) == ["masked", *(word for word, _ in WORDS)]
+    ax = figures.writing({"masked": [WORDS, WORDS[:2]]})
+    assert drawn(ax) == ["masked", *(word for word, _ in WORDS + WORDS[:2])]
 
 
 def test_only_what_may_not_follow_is_framed_and_crossed_out():
-    ax = figures.writing({"one": WORDS, "other": [("a", False), ("b", True)]})
+    ax = figures.writing({"one": [WORDS], "other": [[("a", False), ("b", True)]]})
     boxes = [p for p in ax.patches if isinstance(p, Rectangle)]
     framed = [to_hex(p.get_edgecolor()) == VERMILION for p in boxes]
     allowed = [allowed for _, allowed in WORDS] + [False, True]
@@ -35,8 +35,15 @@ def test_only_what_may_not_follow_is_framed_and_crossed_out():
         assert box.get_y() < line.get_ydata()[0] < box.get_y() + box.get_height()
 
 
+def test_each_sentence_begins_a_line():
+    ax = figures.writing({"masked": [[("a", True), ("b", True)], [("c", True)]]})
+    (a, b, c) = [p for p in ax.patches if isinstance(p, Rectangle)]
+    assert a.get_y() == b.get_y() < c.get_y()
+    assert a.get_x() == c.get_x() < b.get_x()
+
+
 def test_lines_break_before_they_leave_the_figure():
-    ax = figures.writing({"long": [("journey", True)] * 40})
+    ax = figures.writing({"long": [[("journey", True)] * 40]})
     rights = [p.get_x() + p.get_width() for p in ax.patches]
     assert max(rights) <= 3.6
     assert len({round(p.get_y(), 3) for p in ax.patches}) > 5

@@ -146,8 +146,8 @@ CASES = {
     "pattern": lambda: heads.pattern(CAUSAL, TOKENS, TOKENS, "head 0", [(1, 0)]),
     "writing": lambda: figures.writing(
         {
-            "right": [("your", True), ("journey", True), (".", True)] * 4,
-            "wrong": [("your", True), ("journey", False), (".", False)] * 4,
+            "right": [[("your", True), ("journey", True), (".", True)]] * 4,
+            "wrong": [[("your", True), ("journey", False), (".", False)]] * 4,
         }
     ),
     "amounts": lambda: figures.amounts(
