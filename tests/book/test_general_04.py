@@ -48,8 +48,8 @@ WAYS = {
 @pytest.mark.parametrize("kind", WAYS)
 def test_the_page_trains_the_models_that_are_stored(page, kind):
     torch.set_num_threads(1)
-    (run,) = (r for r in STORED if r["kind"] == kind and r["seed"] == 1)
-    _, losses = page["train"](page[WAYS[kind]], seed=1, steps=30)
+    (run,) = (r for r in STORED if r["kind"] == kind and r["seed"] == 3)
+    _, losses = page["train"](page[WAYS[kind]], seed=3, steps=30)
     assert losses[9::10] == pytest.approx(run["loss"][:3], abs=1e-4)
 
 
