@@ -26,31 +26,26 @@ def lanes(x, layer):
 
     Args:
         x: token vectors of one sequence, (t, d_in).
-        layer: a ``MultiHeadAttention`` with one to three heads.
+        layer: a ``MultiHeadAttention`` or a ``MultiHeadAttentionWrapper``, with one to
+            three heads.
 
     Returns:
         Axes with the queries, keys and values, the weights and the result of each head
-        as cells, on the color of the head; below, what the heads give side by side.
+        as cells, on the color of the head; below, what the heads give side by side, and
+        the output projection of a layer that has one.
     """
-    h, d_head = layer.num_heads, layer.head_dim
-    d_in = {
-        "x": (x, "t d_in"),
-        "layer.W_query.weight": (layer.W_query.weight, "d d_in"),
-    }
-    t = check(**d_in)["t"]
     with torch.no_grad():
-        q, k, v = (
-            projection(x).unflatten(-1, (h, d_head)).transpose(0, 1)  # (h, t, d_head)
-            for projection in (layer.W_query, layer.W_key, layer.W_value)
-        )
+        q, k, v = _project_by_head(x, layer)  # (h, t, d_head) each
+        h, t, d_head = q.shape
         weights = attention_weights(q, k, causal_mask(t))  # (h, t, t)
         z = weights @ v  # (h, t, d_head)
-        out = layer.out_proj(z.transpose(0, 1).flatten(1))  # (t, d_out)
+        joined = z.transpose(0, 1).flatten(1)  # (t, h · d_head)
+        out = layer.out_proj(joined) if hasattr(layer, "out_proj") else None
     ax = canvas(3.6, 4.7)
     high, lane = 0.6, 3.6 / h
     side = min(high / t, (lane - 0.3) / (3 * d_head + 2))
     ink = {"color": INK, "fontsize": TEXT, "ha": "center"}
-    center = 1.8
+    center = 1.8 if out is None else 1.05
 
     def heat(middle, top, matrix, ground, width=side):
         left = middle - matrix.shape[1] * width / 2
@@ -80,24 +75,40 @@ def lanes(x, layer):
             ax.text(beside, 2.8 + high / 2, f"z\n({t}, {d_head})", **text)
         ax.text(middle, 1.17, f"each ({t}, {d_head})", va="top", **ink)
         part = (head - (h - 1) / 2) * d_head * side
-        arrow(ax, (middle, 3.48), (center - 0.75 + part, 3.85), gap=2)
-        heat(center - 0.75 + part, 3.92, z[head], None)
+        arrow(ax, (middle, 3.48), (center + part, 3.85), gap=2)
+        heat(center + part, 3.92, z[head], None)
     wide = h * d_head * side
     for head in range(h):
-        left = center - 0.75 - wide / 2 + head * d_head * side
+        left = center - wide / 2 + head * d_head * side
         cell(
             ax, left, 3.92 + high + 0.02, d_head * side, 0.06, HEADS[head % len(HEADS)]
         )
-    heat(center + 0.75, 3.92, out, VALUE)
-    begin, end = center - 0.7 + wide / 2, center + 0.68 - out.shape[1] * side / 2
-    arrow(ax, (begin, 3.92 + high / 2), (end, 3.92 + high / 2), gap=0)
-    ax.text((begin + end) / 2, 3.92 + high / 2 - 0.06, "out_proj", va="bottom", **ink)
     text = {"color": INK, "fontsize": SMALL, "va": "center"}
-    edge = center - 0.83 - wide / 2
+    edge = center - wide / 2 - 0.08
     ax.text(edge, 3.92 + high / 2, f"joined\n({t}, {h * d_head})", ha="right", **text)
-    edge = center + 0.85 + out.shape[1] * side / 2
-    ax.text(edge, 3.92 + high / 2, f"output\n{tuple(out.shape)}", ha="left", **text)
+    if out is not None:
+        half = out.shape[1] * side / 2
+        heat(2.55, 3.92, out, VALUE)
+        begin, end = center + wide / 2 + 0.05, 2.48 - half
+        arrow(ax, (begin, 3.92 + high / 2), (end, 3.92 + high / 2), gap=0)
+        middle = (begin + end) / 2
+        ax.text(middle, 3.92 + high / 2 - 0.06, "out_proj", va="bottom", **ink)
+        shape = f"output\n{tuple(out.shape)}"
+        ax.text(2.65 + half, 3.92 + high / 2, shape, ha="left", **text)
     return ax
+
+
+def _project_by_head(x, layer):
+    """Give the queries, keys and values of all heads, (h, t, d_head) each."""
+    heads = layer.heads if hasattr(layer, "heads") else [layer]
+    h = len(heads) if hasattr(layer, "heads") else layer.num_heads
+    widths = {
+        f"heads[{i}]": (head.W_query.weight, "d d_in") for i, head in enumerate(heads)
+    }
+    check(x=(x, "t d_in"), **widths)
+    for name in ("W_query", "W_key", "W_value"):
+        all_heads = torch.cat([getattr(head, name)(x) for head in heads], dim=-1)
+        yield all_heads.unflatten(-1, (h, -1)).transpose(0, 1)
 
 
 @styled
