@@ -12,7 +12,7 @@ import sys
 
 from experiments import runs
 
-NAMES = ("agreement", "bottleneck", "induction", "text")
+NAMES = ("agreement", "bottleneck", "halves", "induction", "text")
 
 
 def run(name):
