@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from attention import MultiHeadAttention
+from attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from coding_attention import figures
 from coding_attention.figures import base
 from coding_attention.figures.multi_head import HEADS
@@ -32,6 +32,19 @@ def test_lanes_hold_what_the_layer_computes(t, d_out, h):
         colors = [color for row in base.shade(matrix) for color in row]
         starts = range(len(drawn))
         assert colors in [drawn[i : i + len(colors)] for i in starts]
+
+
+def test_lanes_of_the_wrapper_hold_each_head_and_nothing_that_mixes_them():
+    wrapper = MultiHeadAttentionWrapper(3, 2, 6, 0.0, num_heads=2).requires_grad_(False)
+    x = random(6, 3)
+    ax = figures.lanes(x, wrapper)
+    drawn = [cell.color for cell in cells(ax)]
+    for head in wrapper.heads:
+        for matrix in (head.W_query(x), head.W_value(x), head(x[None])[0]):
+            colors = [color for row in base.shade(matrix) for color in row]
+            starts = range(len(drawn))
+            assert colors in [drawn[i : i + len(colors)] for i in starts]
+    assert "out_proj" not in {text.get_text() for text in ax.texts}
 
 
 def test_lanes_keep_a_color_for_each_head_down_to_its_part():
