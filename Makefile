@@ -129,6 +129,7 @@ experiments: $(READY) ## compute the stored results of the pages again
 
 bench: $(READY) ## measure speed and memory, as ratios in one run
 	$(BIN)/python benchmarks/attention_speed.py
+	$(BIN)/python benchmarks/wrapper_or_split.py
 
 clean: ## remove what was built, not the environment
 	rm -rf _build
