@@ -12,7 +12,7 @@ import sys
 
 from experiments import runs
 
-NAMES = ("agreement", "bottleneck", "halves", "induction", "text")
+NAMES = ("agreement", "bottleneck", "halves", "induction", "root", "text")
 
 
 def run(name):

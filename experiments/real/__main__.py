@@ -96,6 +96,8 @@ def facts(model):
         "heads": list(LOOKING),
         "measured": {
             "people or thing": flips_and_frames(model),
+            "he or it": measure.flips(model, sentences.singular_pairs("he"), 3, 1),
+            "she or it": measure.flips(model, sentences.singular_pairs("she"), 3, 1),
             "too tired, too wide": measure.flips(model, sentences.too_pairs(), 3, 1),
             "pronouns": measure.statement(model, lists["pronouns"], 3, 1),
             "pronoun pairs": measure.flips(model, pronouns, 3, 1),

@@ -17,6 +17,16 @@ PEOPLE = [
     "children",
     "sailors",
 ]
+PERSONS = [
+    "worker",
+    "farmer",
+    "student",
+    "soldier",
+    "teacher",
+    "nurse",
+    "child",
+    "sailor",
+]
 THINGS = ["piano", "machine", "truck", "statue", "table", "boat", "ladder", "engine"]
 # In each, "they" can only be the people and "it" only the thing.
 FRAMES = (
@@ -33,9 +43,9 @@ PLACES = ["street", "road", "river", "bridge", "field", "lake", "valley", "canal
 TOO = "the {animal} did not cross the {place} because it was too {word}"
 
 
-def pair(frame, people, thing):
+def pair(frame, people, thing, pronoun="they"):
     """Give two sentences, each with its query and its target."""
-    words = {"they": people, "it": thing}
+    words = {pronoun: people, "it": thing}
     return [
         (frame.format(people=people, thing=thing, word=word), word, target)
         for word, target in words.items()
@@ -45,6 +55,11 @@ def pair(frame, people, thing):
 def pairs():
     """Give all 320 pairs: five frames, eight words for people, eight for things."""
     return [pair(*words) for words in product(FRAMES, PEOPLE, THINGS)]
+
+
+def singular_pairs(pronoun):
+    """Give the same pairs with one person: number no longer tells the nouns apart."""
+    return [pair(*words, pronoun) for words in product(FRAMES, PERSONS, THINGS)]
 
 
 def shown_pairs():
