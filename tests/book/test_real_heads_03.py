@@ -53,6 +53,7 @@ def test_resemblance_leans_to_the_right_noun_and_never_puts_it_first(page):
 
 def test_values_turn_each_pair_further_apart(page):
     """In each pair, not only on average; a random head's values do not."""
+
     def angles(values):
         return [page["angle_between"](both, values) for both in page["pairs"]]
 
