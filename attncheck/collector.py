@@ -11,6 +11,7 @@ from attncheck.mistakes import EARLY, EXPLAINS, LATE, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Report, Result
 from attncheck.subject import CallFailed, Failure, Subject
 from attncheck.trace import Line
+from attncheck.wording import in_their_names
 
 # A norm over tokens has no spread over one alone, and a convolution needs a few.
 NEEDS_MORE = re.compile("more than 1 value per channel|Kernel size can't be greater")
@@ -31,7 +32,6 @@ class Collector:
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
         severities: {name of the mistake: another severity than usual}.
-        places: {name of the mistake: the line at fault}.
         results: list of results.
         causes: names of mistakes that the output was matched to exactly.
         example: (expected, actual) weights of four tokens, or None.
@@ -48,7 +48,6 @@ class Collector:
     def __init__(self) -> None:
         self.found: dict[str, tuple[str, str, str]] = {}
         self.severities: dict[str, str] = {}
-        self.places: dict[str, Line] = {}
         self.results: list[Result] = []
         self.causes: tuple[str, ...] = ()
         self.example: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -118,7 +117,6 @@ class Collector:
         done: str,
         seen: str,
         severity: str | None = None,
-        place: Line | None = None,
     ) -> None:
         """Add a finding, once for each mistake; the test has failed either way."""
         if mistake not in self._told:
@@ -127,8 +125,6 @@ class Collector:
             del self.severities[mistake], self.found[mistake]  # it is worse than that
         if mistake not in self.found and severity:
             self.severities[mistake] = severity
-        if place:
-            self.places.setdefault(mistake, place)
         self.found.setdefault(mistake, (self._test, done, seen))
 
     def take(self, other: "Collector", built: str) -> None:
@@ -206,13 +202,15 @@ class Collector:
             key: getattr(mistake, key)
             for key in ("title", "means", "line", "page", "code", "stage", "shown")
         }
+        place = self.blame(name)
+        told["line"] = in_their_names(mistake.line, place)
         return Finding(
             mistake=name,
             test=test,
             done=done,
             seen=seen,
             severity=self.severity_of(name),
-            place=self.places.get(name) or self.blame(name),
+            place=place,
             example=self.example if name in self.causes else None,
             **told,
         )

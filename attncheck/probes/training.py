@@ -99,7 +99,7 @@ def _tell_elsewhere(dropped: Subject, places: list[str], found: Collector) -> No
 def _tell_rate(subject: Subject, found: Collector) -> None:
     """Compare the spread of two rates: it grows with p / (1 - p)."""
     both = [one for rate in RATES if (one := subject.variant(dropout=rate, alone=True))]
-    if len(both) < 2 or "not_finite" in found.found or _is_normed(subject):
+    if len(both) < 2 or not found.compared or _is_normed(subject):
         return
     spreads, times = [], 1
     for one in both:

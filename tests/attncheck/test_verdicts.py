@@ -191,14 +191,27 @@ def test_a_right_class_takes_three_lines_and_a_broken_one_few():
             self.linear = nn.Linear(d_in, d_in)
 
         def forward(self, x):
-            return self.linear(x) @ x
+            return self.linear(x).view(1, 2, 3)
 
     report = attncheck.check(Broken)
     text = str(report)
     assert report.exit_status == 3
     assert len(text.splitlines()) <= LINES
-    assert "return self.linear(x) @ x" in " ".join(text.split())
+    assert "return self.linear(x).view(1, 2, 3)" in " ".join(text.split())
     assert text.count("call=lambda") == 1
+
+
+def test_what_to_write_instead_has_the_readers_names():
+    named = (("queries", "q"), ("keys", "k"), ("scores", "att"), ("weights", "probs"))
+    source = MULTI_HEAD
+    for ours, theirs in named:
+        source = source.replace(ours, theirs)
+    source = source.replace("probs = torch.softmax(att / self.head_dim**0.5, dim=-1)",
+                            "probs = torch.softmax(att, dim=-1)")  # fmt: skip
+    report = attncheck.check(compiled(HEADER + source, "theirs.py"))
+    assert found(report) == ["scale_missing"]
+    assert "k.shape[-1]" in report.findings[0].line
+    assert "keys" not in report.findings[0].line
 
 
 def test_json_holds_what_the_text_says(tmp_path, capsys):
