@@ -47,7 +47,7 @@ _WORDS = {
     "d_rate drop_p attn_p p_attn attention_p attn_dropout_prob "
     "attention_probs_dropout_prob",
     "num_heads": "num_heads n_heads n_head heads nhead num_attention_heads h n_h "
-    "head_num num_head heads_count number_of_heads no_heads nb_heads "
+    "nb_head head_num num_head heads_count number_of_heads no_heads nb_heads "
     "num_q_heads n_q_heads num_query_heads n_local_heads query_heads q_heads "
     "num_attn_heads n_attn_heads attn_heads attention_heads",
     "qkv_bias": "qkv_bias bias use_bias",

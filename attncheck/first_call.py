@@ -417,7 +417,7 @@ def _give_mask(subject: Subject, collector: Collector) -> None:
         if _given(subject, masked) is not None:
             with contextlib.suppress(NotCompared):
                 Comparison(subject).decide(more := Collector())
-                if more.found.keys() & HIDES_LITTLE:
+                if {*more.causes} & HIDES_LITTLE and len(more.causes) == 1:
                     _say_masked(subject, collector, masked)
                     return
             _set(subject, how, True)
@@ -473,7 +473,7 @@ def _leaks(subject: Subject) -> bool:
 def _try_out(subject: Subject, collector: Collector) -> None:
     _try_lengths(subject, collector)
     _try_layout(subject, collector)
-    subject.uneven = uneven(subject, collector)
+    subject.uneven = uneven(subject)
 
 
 def _try_lengths(subject: Subject, collector: Collector) -> None:

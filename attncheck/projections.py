@@ -53,7 +53,9 @@ MADE = {
         ("out", "o|out|output"),
     )
 }
-HEAD_COUNTS = "num_heads n_heads n_head heads h nhead num_attention_heads n_q_heads"
+HEAD_COUNTS = (
+    "num_heads n_heads n_head nb_head heads h nhead num_attention_heads n_q_heads"
+)
 
 
 @dataclass(frozen=True)
@@ -568,6 +570,8 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     if isinstance(entry, nn.Module) and hasattr(entry, "weight"):
         # The Conv1D of GPT-2's published code: a linear layer stored transposed.
         weight, bias = entry.weight, getattr(entry, "bias", None)
+        if weight.dim() == 3 and isinstance(bias, torch.Tensor):
+            return _pair((weight, bias), d_in)
         return (weight.detach().T, _detached(bias)) if weight.dim() == 2 else None
     if isinstance(entry, torch.Tensor):
         return _plain(entry.detach(), d_in)

@@ -133,7 +133,11 @@ class Computation:
         context = _join(context, recipe)
         if self.p.out is not None:
             context = _project(context, self.p.out)
-        return context + self.x if self.layer.residual else context
+        context = context + self.x if self.layer.residual else context
+        if self.layer.postnorm:
+            numbers = self.layer.norm_of("x")
+            context = normalize(context, self.layer.postnorm, numbers)
+        return context
 
     def values(self, recipe: Recipe) -> torch.Tensor:
         """Return the values of each head (b, h, t, d_head)."""

@@ -42,11 +42,11 @@ def _names_in(file: str, number: int) -> dict[str, str]:
     ]
     names: dict[str, str] = {}
     for node in ast.walk(inside[-1]) if inside else ():
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if softmax := _softmax_in(node.value):
-                names.setdefault("weights", node.targets[0].id)
-                if isinstance(softmax, ast.Name):
-                    names.setdefault("scores", softmax.id)
+        softmax = _softmax_in(node.value) if isinstance(node, ast.Assign) else None
+        if softmax is not None and isinstance(node.targets[0], ast.Name):
+            names.setdefault("weights", node.targets[0].id)
+            if isinstance(softmax, ast.Name):
+                names.setdefault("scores", softmax.id)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             turned = ast.unparse(node.right)
             known = re.fullmatch(r"(\w+)\.(transpose\(.*\)|permute\(.*\)|mT|T)", turned)

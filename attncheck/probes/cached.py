@@ -271,7 +271,7 @@ class _Stepped:
         outputs, start = [], 0
         turned = self.subject.layout == "tbd"
         for size in sizes:
-            chunk = x[:, start : start + size]
+            chunk = x[:, start : start + size].contiguous()
             chunk = chunk.transpose(0, 1) if turned else chunk
             y, new = self._step(module, chunk, cache, start)
             old, cache = cache, new

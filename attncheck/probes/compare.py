@@ -246,6 +246,8 @@ class Comparison:
             changes += [{"qk_norm": n} for n in NORMS]
             changes += [{"prenorm": n} for n in NORMS[:2]]
         changes += [change | {"residual": True} for change in changes]
+        if len(changes) > 2:
+            changes += [{"residual": True, "postnorm": n} for n in NORMS[:2]]
         if _sinks(self.subject.pristine) is not None:
             changes.append({"sink": True})
         if meant := self.owner.given_window:
@@ -297,6 +299,7 @@ class Comparison:
             beside = [{"qk_norm": n} for n in NORMS] if "a norm" in extras else []
             beside += [{"prenorm": n} for n in NORMS[:2]] if "a norm" in extras else []
             more: list[dict[str, Any]] = [{"residual": True}, *beside]
+            more += [{"residual": True, "postnorm": n} for n in NORMS[:2] if beside]
             layers += [self._with_numbers(replace(self.layer, **one)) for one in more]
         else:
             layers += [one for one in self._opened() if one.rope]
@@ -319,7 +322,9 @@ class Comparison:
             if match.names != (name,) or self.subject.layer.scale is not None:
                 continue
             module = inspect.getmodule(type(self.owner.pristine))
-            text = f"{(module and module.__doc__) or ''}\n{self.owner.source}".lower()
+            kind = type(self.owner.pristine)
+            own = [module and module.__doc__, kind.__doc__, self.owner.source]
+            text = "\n".join(filter(None, own)).lower()
             if re.search(words, text) or self.owner.speaks_of(words) or self._scales():
                 raise NotCompared(
                     f"{MISTAKES[name].title.lower()}, and nothing else differs; if "
@@ -383,7 +388,7 @@ class Comparison:
                     "weren't found. Rename it, or pass reference="
                 )
             numbers["sink"] = sinks, None
-        if layer.qk_norm or layer.prenorm:
+        if layer.qk_norm or layer.prenorm or layer.postnorm:
             numbers |= self._norms(module, layer)
         return replace(layer, norms=tuple(numbers.items()))
 
@@ -391,7 +396,9 @@ class Comparison:
         norms: dict[str, tuple[Any, ...]] = {}
         for name, kind, width, *numbers in norms_of(module):
             last = name.split(".")[-1].lower()
-            ours = kind == layer.prenorm and not last.startswith(("q", "k"))
+            ours = kind == (layer.prenorm or layer.postnorm) and not last.startswith(
+                ("q", "k")
+            )
             if ours and width == self.subject.sizes["d_in"] and "x" not in norms:
                 norms["x"] = tuple(numbers)
             elif last.startswith("k") and "k" not in norms:

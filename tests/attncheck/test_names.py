@@ -92,8 +92,8 @@ class Attention(nn.Module):
 TWINS = [
     (ALONE, "dim=2, keep", "dim=1, keep", "softmax_over_queries"),
     (LISTED, "Softmax(dim=2)", "Softmax(dim=1)", "softmax_over_queries"),
-    (WIDE_HEADS, "view(b, t, h, d).transpose(1, 2)",
-     "view(b, t, d, h).transpose(1, 3)", "heads_viewed"),
+    (WIDE_HEADS, "f(x).view(b, t, h, d).transpose(1, 2)",
+     "f(x).view(b, h, t, d)", "heads_viewed"),
     (UNPROJECTED, "self.d**0.5", "e**0.5", "scale_by_d_out"),
     (UNPROJECTED, "(weights @ v).transpose(1, 2)", "(weights @ v)", "join_viewed"),
     (UNPROJECTED, "self.drop(", "F.dropout(p=self.drop.p, input=", "random_in_eval"),
