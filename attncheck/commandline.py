@@ -86,8 +86,8 @@ def _main(arguments: list[str]) -> int:
 
 def _tell(reports: list[Report], options: argparse.Namespace) -> None:
     if options.json:
-        told = [report.as_dictionary() for report in reports]
-        print(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        each = [report.as_dictionary() for report in reports]
+        print(json.dumps(each[0] if len(each) == 1 else each, indent=2))
         return
     text = "\n\n\n".join(report.text(options.verbose) for report in reports)
     if len(reports) > 1:

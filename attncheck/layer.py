@@ -97,7 +97,8 @@ class Layer:
             "scale": self.scale is not None and f"scores multiplied by {self.scale}",
             "bias": self.bias is not None and "a bias on the scores",
         }
-        return ", ".join(filter(None, told.values())) or "nothing else"
+        acting = [str(words) for words in told.values() if words]
+        return ", ".join(acting) or "nothing else"
 
 
 _FOUND = ("postnorm", "norms", "open")

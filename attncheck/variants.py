@@ -14,6 +14,7 @@ from attncheck.subject import CallFailed, Failure, How, Subject
 # a class has one width alone, d_out is that width. Rotary positions need an even
 # d_head, grouped heads an h that two divides.
 DISTINCT = ((18, 24, 3), (20, 48, 6))
+POWER_OF_2 = ((20, 40, 4),)  # where classes differ in the slopes for other numbers
 
 
 def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> Subject:
@@ -125,7 +126,8 @@ def distinct(subject: Subject) -> Subject | None:
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
     h = subject.sizes["num_heads"] or 1
     # A function that names the weights may tell the number of heads as well.
-    tried = () if subject.how.weights else DISTINCT
+    alike = POWER_OF_2 if subject.speaks_of("alibi|slope") else ()
+    tried = () if subject.how.weights else (*alike, *DISTINCT)
     for wide_in, wide_out, heads in tried:
         sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
         if subject.takes_length and subject.limit:  # no width of a head, nor its alias

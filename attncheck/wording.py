@@ -42,9 +42,10 @@ def _names_in(file: str, number: int) -> dict[str, str]:
     ]
     names: dict[str, str] = {}
     for node in ast.walk(inside[-1]) if inside else ():
-        softmax = _softmax_in(node.value) if isinstance(node, ast.Assign) else None
-        if softmax is not None and isinstance(node.targets[0], ast.Name):
-            names.setdefault("weights", node.targets[0].id)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            softmax = _softmax_in(node.value)
+            if softmax is not None:
+                names.setdefault("weights", node.targets[0].id)
             if isinstance(softmax, ast.Name):
                 names.setdefault("scores", softmax.id)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):

@@ -286,8 +286,10 @@ class _Stepped:
         self, module: nn.Module, chunk: torch.Tensor, cache: Any, start: int
     ) -> tuple[Any, Any]:
         b, t = chunk.shape[:2] if self.subject.layout == "btd" else chunk.shape[1::-1]
-        given = cache is not None and cache is not INSIDE and self.name
-        way = self.asking.with_values({self.name: cache} if given else {})
+        given: dict[str, Any] = {}
+        if self.name and cache is not None and cache is not INSIDE:
+            given = {self.name: cache}
+        way = self.asking.with_values(given)
         y = way.call(module, chunk, b, t, self.subject._d_head(), start=start)
         if self.name and start == 0:
             self._place = _place_of_cache(y, t)

@@ -253,6 +253,8 @@ class Comparison:
         if meant := self.owner.given_window:
             changes += [{"window": w} for w in (meant, meant + 1, meant - 1) if w > 0]
         changes += [{"scale": by} for by in self._scales()]
+        if self.owner.speaks_of("alibi|slope") and self.readings:
+            changes.append({"bias": _Slopes(self.readings[0].num_heads)})
         made = [
             replace(base, **change, rope=rope)
             for rope, change in product(ropes, changes)
@@ -324,7 +326,7 @@ class Comparison:
             module = inspect.getmodule(type(self.owner.pristine))
             kind = type(self.owner.pristine)
             own = [module and module.__doc__, kind.__doc__, self.owner.source]
-            text = "\n".join(filter(None, own)).lower()
+            text = "\n".join(str(one) for one in own if one).lower()
             if re.search(words, text) or self.owner.speaks_of(words) or self._scales():
                 raise NotCompared(
                     f"{MISTAKES[name].title.lower()}, and nothing else differs; if "
@@ -499,6 +501,17 @@ class _Bound:
         except Exception as error:
             why = f"bias(module, {t}) raised {type(error).__name__}"
             raise UnusableError(f"{why}: {first_line(error)}.") from None
+
+
+class _Slopes(_Bound):
+    """A bias by distance, as ALiBi has it, for a number of heads."""
+
+    def __init__(self, h: int) -> None:
+        self.slopes = 2.0 ** (-8 * torch.arange(1, h + 1, dtype=torch.float64) / h)
+
+    def __call__(self, t: int) -> torch.Tensor:
+        i = torch.arange(t)
+        return -self.slopes[:, None, None] * (i[:, None] - i).abs()
 
 
 def _number(value: object) -> bool:
