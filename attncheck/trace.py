@@ -78,10 +78,7 @@ class Seen:
         fused: (place, query, key, value, line) of each fused attention.
         dropouts: (place, shape of the input, line) of each dropout that acted.
         rates: the rates of these.
-        dropped: what those returned that are no part of a fused attention, with how
-            often it was written to by then.
         extras: {what acts besides attention: line}.
-        places: {what acts besides attention: when it was called first}.
         lines: {name of a function: line of its last call}.
     """
 
@@ -94,9 +91,7 @@ class Seen:
         default_factory=list
     )
     rates: list[float] = field(default_factory=list)
-    dropped: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     extras: dict[str, Line | None] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
 
 
@@ -156,10 +151,8 @@ class Watch(TorchFunctionMode):
             if rate and training:
                 seen.dropouts.append((self._calls, tuple(args[0].shape), line))
                 seen.rates.append(rate)
-                seen.dropped.append((result, result._version))
         elif name in EXTRAS:
             seen.extras.setdefault(EXTRAS[name], line)
-            seen.places.setdefault(EXTRAS[name], self._calls)
         if self._tables and name not in ("to", "clone", "detach"):
             for tensor in tensors((args, kwargs)):
                 if _storage(tensor) in self._tables:

@@ -17,7 +17,6 @@ HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 # Axes between that of sequences and that of keys; the last two have a row for each
 # query.
 SHAPES = ((), (1,), (1, 1), (-1,), (1, -1))
-WAYS = {"hides": "hides", "keeps": "keeps", "numbers": "keeps"}
 # By these names, True (or 1) usually means the opposite of how the class takes it.
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 DONE = "Hid some tokens of one of two sequences by {}, then put other numbers there."

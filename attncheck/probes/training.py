@@ -13,7 +13,6 @@ from attncheck.trace import Watch, tensors
 
 P = 0.5
 RATES = 0.2, 0.5
-SEEDS = 32  # where one mask of dropout is for the whole batch
 MEMORY = r"context|mem|cond|encoder|cross"  # names of what acts on a memory
 
 
