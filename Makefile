@@ -90,9 +90,7 @@ weekly-processors: $(READY)
 # In an environment of its own, since they bring a PyTorch for themselves if they must.
 # torchvision has to be of its kind, CPU or CUDA: the last line stops where it is not.
 weekly-models: .venv-models/.ready
-	.venv-models/bin/python -m pytest -rs --timeout=300 -m package \
-		tests/attention/test_real_models.py tests/attention/test_small_gpt.py \
-		tests/attention/test_layers_of_models.py
+	.venv-models/bin/python -m pytest -rs --timeout=300 tests/attention/test_real_models.py
 
 .venv-models/.ready: constraints.txt
 	$(PYTHON) -m venv .venv-models

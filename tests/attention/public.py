@@ -1,14 +1,14 @@
-"""What the package exports, found in ``__all__``: a new name is held by every contract.
+"""What the package exports, found in ``__all__``, and what its tests share.
 
 A layer that is added to ``__all__`` runs through every test over ``LAYERS`` (and over
-``CAUSAL``, if it takes a ``context_length``); where a test needs facts about it that
-only a person can write down, ``test_contract`` names what is missing.
+``CAUSAL``, if it takes a ``context_length``).
 """
 
 import inspect
 import re
 import string
 
+import pytest
 import torch
 from torch import nn
 
@@ -35,8 +35,24 @@ FUNCTIONS = [
 CAUSAL = [name for name in LAYERS if "context_length" in arguments(name)]
 WITH_DROPOUT = [name for name in LAYERS if "dropout" in arguments(name)]
 WITH_BIAS = [name for name in LAYERS if "qkv_bias" in arguments(name)]
-REST = [name for name in PUBLIC if name not in {*LAYERS, *FUNCTIONS}]
 
+# Marks of tests over these lists.
+EVERY_LAYER = pytest.mark.parametrize("name", LAYERS)
+EVERY_NAME = pytest.mark.parametrize("name", [*FUNCTIONS, *LAYERS])
+BIASES = pytest.mark.parametrize(
+    ("name", "bias"),
+    [
+        (name, bias)
+        for name in LAYERS
+        for bias in (False, True)[: 1 + (name in WITH_BIAS)]
+    ],
+)
+
+# Two ways to compute in float32 round differently.
+CLOSE = {"atol": 2e-6, "rtol": 1e-5}
+
+
+# Layers ------------------------------------------------------------------------------
 
 # What a test gives for each argument that has no default; any other whole number is 2.
 GIVEN = {"d_in": 3, "d_out": 4, "context_length": 6, "dropout": 0.0, "num_heads": 2}
@@ -74,9 +90,28 @@ def build(name, d_in=3, d_head=2, context_length=6, dropout=0.0, h=2, bias=False
     return make(name, **{n: v for n, v in given.items() if n in arguments(name)})
 
 
+def build_drawn(name, seed=7, **options):
+    """Build a layer whose parameters are drawn after a seed."""
+    torch.manual_seed(seed)
+    return build(name, **options)
+
+
 def sizes(name):
     """Name the arguments that must be positive integers."""
     return [n for n, p in arguments(name).items() if p.annotation in (int, "int")]
+
+
+def parts_of(layer):
+    """Give the modules that hold projections: the heads of a wrapper, or itself."""
+    return list(getattr(layer, "heads", [layer]))
+
+
+def tokens(*shape, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+# What is refused ---------------------------------------------------------------------
 
 
 def conditions(*modules):
@@ -99,11 +134,18 @@ def says(condition, message):
     return re.fullmatch(pattern, message, re.DOTALL) is not None
 
 
-def parts_of(layer):
-    """Give the modules that hold projections: the heads of a wrapper, or itself."""
-    return list(getattr(layer, "heads", [layer]))
+def message_of(call, error):
+    """Give the message of the error that a call must raise."""
+    with pytest.raises(error) as caught:
+        call()
+    return caught.value.args[0]
 
 
-def tokens(*shape, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+def untried(rows, *modules):
+    """Name the conditions of modules that no call of the rows misses."""
+    said = [message_of(call, error) for call, error, _ in rows]
+    return {
+        name
+        for name, condition in conditions(*modules).items()
+        if not any(says(condition, message) for message in said)
+    }

@@ -1,14 +1,18 @@
-"""Every public docstring has an example, and each runs as it is shown."""
+"""What readers are shown to type runs: examples in docstrings, snippets in api.md."""
 
 import doctest
 import importlib
 import inspect
+import re
+from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import attention
 import attncheck
-from tests.attention.public import LAYERS, PUBLIC
+from tests.attention.public import PUBLIC
 
 pytestmark = pytest.mark.package
 
@@ -19,28 +23,24 @@ METHODS = (attention.KeyValueCache.crop, attention.KeyValueCache.reorder)
 
 
 def public_objects():
-    yield from (pytest.param(PUBLIC[n], id=n) for n in attention.__all__)
+    yield from PUBLIC.values()
+    yield from METHODS
     for name in OPEN:
         module = importlib.import_module(f"attention.{name}")
         for public, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and not public.startswith("_"):
-                yield pytest.param(value, id=f"{name}.{public}")
-
-    for method in METHODS:
-        yield pytest.param(method, id=method.__qualname__)
-    for name in attncheck.__all__:
-        if inspect.isfunction(getattr(attncheck, name)):
-            yield pytest.param(getattr(attncheck, name), id=f"attncheck.{name}")
+                yield value
+    values = (getattr(attncheck, name) for name in attncheck.__all__)
+    yield from filter(inspect.isfunction, values)
 
 
-def examples_of(value):
-    return doctest.DocTestFinder(recurse=False).find(value, value.__name__, globs={})
-
-
-@pytest.mark.parametrize("value", public_objects())
+@pytest.mark.parametrize(
+    "value", dict.fromkeys(public_objects()), ids=lambda value: value.__qualname__
+)
 def test_the_docstring_has_an_example_that_runs(value):
     # An empty namespace: what an example needs, it imports.
-    (found,) = examples_of(value)
+    finder = doctest.DocTestFinder(recurse=False)
+    (found,) = finder.find(value, value.__name__, globs={})
     assert found.examples, f"{value.__name__} has no example"
     said = []
     # Said, since it would otherwise take the -v of pytest for its own.
@@ -48,20 +48,42 @@ def test_the_docstring_has_an_example_that_runs(value):
     assert said == []
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_an_example_calls_the_layer(name):
-    examples = doctest.DocTestParser().get_examples(PUBLIC[name].__doc__)
-    code = " ".join(example.source for example in examples)
-    assert f"attention.{name}(" in code
-    assert "(x" in code or "torch.randn" in code
+# Snippets of the page "The package" -------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parents[2] / "book" / "api.md").read_text("utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_an_example_that_is_wrong_is_seen():
-    def wrong():
-        pass
+def linear(prefix, d_out, d_in):
+    layer = nn.Linear(d_in, d_out)
+    return {f"{prefix}.{name}": t for name, t in layer.state_dict().items()}
 
-    wrong.__doc__ = ">>> 1 + 1\n3"
-    (found,) = examples_of(wrong)
-    said = []
-    doctest.DocTestRunner(verbose=False).run(found, out=said.append)
-    assert "Got:\n    2" in "".join(said)
+
+def given():
+    """The two checkpoints that the page takes for granted, with their real names."""
+    rows = linear("c_attn", 2304, 768) | linear("c_proj", 768, 768)
+    gpt2 = {  # its matrices are transposed
+        f"transformer.h.0.attn.{name}": t.t() for name, t in rows.items()
+    }
+    place = "encoder.layer.0.attention"
+    bert = linear(f"{place}.output.dense", 768, 768) | {"pooler.bias": torch.zeros(3)}
+    for name in ("query", "key", "value"):
+        bert |= linear(f"{place}.self.{name}", 768, 768)
+    bert[f"{place}.output.LayerNorm.weight"] = torch.ones(768)
+    return {"checkpoint": gpt2, "bert": bert}
+
+
+@pytest.mark.parametrize("code", SNIPPETS, ids=range(len(SNIPPETS)))
+@pytest.mark.filterwarnings("ignore")
+def test_a_snippet_prints_what_its_comments_say(code, capsys):
+    exec(compile(code, "book/api.md", "exec"), {"__name__": "snippet", **given()})
+    promised = re.findall(r"^print\(.*\)  # (.+)$", code, re.MULTILINE)
+    assert promised
+    assert capsys.readouterr().out.splitlines() == promised
+
+
+def test_the_class_that_is_checked_has_the_mistake_that_the_page_names():
+    (code,) = (code for code in SNIPPETS if "attention.check(" in code)
+    space = {"__name__": "snippet"}
+    exec(compile(code, "book/api.md", "exec"), space)
+    assert "scale" in " ".join(f.mistake for f in space["report"].findings)
