@@ -9,9 +9,6 @@ import argparse
 import copy
 import json
 import os
-import signal
-import sys
-import traceback
 from pathlib import Path
 
 import torch
@@ -142,53 +139,22 @@ def refusals(mesh):
     }
 
 
-def listening_addresses():
-    """List the addresses that this process listens on, as Linux writes them."""
-    files = [os.readlink(f) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
-    tables = [Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6")]
-    lines = [line for t in tables if t.exists() for line in t.read_text().splitlines()]
-    rows = [line.split() for line in lines if "local_address" not in line]
-    listening = "0A"
-    return [
-        row[1].split(":")[0]
-        for row in rows
-        if row[3] == listening and f"socket:[{row[9]}]" in files
-    ]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", type=Path, help="folder for one file per rank")
     parser.add_argument("--store", help="file where ranks meet, instead of a port")
     parser.add_argument("--fork", type=int, help="ranks to start, without torchrun")
     options = parser.parse_args()
-    if options.fork:
-        sys.exit(in_forks(options.fork, lambda: run(options)))
+    if options.fork:  # PyTorch is imported once
+        start = torch.multiprocessing.start_processes
+        start(run_rank, (options,), nprocs=options.fork, start_method="fork")
+    else:
+        run(options)
+
+
+def run_rank(rank, options):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(options.fork))
     run(options)
-
-
-def in_forks(ranks, function):
-    """Call a function in each rank, forked from here: PyTorch is imported once."""
-    children = set()
-    for rank in range(ranks):
-        os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
-        child = os.fork()
-        if child == 0:
-            try:
-                function()
-                os._exit(0)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-        children.add(child)
-    while children:
-        child, status = os.wait()
-        children.remove(child)
-        if status:  # the others would wait for it
-            for other in children:
-                os.kill(other, signal.SIGKILL)
-            return 1
-    return 0
 
 
 def run(options):
@@ -206,8 +172,6 @@ def run(options):
         for make in LAYERS.values()
         for tokens in (1, 3, TOKENS)
     ]
-    if Path("/proc/self/fd").exists():
-        report["listening"] = listening_addresses()
     text = json.dumps(report, indent=2)
     if options.report:
         (options.report / f"{dist.get_rank()}.json").write_text(text)

@@ -74,10 +74,6 @@ def test_the_index_shows_what_it_is(built):
     with zipfile.ZipFile(next(out.glob("*.whl"))) as file:
         name = next(n for n in file.namelist() if n.endswith("/METADATA"))
         metadata = message_from_string(file.read(name).decode())
-    assert metadata["Name"] == "coding-attention"
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata["Author"] == "The Coding attention authors"
-    assert "attention" in metadata["Keywords"].split(",")
     classifiers = metadata.get_all("Classifier")
     pythons = [c.split()[-1] for c in classifiers if "Python :: 3." in c]
     ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")

@@ -37,18 +37,6 @@ def test_attend_computes_what_the_kernel_computes(seed, scale, masked):
     torch.testing.assert_close(result, expected, **CLOSE)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_weights_sum_to_one_and_hidden_keys_get_nothing(seed):
-    queries, keys, _ = drawn(seed)
-    hidden = torch.rand(queries.shape[2], keys.shape[2]) < 0.5
-    hidden[:, 0] = False
-    weights = attention_weights(queries, keys, hidden)
-    torch.testing.assert_close(
-        weights.sum(-1), torch.ones(weights.shape[:-1], dtype=torch.float64), **CLOSE
-    )
-    assert not weights[hidden.expand_as(weights)].any()
-
-
 def test_weights_by_hand():
     # Scores 0 and 2 · ln 3, divided by √4: ln 3, so one key counts three times.
     query = torch.tensor([1.0, 0.0, 0.0, 0.0])
