@@ -12,7 +12,8 @@ from tests.conftest import BUILD_LIMIT
 from tools.measure import server
 from tools.measure.visit import visiting
 
-pytest.register_assert_rewrite("tests.coding_attention.labs.harness")
+for part in ("harness", "looking", "moving", "table", "telling"):
+    pytest.register_assert_rewrite(f"tests.coding_attention.labs.{part}")
 
 ROOT = Path(__file__).resolve().parents[3]
 OLDEST = (20, 19)  # the first Node that takes a .js file with exports for a module

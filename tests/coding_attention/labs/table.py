@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+import pytest
 import torch
+from traitlets import TraitError
 
 from coding_attention import labs
-from coding_attention.labs import compose
+from coding_attention.labs import base, compose
 from coding_attention.labs.tiny_gpt import TinyGptLab
 from coding_attention.labs.training import TrainingLab
 from coding_attention.models import induction, stored
@@ -240,6 +242,81 @@ def origin(lab, x):
     return f"entry {x} is feature {x % d} of token {x // d % lab.num_tokens}{batch}"
 
 
+# ---- labs without grids ----
+
+
+def near(numbers):
+    """Give shares from 0 to 1 as the screen rounds them, in tenths of a percent."""
+    return pytest.approx([100 * x for x in numbers], abs=0.051)
+
+
+# Of each word of the look lab: its text, the number that is told, its shade, whether it
+# asks, and where it stands; of each line its thickness and its two ends.
+READ_LOOK = """root => [
+  [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => {
+    const { x, width } = e.getBoundingClientRect();
+    return [e.firstChild.textContent, e.ariaLabel.split(' ').at(-1),
+      parseFloat(e.style.getPropertyValue('--tone')), e.ariaPressed === 'true',
+      x + width / 2];
+  }),
+  [...root.querySelectorAll('.lk-line')].map(e => [
+    parseFloat(e.style.getPropertyValue('--weight')),
+    ...[0, e.getTotalLength()].map(at =>
+      e.getPointAtLength(at).matrixTransform(e.getScreenCTM()).x)])]"""
+
+
+def shows_look(root, lab):
+    """Require words, weights, shades and lines to be those that are stored."""
+    names, weights = lab.compute()
+    words, lines = root.evaluate(READ_LOOK)
+    texts, told, tones, asks, places = zip(*words, strict=True)
+    assert [*texts] == names
+    assert [*told] == [f"{w:.2f}" for w in weights.tolist()]
+    assert [*tones] == near(weights.tolist())
+    assert [*asks] == [i == lab.asked for i in range(len(names))]
+    others = [(w, i) for i, w in enumerate(weights.tolist())
+              if i != lab.asked and w >= 0.02]  # fmt: skip
+    for (weight, start, end), (wanted, other) in zip(lines, others, strict=True):
+        assert weight == pytest.approx(wanted, abs=6e-4)
+        assert (start, end) == pytest.approx((places[lab.asked], places[other]), abs=1)
+
+
+# Of each bar of the trained model: its word, its number, how long it is, and where all
+# heads would end it; of each head whether it is on, and the shades of its cells.
+READ_GPT = """root => [
+  [...root.querySelectorAll('.tg-next')].map(e => {
+    const [bar, mark] = e.children[1].children;
+    return [e.children[0].textContent, e.children[2].textContent,
+      parseFloat(bar.style.width),
+      mark.checkVisibility() ? parseFloat(mark.style.left) : null];
+  }),
+  [...root.querySelectorAll('.tg-head')].map(e => [
+    e.querySelector('button').ariaPressed === 'true',
+    [...e.querySelectorAll('g rect')].map(cell =>
+      parseFloat(cell.style.getPropertyValue('--tone')))])]"""
+
+
+def shows_tiny_gpt(root, lab):
+    """Require the bars to be PyTorch's probabilities, and each head its own weights."""
+    patterns, chances = lab.compute()
+    now = chances[lab.at]
+    whole = tiny_gpt(tokens=lab.tokens, at=lab.at).compute()[1][lab.at]
+    bars, heads = root.evaluate(READ_GPT)
+    assert bars[0][0] == WORDS[int(now.argmax())]
+    assert len({name for name, *_ in bars}) == 6
+    assert WORDS[int(whole.argmax())] in {name for name, *_ in bars}
+    for name, number, length, mark in bars:
+        token = WORDS.index(name)
+        assert number == f"{now[token]:.2f}", name
+        assert [length] == near([now[token].item()])
+        assert [mark] == (near([whole[token].item()]) if lab.silenced else [None])
+    patterns = patterns.flatten(0, 1)
+    for n, ((on, tones), weights) in enumerate(zip(heads, patterns, strict=True)):
+        assert on == (n not in lab.silenced)
+        lower = torch.ones_like(weights).tril().bool()
+        assert tones == near(weights[lower].tolist())
+
+
 # ---- the rows ----
 
 WORDS = [*induction.SENTENCE[:6], *"abcdefghijklmnopqrstuvwxyz"]
@@ -260,6 +337,9 @@ def tiny_gpt(**state):
 class Row:
     """What tests know of one lab.
 
+    ``numbers`` gives what its grids must hold, ``drawn`` its squares and bars; of a lab
+    without grids, ``shows`` checks its numbers on screen.
+
     ``controls`` are moved one after another, each from the start: kind, label, and what
     is then set. For a list: its place there and the value. For a slider: the function
     that makes the value of the number beside it, such as ``int``. ``live`` is one of
@@ -269,6 +349,7 @@ class Row:
     make: Callable
     numbers: Callable | None = None
     drawn: Callable = lambda lab: {}
+    shows: Callable | None = None
     controls: tuple = ()
     live: tuple = ()
 
@@ -301,6 +382,10 @@ ROWS = {
             ("select", "Hide all of row", {"hidden_row": (3, 2)}),
             ("select", "Change token", {"nudged": (3, 2)}),
             ("range", "by", {"nudge": float}),
+            ("button", "Fill with 0", {"fill": "0"}),
+            ("button", "Wrong polarity", {"part": "tril", "diagonal": 0}),
+            ("button", "Zeros after softmax", {"fill": "0", "place": "after"}),
+            ("button", "Hide all of a row", {"hidden_row": 3}),
         ),
         live=(("checkbox", "Divide rows by their sum"), {"part": "tril"}),
     ),
@@ -373,14 +458,30 @@ ROWS = {
         ),
         live=(("select", "Head"), {"at": 2}),
     ),
-    # Of their own kind, with no grids; test_bank.py, test_look.py and test_tiny_gpt.py
-    # check them.
     "BankLab": Row(labs.BankLab),
-    "LookLab": Row(labs.LookLab),
-    "TinyGptLab": Row(tiny_gpt),
+    "LookLab": Row(
+        labs.LookLab,
+        shows=shows_look,
+        controls=(
+            ("button", "Swap “they” for “it”", {"exchanged": True}),
+            ("select", "Head", {"scene": (2, 6), "asked": 5}),
+            ("button", "Another sentence", {"scene": 1}),
+            ("checkbox", "Plain mean", {"averaged": True}),
+        ),
+        live=(("button", "Swap “they” for “it”"), {"exchanged": False}),
+    ),
+    "TinyGptLab": Row(
+        tiny_gpt,
+        shows=shows_tiny_gpt,
+        controls=(
+            ("button", "block 1, head 1: on", {"silenced": [0]}),
+            ("button", "block 2, head 2: on", {"silenced": [3]}),
+            ("button", "Take back", {"tokens": [0, 1, 2, 3, 4, 5, 0, 1]}),
+            ("button", "Let it write", {"tokens": [0, 1, 2, 3, 4, 5, 0, 1, 2, 3]}),
+        ),
+        live=(("button", "block 1, head 1: on"), {"silenced": [1]}),
+    ),
 }
-# Labs whose numbers stand in grids, which `harness.check` reads.
-IN_GRIDS = [name for name, row in ROWS.items() if row.numbers]
 
 
 def class_of(name):
@@ -388,3 +489,27 @@ def class_of(name):
     script = Path(compose.scripts()[name])
     module = importlib.import_module(f"coding_attention.labs.{script.stem}")
     return getattr(module, name, None)
+
+
+def bounded(lab):
+    """Give each trait that is a number: least, greatest, and one beyond each."""
+    for trait, kind in lab.traits(lab=True).items():
+        if not isinstance(kind, (base.Int, base.Float)):
+            continue
+        first, found = getattr(lab, trait), []
+        step = 1 if isinstance(kind, base.Int) else 0.1
+        for way in (-step, step):
+            at = first
+            while takes(lab, trait, round(at + way, 6)):
+                at = round(at + way, 6)
+            found.append((at, round(at + way, 6)))
+        lab.set_trait(trait, first)
+        yield trait, found
+
+
+def takes(lab, trait, value):
+    try:
+        lab.set_trait(trait, value)
+    except TraitError:
+        return False
+    return True

@@ -1,6 +1,7 @@
 """One visit to each lab of the book, as its page shows it: PyTorch's numbers, and keys.
 
 The pages' own states, from what the site stores: what a reader meets first is right.
+On a phone, their own sentences and sizes fit one screen.
 """
 
 import json
@@ -8,17 +9,14 @@ import json
 import anywidget
 import pytest
 
-from tests.coding_attention.labs import harness, test_bank, test_look, test_tiny_gpt
+from tests.coding_attention.labs.harness import PHONE, check
+from tests.coding_attention.labs.looking import SIZES
+from tests.coding_attention.labs.moving import by_keys, moves
 from tests.coding_attention.labs.table import ROWS, class_of
-from tests.coding_attention.labs.test_ways import by_keys, moves
 from theme.labs import STATE_TYPE, VIEW
-from tools.measure.visit import visiting
+from tools.measure.visit import LABS_CAME, visiting
 
-CHECKS = {
-    "BankLab": test_bank.check,
-    "LookLab": test_look.check,
-    "TinyGptLab": test_tiny_gpt.check,
-}
+pytestmark = pytest.mark.site
 
 
 def stored_labs(site):
@@ -50,7 +48,6 @@ LABS_ALONE = """() => [...document.body.querySelectorAll('*')]
   .forEach(e => e.style.display = 'none')"""
 
 
-@pytest.mark.site
 def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, serving):
     seen = set()
     home = serving(site)
@@ -62,11 +59,25 @@ def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, ser
             roots = visit.page.locator(".attn-lab").all()
             for root, one in zip(roots, stored, strict=True):
                 lab = remake(one["lab"], one["state"])
-                check = CHECKS.get(one["lab"], harness.check)
                 check(root, lab)
-                moves(by_keys)(root, visit.page)
+                moves(by_keys)(root, visit.page, one["lab"])
                 check(root, lab)  # Reset brings it back
                 seen.add(one["lab"])
             assert visit.third_parties() == []
             assert visit.errors == []
     assert seen == set(ROWS)
+
+
+def test_each_lab_of_the_book_fits_a_phone_and_draws_at_its_top(visit, site, serving):
+    home = serving(site)
+    for page, stored in stored_labs(site):
+        one = visit(**PHONE)
+        one.open(f"{home}/{page}")
+        one.page.wait_for_function(LABS_CAME)
+        one.drawn()
+        roots = one.page.locator(".attn-lab").all()
+        assert len(roots) == len(stored)
+        for root in roots:
+            top, height = root.evaluate(SIZES)
+            assert top <= 80, (page, root.get_attribute("class"))
+            assert height <= 844, (page, root.get_attribute("class"))

@@ -1,0 +1,396 @@
+"""What must hold when a lab is moved: its numbers follow, and its controls stay.
+
+Each check gets the lab's root on the page of all labs, the page, and the lab's name.
+"""
+
+import pytest
+
+from tests.coding_attention.labs.harness import (
+    ask,
+    check,
+    controls,
+    drag,
+    drawn,
+    find,
+    press,
+    read_output,
+    reset,
+    set_in_python,
+)
+from tests.coding_attention.labs.looking import drawings_hold
+from tests.coding_attention.labs.table import ROWS, bounded
+from tests.coding_attention.labs.telling import numbers_in, unit
+
+# ---- every control that the table names, against PyTorch ----
+
+
+def numbers_follow(hand):
+    """Require PyTorch's numbers after each control, and the first ones after Reset."""
+
+    def asked(root, page, name):
+        lab = ROWS[name].make()
+        check(root, lab)
+        for kind, label, wanted in ROWS[name].controls:
+            if label == "by":  # it moves a token only if one is chosen
+                root.get_by_label("Change token").select_option(index=1)
+                lab.nudged = 0
+            control = find(root, kind, label)
+            before = lab.get_state()
+            hand(page, control, kind, wanted)
+            set_in_python(lab, control, kind, wanted)
+            assert lab.get_state() != before, f"{label} changed nothing"
+            check(root, lab)
+            reset(root)
+            lab = ROWS[name].make()
+            check(root, lab)
+
+    return asked
+
+
+def reaches_both_ends(root, page, name):
+    """Require sliders and fields to reach what Python takes, and no more."""
+    ends = dict(bounded(ROWS[name].make()))
+    for kind, label, wanted in ROWS[name].controls:
+        if kind not in ("range", "number"):
+            continue
+        control = find(root, kind, label)
+        for which, (end, _) in enumerate(ends[next(iter(wanted))]):
+            if kind == "range":
+                control.press(("Home", "End")[which])
+                assert read_output(control, float) == end, label
+            else:
+                assert float(control.get_attribute(("min", "max")[which])) == end
+
+
+# ---- every control that the lab has, whatever it is ----
+
+STATE = """JSON.stringify([...drawn().map(html),
+  ...[...root.querySelectorAll('.al-summary, .al-readout')].map(e => e.textContent),
+  ...[...root.querySelectorAll('input')].map(e => e.checked)])"""
+# Where there is room: to the right from the least value, else to the left.
+WAY = """e => (e.type === 'range' ? e.value === e.min
+  : e.getAttribute('aria-valuenow') === e.getAttribute('aria-valuemin')) ? 1 : -1"""
+
+
+def by_mouse(page, control, kind, touch=False):
+    if kind == "select":
+        count = control.locator("option").count()
+        now = control.evaluate("e => e.selectedIndex")
+        return control.select_option(index=(now + 1) % count)
+    if kind in ("number", "text"):
+        control.fill("2" if kind == "number" else "one")
+        return control.blur()
+    if kind == "handle":
+        way = control.evaluate(WAY)
+        return drag(page, control, 45 * way, 45, touch)
+    if kind == "range":
+        control.scroll_into_view_if_needed()
+        box = control.bounding_box()
+        at = box["width"] * (0.5 + 0.4 * control.evaluate(WAY))
+        return page.mouse.click(box["x"] + at, box["y"] + box["height"] / 2)
+    return control.tap() if touch else control.click()
+
+
+def by_touch(page, control, kind):
+    return by_mouse(page, control, kind, touch=True)  # lists are the system's own
+
+
+def by_keys(page, control, kind):
+    if kind == "select":
+        return by_mouse(page, control, kind)
+    if kind in ("number", "text"):
+        press(page, control, "Control+a")
+        return page.keyboard.type("2" if kind == "number" else "one")
+    arrow = "ArrowRight" if control.evaluate(WAY) > 0 else "ArrowLeft"
+    keys = {"range": [arrow], "handle": [arrow, f"Shift+{arrow}"]}
+    keys |= {"radio": ["ArrowRight"], "checkbox": ["Space"]}
+    return press(page, control, *keys.get(kind, ["Enter"]))
+
+
+def back(root):
+    for name in ("Stop", "Reset"):
+        for button in root.get_by_role("button", name=name, exact=True).all():
+            button.click()
+
+
+def moves(hand):
+    """Require that of each kind of control at least one changes what is drawn."""
+
+    def asked(root, page, name):
+        changed = {}
+        for control in controls(root):
+            kind = control.get_attribute("data-kind")
+            start = control.text_content() == "Reset"
+            if changed.get(kind) or start or not control.is_visible():
+                continue
+            ask(root, f"root.before = {STATE};")
+            hand(page, control, kind)
+            drawn(page)
+            changed[kind] = ask(root, f"return {STATE} !== root.before")
+            back(root)
+        idle = [kind for kind, moved in changed.items() if not moved]
+        assert changed, "there is nothing to move"
+        assert not idle, f"nothing drawn or told follows these controls: {idle}"
+
+    return asked
+
+
+def change(root, page):
+    """Press, choose and push what the lab has, so that it shows another state."""
+    for control in controls(root):
+        kind = control.get_attribute("data-kind")
+        if not control.is_visible() or control.text_content() in ("Reset", "Play"):
+            continue
+        if kind == "select":
+            count = control.locator("option").count()
+            control.select_option(index=count - 1)
+        elif kind in ("range", "handle"):
+            press(page, control, "ArrowRight")
+        elif kind in ("checkbox", "button"):
+            press(page, control, "Space")
+    drawn(page)
+
+
+def control_and_drawing_share_a_screen(root, page, name):
+    """On a phone, one screen holds a control and a drawing that it moves."""
+    for control in controls(root):
+        kind = control.get_attribute("data-kind")
+        if not control.is_visible():
+            continue
+        control.evaluate("e => e.closest('.attn-lab').moved = e")
+        ask(root, "root.before = drawn().map(html);")
+        by_keys(page, control, kind)
+        drawn(page)
+        label, tall = ask(
+            root,
+            """const { top, bottom } = box(root.moved);
+               return [(root.moved.labels?.[0] || root.moved).textContent
+                 || root.moved.ariaLabel,
+                 drawn().filter((e, i) => html(e) !== root.before[i]).map(box)
+                   .map(b => Math.max(b.bottom, bottom) - Math.min(b.top, top))];""",
+        )
+        assert not tall or min(tall) < 844, f"{label}: {min(tall):.0f} px apart"
+        back(root)
+
+
+# ---- what plays, and what holds still ----
+
+# Plays to the end at once: how long each step waits, and how many steps there are.
+PLAYED = """async button => {
+  const [set, clear] = [setInterval, clearInterval];
+  const waits = [];
+  let step = null;
+  window.setInterval = (next, wait) => { step = next; waits.push(wait); return 1; };
+  window.clearInterval = () => (step = null);
+  button.click();
+  let count = 1;
+  for (; step && count < 999; count++) { step(); await null; }
+  [window.setInterval, window.clearInterval] = [set, clear];
+  return [...waits, count];
+}"""
+
+
+def plays_at_a_pace_that_eyes_follow(root, page, name):
+    """Require a play of ten seconds at most, which ends by itself."""
+    for play in root.get_by_role("button", name="Play", exact=True).all():
+        wait, count = play.evaluate(PLAYED)
+        assert 100 <= wait <= (1500 if count < 10 else 200), "milliseconds"
+        assert wait * count <= 10_000
+        assert play.text_content() == "Play"
+
+
+def holds_still(root, page, name):
+    """Require that nothing glides, blinks or plays on where motion is not wanted."""
+    styled = """all => all.filter(e => getComputedStyle(e).transitionDuration !== '0s'
+      || getComputedStyle(e).animationName !== 'none').map(e => e.outerHTML)"""
+    assert root.locator("*").evaluate_all(styled) == []
+    for control in controls(root)[:12]:
+        kind = control.get_attribute("data-kind")
+        if not control.is_visible() or kind not in ("button", "select"):
+            continue
+        by_mouse(page, control, kind)
+        # The lab's own: what the theme does about a click is not its business.
+        moving = "root => root.getAnimations({ subtree: true }).length"
+        assert root.evaluate(moving) == 0
+        # A play makes one step, and has no timer that would go on.
+        assert not root.get_by_role("button", name="Stop", exact=True).count()
+
+
+# ---- controls stay where they are ----
+
+# Uses every control in every way that it has; gives which others moved, and by whom.
+MOVED = """async root => {
+  // Words of another sentence are another drawing.
+  let sentence = false;
+  const all = () => [...root.querySelectorAll('input, select, button')].filter(e =>
+    e.checkVisibility() && !e.closest('[role=grid]')
+    && !(sentence && e.matches('.lk-word')));
+  const at = e => {
+    const [box, home] = [e, root].map(one => one.getBoundingClientRect());
+    return [box.x - home.x, box.y - home.y, box.width].map(Math.round).join();
+  };
+  const name = e => e.labels?.[0]?.textContent || e.textContent || e.type;
+  const wait = () => new Promise(done =>
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+  const found = [];
+  const use = async (e, way) => {
+    const before = all().map(one => [one, at(one)]);
+    way();
+    await wait();
+    for (const [one, was] of before) {
+      if (one.isConnected && one.checkVisibility() && at(one) !== was) {
+        found.push(`${name(e)} moves ${name(one)}: ${was} to ${at(one)}`);
+      }
+    }
+    if (e.textContent === 'Stop') e.click();
+  };
+  const tell = (e, kind, value) => () => {
+    if (kind === 'change') e.selectedIndex = value; else e.value = value;
+    e.dispatchEvent(new Event(kind, { bubbles: true }));
+  };
+  for (const tab of root.querySelectorAll('.al-tab:not([hidden], [disabled])')) {
+    for (let n = 0; n < 2; n++) await use(tab, () => tab.click());
+  }
+  const open = [...root.querySelectorAll('.al-tab:not([hidden])')]
+    .find(tab => tab.textContent === 'Settings');
+  open?.click();
+  await wait();
+  const list = all().filter(e => !e.matches('.al-tab, [type=text]'));
+  for (const e of list) {
+    if (!e.isConnected || !e.checkVisibility() || e.disabled) continue;
+    sentence = e.textContent === 'Another sentence' || name(e).startsWith('Head');
+    if (e.matches('select')) {
+      for (let i = 0; i < e.options.length; i++) await use(e, tell(e, 'change', i));
+    } else if (e.matches('[type=range], [type=number]')) {
+      for (const value of [e.min, e.max, e.min]) await use(e, tell(e, 'input', value));
+    } else await use(e, () => e.click());
+    [...root.querySelectorAll('button')].find(b => b.textContent === 'Reset')?.click();
+    await wait();
+  }
+  return [list.length, found];
+}"""
+
+
+def no_control_moves(root, page, name):
+    """Require each control to stay in its place, whatever is done with the others."""
+    page.emulate_media(reduced_motion="reduce")
+    if page.viewport_size["width"] > 1000:  # the column of the book on a laptop
+        page.add_style_tag(content=".attn-lab { width: 688px !important }")
+    tab = root.get_by_role("button", name="Settings", exact=True, expanded=True)
+    if tab.count():
+        tab.click()
+    count, found = root.evaluate(MOVED)
+    assert count >= (1 if name == "BankLab" else 3)
+    assert found == []
+
+
+# ---- marks that are dragged ----
+
+# A mark: its middle on screen, its numbers, and the ends of its way where it has one.
+MARK = """mark => {
+  const dot = mark.querySelector('.bk-dot, .al-point') || mark.querySelector('.al-dot')
+    || mark;
+  const { x, y, width, height } = dot.getBoundingClientRect();
+  const [min, max] = ['min', 'max'].map(end => mark.getAttribute(`aria-value${end}`));
+  const told = mark.getAttribute('aria-valuetext') || mark.ariaLabel.split(': ')[1];
+  return { x: x + width / 2, y: y + height / 2, told, now: Number(mark.ariaValueNow),
+    ends: max && [Number(min), Number(max)] };
+}"""
+# Presses keys, each followed by what the lab makes of it; gives where the mark is then.
+# "all KEY" presses as many times as it takes until nothing moves, and gives each.
+PRESS = f"""async (mark, keys) => {{
+  const at = {MARK};
+  const press = async key => {{
+    mark.dispatchEvent(new KeyboardEvent('keydown', {{ bubbles: true,
+      key: key.replace('Shift+', ''), shiftKey: key.startsWith('Shift+') }}));
+    await null;
+    await null;
+    return at(mark);
+  }};
+  const found = [];
+  for (const key of keys) {{
+    const all = [await press(key.replace('all ', ''))];
+    for (let n = 0; key.startsWith('all ') && n < 300; n++) {{
+      all.push(await press(key.replace('all ', '')));
+      if (JSON.stringify(all.at(-1)) === JSON.stringify(all.at(-2))) break;
+    }}
+    found.push(key.startsWith('all ') ? all : all[0]);
+  }}
+  return found;
+}}"""
+FAR = ("Shift+ArrowLeft", "Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowUp")
+
+
+def marks(root, line):
+    """Give the marks on a line, or those in a plane."""
+    found = [m for m in root.locator(".al-handle, .bk-handle").all() if m.is_visible()]
+    return [m for m in found if bool(m.evaluate(MARK)["ends"]) == line]
+
+
+def pull(page, mark, x, y):
+    """Take a mark by its middle to a place on the screen, and let it go there."""
+    at = mark.evaluate(MARK)
+    page.mouse.move(at["x"], at["y"])
+    page.mouse.down()
+    page.mouse.move(x, y)
+    page.mouse.up()
+    return mark.evaluate(MARK)
+
+
+def goes_along_its_line(root, page, name):
+    """Require a mark on a line to stop next to the hand, between two ends."""
+    for mark in marks(root, line=True):
+        mark.scroll_into_view_if_needed()
+        low, high = mark.evaluate(MARK)["ends"]
+        mark.evaluate(PRESS, ["all Shift+ArrowLeft"])
+        start = mark.evaluate(MARK)
+        (stops,) = mark.evaluate(PRESS, ["all ArrowRight"])
+        stops = [start, *stops[:-1]]
+        values = [stop["now"] for stop in stops]
+        assert values == sorted(set(values))
+        assert [values[0], values[-1]] == [low, high]
+        left, right = start["x"], stops[-1]["x"]
+        for share in (0.13, 0.42, 0.91):
+            x = left + share * (right - left)
+            now = pull(page, mark, x, start["y"])
+            assert abs(now["x"] - x) <= min(abs(s["x"] - x) for s in stops) + 0.6
+        assert pull(page, mark, left - 200, start["y"] + 90)["now"] == low
+        assert pull(page, mark, right + 200, start["y"] - 90)["now"] == high
+        reset(root)
+
+
+def goes_with_the_hand(root, page, name):
+    """Require a mark in the plane to follow hand and keys, and to stay inside."""
+    for mark in marks(root, line=False)[-1:]:
+        mark.scroll_into_view_if_needed()
+        svg = mark.locator("xpath=ancestor::*[local-name()='svg'][1]")
+        box = svg.bounding_box()
+        x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
+        at = pull(page, mark, x, y)
+        assert (at["x"], at["y"]) == pytest.approx((x, y), abs=3)
+        a, b = numbers_in(at["told"])
+        digit = 1.01 * unit(at["told"].split(",")[0])
+        # Each arrow, near and far, from there and back.
+        steps = []
+        for far in ("", "Shift+"):
+            keys = [f"{far}Arrow{way}" for way in ("Right", "Up", "Left", "Down")]
+            places = [numbers_in(one["told"]) for one in mark.evaluate(PRESS, keys)]
+            steps.append(step := places[0][0] - a)
+            wanted = [(a + step, b), (a + step, b + step), (a, b + step), (a, b)]
+            for place, want in zip(places, wanted, strict=True):
+                assert place == pytest.approx(want, abs=digit)
+        assert 0 < 4 * steps[0] <= steps[1]
+        ends = mark.evaluate(PRESS, [f"all {key}" for key in FAR])
+        low, high = ends[1][-1], ends[3][-1]
+        corners = ((box["x"] - 4, box["y"] + box["height"] + 4, low),
+                   (box["x"] + box["width"] + 4, box["y"] - 4, high))  # fmt: skip
+        for x, y, end in corners:
+            pulled = pull(page, mark, x, y)
+            drawings_hold(root)
+            for axis in "xy":
+                assert pulled[axis] == pytest.approx(end[axis], abs=1)
+            mark.evaluate(PRESS, [f"all {key}" for key in FAR[2:]])
+        # Nearly all of the plane is in reach.
+        assert high["x"] - low["x"] > 0.7 * box["width"]
+        assert low["y"] - high["y"] > 0.7 * box["height"]
+        reset(root)

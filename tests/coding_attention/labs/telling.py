@@ -1,0 +1,159 @@
+"""What a lab tells: the sum behind each number, and its state as a link.
+
+Each check gets the lab's root on the page of all labs, the page, and the lab's name.
+"""
+
+import json
+import math
+import re
+from urllib.parse import unquote
+
+import pytest
+
+from tests.coding_attention.labs.harness import (
+    ask,
+    find,
+    follow,
+    reset,
+    with_keyboard,
+)
+from tests.coding_attention.labs.table import ROWS, bounded
+
+# ---- what is said of a cell ----
+
+# Of each cell: its grid, the heads of its row and column, its text, what is told of it.
+SAID = """root => [...root.querySelectorAll('table[role=grid]')]
+  .filter(table => table.checkVisibility()).flatMap(table =>
+    [...table.tBodies[0].rows].flatMap(row =>
+      [...row.querySelectorAll('td')].map(td => {
+      const board = td.closest('.mc-board');
+      const line = board?.querySelector('.al-line')
+        ?? root.querySelector('.al-readout');
+      line.textContent = '';
+      td.dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+      return [table.ariaLabel, row.cells[0].textContent,
+        table.tHead.rows[0].cells[td.cellIndex].textContent,
+        td.firstElementChild?.value ?? (td.ariaLabel || td.textContent),
+        line.textContent];
+    })))"""
+NUMBER = re.compile(r"-?(?:\d+\.?\d*|inf\b|nan\b)")
+# A sum and its result: 0.5·0.2 + 1·0.1 = 0.2, exp(1) / (exp(1) + exp(2)) = 0.2689.
+SUM = re.compile(
+    r"(?:(?<=[:;=] )|(?<=so ))((?:exp|√|\(|-?\d)[-\d.()·+*/ √expinf]*) = (-?[\d.]+)"
+)
+
+
+def numbers_in(told):
+    return [float(x) for x in NUMBER.findall(told)]
+
+
+def value(spelled):
+    """Give the value of a sum as labs spell it."""
+    plain = re.sub(r"√(\d+)", r"sqrt(\1)", spelled).replace("·", "*")
+    return eval(plain, {"exp": math.exp, "sqrt": math.sqrt, "inf": math.inf})
+
+
+def unit(number):
+    """Give what the last digit of a number is worth."""
+    return 10.0 ** -len(number.partition(".")[2])
+
+
+def check_said(root, tokens):
+    """Require that of each cell its number is told, its tokens, and sums that hold."""
+    silent = set()
+    for grid, row, column, text, said in root.evaluate(SAID):
+        where = f"{grid}, {row}, {column}, {text}: {said}"
+        if not said:
+            silent.add(grid)
+            continue
+        for token in {row, column} & set(tokens):
+            assert re.search(rf"\b{token}\b", said), where
+        if NUMBER.fullmatch(text) and "hidden" not in said:
+            near = [x for x in numbers_in(said)
+                    if abs(x - float(text)) <= 1.01 * unit(text)]  # fmt: skip
+            assert near or text in said, where
+        for spelled, result in SUM.findall(said):
+            near = pytest.approx(float(result), abs=5 * unit(result), nan_ok=True)
+            assert value(spelled) == near, where
+    assert silent <= {"Scores"}  # of the training lab: they are what they are
+
+
+def sums_hold(root, page, name):
+    """Require every number to be told, and every sum to hold, after each control."""
+    for fold in ("Numbers", "Look inside"):
+        tab = root.get_by_role("button", name=fold, exact=True, expanded=False)
+        if tab.count():
+            tab.click()
+    tokens = getattr(ROWS[name].make(), "tokens", [])
+    check_said(root, tokens)
+    for kind, label, wanted in ROWS[name].controls:
+        with_keyboard(page, find(root, kind, label), kind, wanted)
+        check_said(root, tokens)
+        reset(root)
+
+
+# ---- links ----
+
+# Read together with another trait, or told by another name.
+READ_OTHERWISE = {
+    ("HeadSplitLab", "d_out"), ("HeadSplitLab", "num_heads"),
+    ("TrainingLab", "at"), ("TinyGptLab", "at"),
+}  # fmt: skip
+# Of traits that are lists: at the ends of what they may hold, and beyond.
+HEADS = (
+    ["silenced=0", "silenced=0,3"],
+    ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
+)
+ROW = ["0,0,0"]
+LISTS = {
+    "AttentionLab": (
+        ["inputs=" + ";".join(["999999,0,-999999"] * 6)],
+        ["inputs=" + ";".join(rows) for rows in (
+            5 * ROW, 6 * ["0,0"], *([*5 * ROW, f"0,0,{x}"]
+                                    for x in ("1000001", "-1000001", "x")))],
+    ),
+    "MultiHeadLab": HEADS,
+    "TinyGptLab": HEADS,
+}  # fmt: skip
+
+
+def links_say_what_python_takes(root, page, name):
+    """Require a link to be followed as far as Python takes it, and no further."""
+    lab = ROWS[name].make()
+    parts = re.findall("[A-Z][a-z]+", name.removesuffix("Lab"))
+    place = f"lab-{''.join(parts).lower()}"
+    root.get_by_role("button", name="Share", exact=True).click()
+    link = root.get_by_label("Link", exact=True)
+    for trait, both in bounded(lab):
+        if (name, trait) in READ_OTHERWISE:
+            continue
+        for end, beyond in both:
+            for number in (end, beyond):
+                follow(page, f"#{place}?{trait}={number}")
+                told = f"{trait}=" in link.input_value()
+                wanted = number == end != getattr(lab, trait)
+                assert told == wanted, (trait, number)
+    taken, refused = LISTS.get(name, ((), ()))
+    for query in taken:
+        follow(page, f"#{place}?{query}")
+        assert f"?{query}" in unquote(link.input_value())
+    for query in refused:
+        follow(page, f"#{place}?{query}")
+        assert f"{query.partition('=')[0]}=" not in link.input_value(), query
+
+
+# Each part of the drawing with what it looks like, and what is said. Order does not
+# count: of marks and lines, the one that was used last lies on top.
+SHOWN = """const shown = e => [e.tagName, e.childElementCount ? '' : e.textContent,
+    ...[...e.attributes].map(a => a.name === 'class'
+        ? [...e.classList].filter(c => !['al-followed', 'al-seen'].includes(c)).sort()
+        : `${a.name}=${a.value}`)
+      .flat().filter(a => !/^(data-|tabindex|aria-(value|selected))/.test(a)).sort()];
+  return JSON.stringify([...drawn().flatMap(e => [e, ...e.querySelectorAll('*')])
+    .filter(visible).map(e => shown(e).join(' ')).sort(),
+    root.querySelector('.al-summary').textContent])"""
+
+
+def shown(root):
+    """Give all that the lab draws and says, to be compared."""
+    return json.loads(ask(root, SHOWN))

@@ -1,0 +1,456 @@
+"""What one lab alone draws or does: curves, vectors, marks, words, against PyTorch.
+
+What all labs have in common stands in test_ways.py.
+"""
+
+import math
+import random
+import re
+
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from attention import SelfAttention_v2
+from coding_attention.labs import DropoutLab, LookLab, scale
+from coding_attention.models import real
+from tests.coding_attention.labs.harness import (
+    HANDS,
+    PHONE,
+    check,
+    drawn,
+    follow,
+    settings,
+)
+from tests.coding_attention.labs.looking import drawings_hold
+from tests.coding_attention.labs.table import WORDS, tiny_gpt
+
+pytestmark = pytest.mark.site
+
+
+def points(path):
+    return [tuple(map(float, xy)) for xy in re.findall(r"(-?[\d.]+),(-?[\d.]+)", path)]
+
+
+def colors_of(elements, what):
+    """Give a color of each, what its style says in red, green and blue from 0 to 1."""
+    read = """(all, what) => all.map(e => {
+      const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+      const style = getComputedStyle(e);
+      canvas.fillStyle = style.getPropertyValue(what) || style[what];
+      canvas.fillRect(0, 0, 1, 1);
+      return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(x => x / 255);
+    })"""
+    return [tuple(color) for color in elements.evaluate_all(read, what)]
+
+
+# ---- marks that set a number ----
+
+MARKS = {
+    "ScaleLab": ("d_k, the width of a key", "d_k"),
+    "DropoutLab": ("Draws in the mean", "draws"),
+}
+
+
+@pytest.mark.parametrize("hand", HANDS)
+@pytest.mark.parametrize("name", MARKS)
+def test_a_mark_is_moved_and_all_numbers_follow(lab_on_page, name, hand):
+    root, lab, one = lab_on_page(name, **(PHONE if hand == "touch" else {}))
+    label, trait = MARKS[name]
+    mark = root.get_by_role("slider", name=label)
+    first = getattr(lab, trait)
+    HANDS[hand](one.page, mark)
+    setattr(lab, trait, int(mark.get_attribute("aria-valuenow")))
+    assert getattr(lab, trait) < first
+    check(root, lab)
+
+
+# ---- attention ----
+
+READ_INPUTS = """root =>
+  [...root.querySelectorAll('table[aria-label="Inputs x"] input')]
+    .map(field => Number(field.dataset.shown))"""
+
+
+@pytest.mark.parametrize("hand", HANDS)
+def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
+    options = PHONE if hand == "touch" else {}
+    root, lab, one = lab_on_page("AttentionLab", **options)
+    HANDS[hand](one.page, root.get_by_role("slider", name="Tokens x: journey"))
+    moved = root.evaluate(READ_INPUTS)
+    before = lab.tensor("inputs").flatten().tolist()
+    changed = [i for i, (a, b) in enumerate(zip(before, moved, strict=True)) if a != b]
+    assert changed == [3, 4]  # two numbers of journey, and nothing else
+    assert moved[3] < before[3]
+    assert moved[4] < before[4]
+    lab.inputs = [moved[i : i + 3] for i in range(0, 18, 3)]
+    check(root, lab)
+
+
+def test_an_edited_value_moves_everything_downstream(lab_on_page):
+    root, lab, one = lab_on_page("AttentionLab")
+    root.get_by_role("button", name="Numbers", exact=True).click()
+    root.get_by_label("Causal mask").check()
+    lab.causal = True
+    cell = root.get_by_label("Inputs x, with, 2")
+    cell.click()
+    one.page.keyboard.press("Control+a")
+    one.page.keyboard.type("-1.5")
+    one.page.keyboard.press("Tab")
+    x = lab.tensor("inputs")
+    x[3, 1] = -1.5
+    lab.inputs = x
+    check(root, lab)
+    for wrong in ("", "two", "1e99"):
+        cell.fill(wrong)
+        assert cell.get_attribute("aria-invalid") == "true"
+    cell.blur()
+    check(root, lab)
+
+
+def test_any_two_features_can_be_shown(lab_on_page):
+    root, lab, _ = lab_on_page("AttentionLab")
+    vector = root.get_by_role("slider", name="Tokens x: one", exact=True)
+    for a, b in ((0, 2), (1, 2), (0, 1)):
+        choice = root.get_by_role("combobox", name="Features of the plane")
+        choice.select_option(f"features {a + 1} and {b + 1}")
+        told = ", ".join(f"{lab.tensor('inputs')[4, k]:.2f}" for k in (a, b))
+        assert vector.get_attribute("aria-valuetext") == told
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_name_is_covered_whatever_the_inputs(lab_on_page, width):
+    size = {"width": width, "height": 900}
+    root, _, one = lab_on_page("AttentionLab", viewport=size)
+    draw = random.Random(123)
+    for turn in range(24):
+        spread = draw.choice([0, 0.03, 0.2, 0.9])  # tokens may share one place
+        middle = [draw.uniform(-0.2, 0.9) for _ in range(3)]
+        inputs = [[x + draw.uniform(-spread, spread) for x in middle] for _ in range(6)]
+        rows = ";".join(",".join(f"{x:.2f}" for x in row) for row in inputs)
+        trainable = turn % 2
+        follow(one.page, f"#lab-attention?inputs={rows}&trainable={trainable}")
+        # Tokens and z; or tokens, keys and q, values and z.
+        names = root.locator(".al-name").filter(visible=True)
+        assert names.count() == (6 + 7 + 7 if trainable else 6 + 1)
+        drawings_hold(root)
+
+
+def test_arrow_keys_move_and_enter_picks(lab_on_page):
+    root, lab, one = lab_on_page("AttentionLab")
+    root.get_by_role("button", name="Numbers", exact=True).click()
+    table = root.get_by_role("grid", name="2. Weights α")
+    table.locator('[tabindex="0"]').focus()
+    where = """() => [document.activeElement.parentNode.rowIndex,
+                      document.activeElement.cellIndex]"""
+    visited = []
+    for key in ("ArrowDown", "ArrowRight", "End", "Home", "Control+End", "Control+Home",
+                "ArrowUp", "ArrowDown", "ArrowDown", "ArrowDown"):  # fmt: skip
+        one.page.keyboard.press(key)
+        visited.append(tuple(one.page.evaluate(where)))
+    assert visited == [(2, 1), (2, 2), (2, 6), (2, 1), (6, 6), (1, 1), (1, 1), (2, 1),
+                       (3, 1), (4, 1)]  # fmt: skip
+    assert table.locator('[tabindex="0"]').count() == 1
+    one.page.keyboard.press("Enter")
+    query = root.get_by_role("combobox", name="Query")
+    assert query.input_value() == "with"
+    table.locator("tbody th").nth(4).click()
+    assert query.input_value() == "one"
+    lab.query = 4
+    check(root, lab)
+
+
+def test_keys_stay_within_the_lab(lab_on_page):
+    root, _, one = lab_on_page("AttentionLab")
+    one.page.evaluate(
+        "document.addEventListener('keydown', e => (window.heard = e.key))"
+    )
+    root.get_by_role("button", name="Numbers", exact=True).click()
+    heat = root.get_by_role("grid", name="Weights α of all queries")
+    for trainable in (False, True):  # then it is drawn among the numbers
+        root.get_by_role("checkbox", name="Trainable").set_checked(trainable)
+        heat.locator('[tabindex="0"]').focus()
+        for key in ("ArrowDown", "ArrowDown", "a", "Enter"):  # another query
+            one.page.keyboard.press(key)
+        drawn(one.page)
+        one.page.keyboard.press("/")
+        assert one.page.evaluate("window.heard") is None
+
+
+# ---- scale ----
+
+
+def test_curves_are_the_measures_of_each_width(lab_on_page):
+    root, lab, _ = lab_on_page("ScaleLab")
+    root.get_by_label("Divide by").select_option("√d_k")
+    lab.divisor = "root"
+    paths = root.get_by_label("Largest weight and slope").locator("path.al-curve")
+    for path, name in zip(paths.all(), ("largest", "gradient"), strict=True):
+        curve = points(path.get_attribute("d"))
+        for width in (1, 16, 64, 1024):
+            x = 30 + 166 * math.log(width) / math.log(1024)
+            y = 116 - 98 * lab.compute(width)[name]
+            nearest = min(curve, key=lambda point: abs(point[0] - x))
+            assert nearest == pytest.approx((x, y), abs=0.01)
+
+
+@pytest.mark.parametrize("d_k", [1, 77])
+def test_histogram_and_softmax_follow_the_width(lab_on_page, d_k):
+    root, lab, _ = lab_on_page("ScaleLab")
+    root.get_by_label("exactly").fill(str(d_k))
+    root.get_by_label("exactly").blur()
+    lab.d_k = d_k
+    check(root, lab)
+    scores = scale._drawn(lab.seed)[..., d_k - 1].flatten()
+    edge = next(x for x in (1, 3, 10, 30, 100, 300) if x >= scores.abs().max())
+    counts = torch.histc(scores, 24, -edge, edge)
+    heights = root.locator(".al-bin").evaluate_all(
+        "all => all.map(e => Number(e.getAttribute('height')))"
+    )
+    assert heights == pytest.approx((56 * counts / counts.max()).tolist(), abs=0.01)
+    # Above it, the keys of the first query, each at its score and weight.
+    found = root.locator("circle.al-point:not(.al-now)").evaluate_all(
+        "all => all.map(e => [e.cx.baseVal.value, e.cy.baseVal.value])"
+    )
+    now = lab.compute()
+    x = 30 + 172 * (now["scores"] + edge) / (2 * edge)
+    wanted = torch.stack([x, 88 - 70 * now["weights"]], dim=-1)
+    assert torch.tensor(found).double() == pytest.approx(wanted, abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_legend_has_the_colors_of_its_curves(lab_on_page, scheme):
+    root, _, _ = lab_on_page("ScaleLab", color_scheme=scheme)
+    over = root.get_by_label("Largest weight and slope").locator("path.al-curve")
+    legend = root.locator(".al-legend:has(.al-second) .al-key")
+    curves = colors_of(over, "stroke")
+    assert colors_of(legend, "backgroundColor") == curves
+    assert len({*curves}) == 2
+
+
+# ---- dropout ----
+
+
+def running_means(lab, i, j):
+    """The mean of one weight over the weight, after 1, 2, 3 … draws, by PyTorch."""
+    kept = torch.stack([lab.kept(n + 1)[i, j] for n in range(lab.draws)]).double()
+    share = 1 if lab.bug == "undivided" else 1 / (1 - lab.p)
+    return share * kept.cumsum(0) / torch.arange(1, lab.draws + 1)
+
+
+@pytest.mark.parametrize("state", [{}, {"bug": "undivided", "p": 0.25, "draws": 700}])
+def test_the_thick_line_is_the_mean_of_the_framed_weight(lab_on_page, state):
+    root, _, one = lab_on_page("DropoutLab")
+    query = "&".join(f"{name}={value}" for name, value in state.items())
+    follow(one.page, f"#lab-dropout?{query}")
+    cells = root.locator(".al-heat").first.locator("tbody td")
+    cells.nth(6 * 4 + 3).click()
+    cells.nth(6 * 1 + 5).click()  # hidden: it takes part in nothing
+    lab = DropoutLab(query=4, key=3, **state)
+    check(root, lab)
+    expected = running_means(lab, 4, 3)
+    path = root.locator("path.al-curve:not(.al-faint)").get_attribute("d")
+    assert len(points(path)) >= 40
+    for x, y in points(path):
+        n = round(1000 ** ((x - 34) / 272))  # the axis is logarithmic, 1 to 1000
+        assert 2 * (116 - y) / 98 == pytest.approx(expected[n - 1].item(), abs=0.01)
+    faint = root.locator("path.al-faint").get_attribute("d")
+    assert faint.count("M") == 20  # the other weights that are not 0
+
+
+@pytest.mark.parametrize("options", [{}, {"forced_colors": "active"}])
+def test_what_is_dropped_is_crossed_out(lab_on_page, options):
+    root, lab, _ = lab_on_page("DropoutLab", **options)
+    lines = """all => all.map(e =>
+      getComputedStyle(e).backgroundImage.split('linear-gradient').length - 1)"""
+    out = root.locator(".al-heat").first.locator("tbody td").evaluate_all(lines)
+    gone = ~lab.kept() & (torch.tensor(lab.weights) > 0)
+    assert [count == 2 for count in out] == gone.flatten().tolist()
+    assert 0 < int(gone.sum()) < 21
+
+
+# ---- mask ----
+
+
+def test_a_weight_that_is_hidden_and_has_weight_all_the_same_is_marked(lab_on_page):
+    root, lab, _ = lab_on_page("MaskLab")
+    cells = root.get_by_role("grid", name="Weights α, drawn").locator("tbody td")
+    rings = "all => all.map(e => getComputedStyle(e).boxShadow)"
+    before = cells.evaluate_all(rings)
+    root.get_by_role("button", name="Fill with 0").click()
+    lab.fill = "0"
+    check(root, lab)
+    after = cells.evaluate_all(rings)
+    leaks = lab.hidden() & (lab.compute()[1] != 0)
+    assert int(leaks.sum()) == 15
+    changed = [a != b for a, b in zip(before, after, strict=True)]
+    assert changed == leaks.flatten().tolist()
+
+
+# ---- heads ----
+
+
+def test_width_that_heads_do_not_divide_falls_back_to_one_head(lab_on_page):
+    root, lab, _ = lab_on_page("HeadSplitLab")
+    root.get_by_role("combobox", name="h", exact=True).select_option("4")
+    root.get_by_role("combobox", name="d_out", exact=True).select_option("6")
+    lab.num_heads = 1
+    lab.d_out = 6
+    check(root, lab)
+
+
+def test_entries_glide_and_keep_the_color_of_their_token(lab_on_page):
+    root, lab, one = lab_on_page("HeadSplitLab", reduced_motion="no-preference")
+    root.locator(".hs-block td").nth(3).hover()  # [0, 0, 1, 1] is entry 5
+    assert "entry 5 " in root.locator(".al-readout").text_content()
+    one.page.mouse.move(0, 0)
+    colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
+      [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
+    before = root.evaluate(colors)
+    assert len({color for _, color in before}) == lab.num_tokens
+    root.get_by_label("Step").select_option("1. view")
+    assert root.evaluate("root => root.getAnimations({ subtree: true }).length") > 10
+    assert root.evaluate(colors) == before
+    # The entry that was pointed at is followed to its new place.
+    assert "[0, 1, 0, 1]: entry 5 " in root.locator(".al-readout").text_content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_bars_have_the_color_of_their_head(lab_on_page, scheme):
+    root, _, _ = lab_on_page("MultiHeadLab", color_scheme=scheme)
+    rows = root.get_by_role("grid", name="Output of the token, drawn").locator("tr")
+    *heads, bias, total = colors_of(rows.nth(1).locator("td"), "--al-bar")
+    frames = colors_of(root.locator(".mh-head"), "--al-head")
+
+    def apart(one, other):
+        return max(abs(a - b) for a, b in zip(one, other, strict=True))
+
+    for head, frame, other in zip(heads, frames, reversed(frames), strict=True):
+        # A cell mixes its own ink into the color, a frame the page's.
+        assert apart(head, frame) < 0.06
+        assert apart(head, other) > 0.1
+        assert min(apart(bias, frame), apart(total, frame)) > 0.1
+
+
+# ---- trained models ----
+
+
+def test_keys_ask_another_word(lab_on_page):
+    root, lab, one = lab_on_page("LookLab")
+    root.locator(".lk-asks").focus()
+    last = len(lab.compute()[0]) - 1
+    for key, end in (("ArrowRight", last), ("ArrowLeft", 0)):
+        for _ in range(last + 1):  # and no further
+            one.page.keyboard.press(key)
+        check(root, LookLab(asked=end))
+    root.locator(".lk-word").nth(4).click()
+    check(root, LookLab(asked=4))
+
+
+def test_the_machine_shows_what_the_head_computes(lab_on_page):
+    root, _, _ = lab_on_page("LookLab")
+    assert not root.locator(".mc-board").is_visible()
+    root.get_by_role("button", name="Look inside").click()
+    sentence = "the workers watched the piano until they left"
+    words, x = real.states("3.1", sentence)
+    layer = real.load_head(SelfAttention_v2(384, 32, qkv_bias=True), "3.1")
+    asked = words.index("they")
+    with torch.no_grad():
+        q, k, v = layer.W_query(x), layer.W_key(x), layer.W_value(x)
+        scores = (q @ k.T / 32**0.5)[asked]
+        weights = scores.softmax(dim=-1)
+        z = layer(x)[asked]
+    rows = root.locator(".mc-board tbody tr")
+    assert rows.count() == len(words)
+    for i, row in enumerate(rows.all()):
+        told = row.locator("td").all_text_contents()
+        assert float(told[1]) == pytest.approx(scores[i].item(), abs=0.011)
+        assert float(told[3]) == pytest.approx(weights[i].item(), abs=0.011)
+    shares = """e => [...e.querySelectorAll('rect')].map(r =>
+      (r.classList.contains('mc-below') ? -1 : 1)
+      * parseFloat(r.style.getPropertyValue('--tone')))"""
+    strips = {
+        "thead .mc-strip": q[asked], "tfoot .mc-strip": z,
+        "tbody tr:nth-child(3) .al-k": k[2], "tbody tr:nth-child(3) .al-v": v[2],
+    }  # fmt: skip
+    for where, vector in strips.items():
+        found = root.locator(f".mc-board {where}").evaluate(shares)
+        wanted = (100 * vector / vector.abs().max()).tolist()
+        assert found == pytest.approx(wanted, abs=2.5), where
+    heads = root.locator(".mc-head").evaluate_all(
+        "all => all.map(e => e.childElementCount)"
+    )
+    assert heads == [int(h == 1) for h in range(384 // 32)]
+    # Of the other heads, no queries and keys are stored.
+    settings(root)
+    root.get_by_role("combobox", name="Head").select_option(index=1)
+    assert root.get_by_role("button", name="Look inside").is_disabled()
+    assert not root.locator(".mc-board").is_visible()
+
+
+def test_the_trained_model_reads_what_is_typed(lab_on_page):
+    root, _, one = lab_on_page("TinyGptLab")
+    root.get_by_label("Text").fill("banana ban your")
+    letters = [WORDS.index(letter) for letter in "bananaban"]
+    check(root, tiny_gpt(tokens=[*letters, 0]))
+    root.locator("input[type=range]").press("Home")
+    check(root, tiny_gpt(tokens=[*letters, 0], at=0))
+    root.get_by_role("button", name="Reset").click()
+    # A head's weights by keyboard, from the largest of the row that looks.
+    root.locator(".al-pattern").nth(3).focus()
+    one.page.keyboard.press("ArrowLeft")
+    weight = tiny_gpt().compute()[0][1, 1, -1, 2]
+    expect(root.locator(".al-readout")).to_contain_text(f"{weight:.4f}")
+
+
+# ---- what a reader is asked to find ----
+
+
+def press(*names):
+    return lambda root, page: [
+        root.get_by_role("button", name=name).first.click() for name in names
+    ]
+
+
+def push_starts_down(root, page):
+    root.get_by_role("slider", name="Tokens x: starts").focus()
+    for _ in range(3):
+        page.keyboard.press("Shift+ArrowDown")
+
+
+def divide_by_the_sum(root, page):
+    press("Zeros after softmax")(root, page)
+    root.get_by_label("Divide rows by their sum").check()
+
+
+def divide_by_the_root(root, page):
+    root.get_by_label("Divide by").select_option("√d_k")
+
+
+def read_the_last_step_with_one_head(root, page):
+    press("straight view")(root, page)
+    root.get_by_role("combobox", name="h", exact=True).select_option("1")
+    root.get_by_label("Step").select_option("5. join")
+
+
+GOALS = {
+    "AttentionLab": push_starts_down,
+    "MaskLab": divide_by_the_sum,
+    "ScaleLab": divide_by_the_root,
+    "DropoutLab": press(*9 * ["Draw 100"]),
+    "HeadSplitLab": read_the_last_step_with_one_head,
+    "MultiHeadLab": press("head 0"),
+    "LookLab": press("Swap “they” for “it”"),
+    "TinyGptLab": press("block 1, head 1"),
+}
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_the_question_has_an_answer(lab_on_page, name):
+    root, _, one = lab_on_page(name)
+    solved = root.locator(".al-done")
+    assert not solved.count()
+    GOALS[name](root, one.page)
+    drawn(one.page)
+    assert solved.count() == 1
+    root.get_by_role("button", name="Reset").click()
