@@ -14,8 +14,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 # ---- what is on screen ----
 
-# What the checks read. `texts`: each visible text with its size on screen, its color and
-# that of what is behind it; `drawn`: what a lab draws; `controls`: what one moves;
+# What the checks read. `texts`: each visible text with its size on screen, its color
+# and that of what is behind it; `drawn`: what a lab draws; `controls`: what one moves;
 # `hits`: whether two boxes overlap by more than this.
 PARTS = """root => {
   const visible = e => e.checkVisibility({ visibilityProperty: true });

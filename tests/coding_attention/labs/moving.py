@@ -17,7 +17,7 @@ from tests.coding_attention.labs.harness import (
     reset,
     set_in_python,
 )
-from tests.coding_attention.labs.looking import drawings_hold
+from tests.coding_attention.labs.looking import astray
 from tests.coding_attention.labs.table import ROWS, bounded
 from tests.coding_attention.labs.telling import numbers_in, unit
 
@@ -386,7 +386,7 @@ def goes_with_the_hand(root, page, name):
                    (box["x"] + box["width"] + 4, box["y"] - 4, high))  # fmt: skip
         for x, y, end in corners:
             pulled = pull(page, mark, x, y)
-            drawings_hold(root)
+            assert astray(root) == []
             for axis in "xy":
                 assert pulled[axis] == pytest.approx(end[axis], abs=1)
             mark.evaluate(PRESS, [f"all {key}" for key in FAR[2:]])

@@ -27,12 +27,12 @@ from coding_attention.labs import (
     MaskLab,
     MultiHeadLab,
     ScaleLab,
-    TrainingLab,
+    base,
     compose,
 )
 from coding_attention.labs.stored import STATE, VIEW, steady_ids
 from tests.coding_attention.labs import test_live
-from tests.coding_attention.labs.table import ROWS, class_of
+from tests.coding_attention.labs.table import ROWS, bounded, class_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PRINTED = {
@@ -45,11 +45,6 @@ PRINTED = {
 
 def printed(matrix):
     return [[f"{x:.4f}" for x in row] for row in matrix.tolist()]
-
-
-def test_example_is_the_reference():
-    two_decimals = [[f"{x:.2f}" for x in row] for row in example.inputs().tolist()]
-    assert two_decimals == PRINTED["inputs"]
 
 
 # ---- numbers ----
@@ -65,10 +60,6 @@ def test_attention_lab_computes_each_class():
     torch.manual_seed(123)
     expected = SelfAttention_v1(3, 2)(x)
     torch.testing.assert_close(lab.compute()[2].float(), expected)
-
-
-def test_the_attention_lab_begins_with_the_second_token_where_there_is_one():
-    assert [AttentionLab(inputs=torch.ones(n, 2)).query for n in (1, 2, 6)] == [0, 1, 1]
 
 
 def test_mask_lab_starts_with_the_causal_weights():
@@ -108,12 +99,6 @@ def test_dropout_mean_comes_back_to_the_weights():
     assert torch.equal(lab.compute()[0], weights)
 
 
-def test_dropout_begins_with_the_second_token_where_there_is_one():
-    for rows, query in (([[1.0]], 0), ([[1.0, 0.0], [0.5, 0.5]], 1), (None, 1)):
-        given = {} if rows is None else {"weights": rows}
-        assert DropoutLab(**given).query == query
-
-
 def test_dropout_bugs_do_what_they_are_called():
     lab = DropoutLab(draws=1000, bug="undivided", p=0.25)
     weights = torch.tensor(lab.weights, dtype=torch.float64)
@@ -127,19 +112,6 @@ def test_dropout_bugs_do_what_they_are_called():
     assert (torch.nn.functional.dropout(torch.ones(99), 0.5) == 0).any()
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({}, "multiplied by 2.0000"),
-        ({"bug": "undivided"}, "approaches 0.5000 times"),
-        ({"bug": "left on", "training": False}, "left on in eval"),
-        ({"training": False}, "nothing is dropped"),
-    ],
-)
-def test_dropout_figure_says_what_is_shown(given, words):
-    assert words in DropoutLab(**given).fallback()
-
-
 def test_head_split_lab_shows_the_reference():
     found = HeadSplitLab().compute()
     texts = json.loads(re.sub(r"(\d+)", r'"\1"', str(found["transpose"].tolist())))
@@ -149,20 +121,6 @@ def test_head_split_lab_shows_the_reference():
     assert wrong["transpose"].shape == found["transpose"].shape
     assert not torch.equal(wrong["transpose"], found["transpose"])
     assert not torch.equal(wrong["join"], wrong["x"])
-
-
-@pytest.mark.parametrize("straight", [False, True])
-def test_the_figure_says_which_token_each_entry_belongs_to(straight):
-    lab = HeadSplitLab(batch=2, num_tokens=3, d_out=4, straight=straight)
-    token_of = [
-        (entry, token)
-        for rows in lab.compute()["x"].tolist()
-        for token, row in enumerate(rows)
-        for entry in row
-    ]
-    told = re.findall(r"(\d+) \(token (\d)\)", lab.fallback())
-    assert {(int(entry), int(token)) for entry, token in told} == {*token_of}
-    assert len(told) == 2 * len(token_of)  # in each of two tables
 
 
 def test_multi_head_lab_gives_both_classes_the_same_weights():
@@ -213,97 +171,84 @@ def test_scale_lab_spreads_by_the_root():
     assert ScaleLab(divisor="full", d_k=1024).compute()["entropy"] > 2.07
     assert ScaleLab(d_k=1024).compute()["gradient"] < 0.1
     assert ScaleLab(divisor="other", other=9).divide_by(1024) == 3.0
-    soup = BeautifulSoup(ScaleLab().fallback(), "html.parser")
-    keys, widths = [str(n) for n in range(1, 9)], ["1", "4", "16", "64", "256", "1024"]
-    assert [text.get_text() for text in soup.select("svg text")] == keys + widths
-    heads = [cell.get_text() for cell in soup.select("table")[1].select("th")]
-    assert [head for head in heads if head] == [
-        "d_k", *(f"key {n}" for n in keys), *widths
-    ]  # fmt: skip
 
 
 # ---- state ----
 
 
-def of_one_step(**state):
-    kept = {"tokens": ["a"], "steps": [0], "losses": [1.0], "heads": ["the head"]}
-    return TrainingLab(**kept, patterns=[[[[1.0]]]], **state)
+@pytest.mark.parametrize("name", ROWS)
+def test_what_does_not_fit_is_refused_in_words(name):
+    """Each message names the trait, the value, and what is taken."""
+    make = ROWS[name].make
+    lab = make()
+    for trait, ends in bounded(lab):
+        for end, beyond in ends:
+            with pytest.raises(TraitError, match=trait) as told:
+                lab.set_trait(trait, beyond)
+            if (name, trait) not in TOGETHER:
+                assert {end, beyond} <= numbers_in(told), told
+    for trait, kind in lab.traits(lab=True).items():
+        if isinstance(kind, base.Enum):
+            with pytest.raises(TraitError, match=trait) as told:
+                lab.set_trait(trait, "nonsense")
+            assert all(repr(value) in str(told.value) for value in kind.values)
+        with pytest.raises(TraitError, match=trait):
+            lab.set_trait(trait, object())
+    with pytest.raises(TypeError, match="no argument 'causl'"):
+        make(causl=True)
+
+
+# What is taken depends on another trait, which the message names.
+TOGETHER = {("HeadSplitLab", "num_heads"), ("HeadSplitLab", "d_out")}
+
+
+def numbers_in(told):
+    return {*map(float, re.findall(r"-?\d+(?:\.\d+)?", str(told.value)))}
+
+
+SENTENCE = {"head": "3.1", "ask": 0}
+REFUSED = {
+    "AttentionLab": [
+        ({"inputs": torch.ones(13, 2)}, r"inputs\[:12\]"),
+        ({"inputs": torch.ones(2, 17)}, "at most 16"),
+        ({"inputs": torch.ones(2, 3, 4)}, r"inputs\[0\]"),
+        ({"inputs": [[1.0], [1.0, 2.0]]}, "nested lists"),
+        ({"inputs": [[torch.nan]]}, "finite numbers"),
+        ({"tokens": ["a"]}, "6 of them, but got 1"),
+        ({"W_query": torch.ones(2, 3)}, "weight.T"),
+        ({"W_key": torch.ones(3, 5)}, "equally wide"),
+    ],
+    "DropoutLab": [({"weights": torch.ones(2, 3)}, "square")],
+    "HeadSplitLab": [
+        ({"num_heads": 3}, "must divide d_out"),
+        ({"d_out": 5}, "2, 4, 6, 8, 12"),
+    ],
+    "MultiHeadLab": [({"silenced": [4]}, "from 0 to 3")],
+    "TrainingLab": [({"curve": [(0, 1.0), (1,)]}, "pairs, such as")],
+    "LookLab": [
+        ({"scenes": [{**SENTENCE, "words": [["a"], ["a"]], "weights": 2 * [[[255]]]}]},
+         "differ in one word"),
+        ({"scenes": [{**SENTENCE, "words": [["a", "b"]], "weights": [[[255]]]}]},
+         r"weights \(t, t\) for its 2 words"),
+    ],
+    "TinyGptLab": [
+        ({"tokens": []}, "from 1 to 40, but got 0"),
+        ({"tokens": [0] * 41}, "from 1 to 40, but got 41"),
+        ({"tokens": [32]}, "from 0 to 31"),
+        ({"silenced": [4]}, "from 0 to 3"),
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: AttentionLab(query=6), TraitError, "from 0 to 5, but got 6"),
-        (lambda: AttentionLab(query="x"), TraitError, "expected an int"),
-        (lambda: AttentionLab(inputs=torch.ones(13, 2)), TraitError, r"inputs\[:12\]"),
-        (lambda: AttentionLab(inputs=torch.ones(2, 17)), TraitError, "at most 16"),
-        (lambda: AttentionLab(inputs=torch.ones(2, 3, 4)), TraitError, r"inputs\[0\]"),
-        (lambda: AttentionLab(inputs=[[1.0], [1.0, 2.0]]), TraitError, "nested lists"),
-        (lambda: AttentionLab(inputs=[[torch.nan]]), TraitError, "finite numbers"),
-        (lambda: AttentionLab(inputs="words"), TraitError, "nested lists"),
-        (lambda: AttentionLab(tokens=["a"]), TraitError, "6 of them, but got 1"),
-        (lambda: AttentionLab(W_query=torch.ones(2, 3)), TraitError, "weight.T"),
-        (lambda: AttentionLab(W_key=torch.ones(3, 5)), TraitError, "equally wide"),
-        (lambda: AttentionLab(causl=True), TypeError, "no argument 'causl'"),
-        (lambda: MaskLab(part="upper"), TraitError, "'triu', 'tril'"),
-        (lambda: MaskLab(diagonal=7), TraitError, "from -6 to 6"),
-        (lambda: MaskLab(fill="nan"), TraitError, "'-1e9'"),
-        (lambda: MaskLab(place="within"), TraitError, "'before', 'after'"),
-        (lambda: MaskLab(hidden_row=-2), TraitError, "-1 for none"),
-        (lambda: MaskLab(nudge=9.0), TraitError, "from -2 to 2"),
-        (lambda: ScaleLab(d_k=0), TraitError, "from 1 to 1024"),
-        (lambda: ScaleLab(divisor="d"), TraitError, "'root'"),
-        (lambda: ScaleLab(seed=0), TraitError, "from 1 to 1000"),
-        (lambda: DropoutLab(p=1.0), TraitError, "from 0 to 0.9"),
-        (lambda: DropoutLab(bug="leak"), TraitError, "'left on'"),
-        (lambda: DropoutLab(seed=1001), TraitError, "from 1 to 1000"),
-        (lambda: DropoutLab(key=6), TraitError, "from 0 to 5"),
-        (lambda: DropoutLab(weights=torch.ones(2, 3)), TraitError, "square"),
-        (lambda: DropoutLab(draws=0), TraitError, "from 1 to 1000"),
-        (lambda: HeadSplitLab(num_heads=3), TraitError, "must divide d_out"),
-        (lambda: of_one_step(curve=[(0, 1.0), (1,)]), TraitError, "pairs, such as"),
-        (lambda: HeadSplitLab(d_out=5), TraitError, "2, 4, 6, 8, 12"),
-        (lambda: HeadSplitLab(step=6), TraitError, "from 0 to 5"),
-        (lambda: MultiHeadLab(num_heads=5), TraitError, "from 1 to 4"),
-        (lambda: MultiHeadLab(token=6), TraitError, "from 0 to 5"),
-        (lambda: MultiHeadLab(silenced=[4]), TraitError, "from 0 to 3"),
-        (lambda: MultiHeadLab(d_head=5), TraitError, "one of 1, 2, 3, 4"),
-        (lambda: of_one_step(at=1), TraitError, "at must be from 0 to 0, but got 1"),
-        (lambda: of_one_step(head=1), TraitError, "head must be from 0 to 0"),
-    ],
+    ("name", "state", "words"),
+    [(name, *case) for name, cases in REFUSED.items() for case in cases],
 )
-def test_bad_values_get_a_message(make, error, words):
-    with pytest.raises(error, match=words):
-        make()
-
-
-TRAIT = re.compile(r"^ {8}(\w+): ([^:]*?), at first (-?[\d.]*\d)", re.M)
-WITHIN = re.compile(r"from (-?[\d.]*\d) to (-?[\d.]*\d)")
-TRAITS = [
-    (cls, name, words, float(first))
-    for cls in (DropoutLab, HeadSplitLab, MaskLab, MultiHeadLab, ScaleLab)
-    for name, words, first in TRAIT.findall(cls.__doc__)
-]
-
-
-@pytest.mark.parametrize(("cls", "name", "words", "first"), TRAITS)
-def test_a_trait_begins_where_the_docstring_says_and_takes_what_it_says(
-    cls, name, words, first
+def test_a_matrix_or_list_that_does_not_fit_is_refused_with_a_way_out(
+    name, state, words
 ):
-    assert getattr(cls(), name) == first
-    for low, high in WITHIN.findall(words):
-        kind = type(getattr(cls(), name))
-        low, high = kind(float(low)), kind(float(high))
-        rest = {"num_heads": 1} if cls is HeadSplitLab else {}
-        for value in (low, high):
-            assert getattr(cls(**{name: value} | rest), name) == value
-        for value in (low - 1, high + 1):
-            with pytest.raises(TraitError):
-                cls(**{name: value} | rest)
-
-
-def test_enough_traits_say_where_they_begin():
-    assert len(TRAITS) == 14
+    with pytest.raises(TraitError, match=words):
+        ROWS[name].make(**state)
 
 
 def test_own_tensors_of_any_size():
@@ -359,14 +304,6 @@ def test_static_figure_stands_for_the_lab(name):
     assert not soup.select("script, [onclick], img")
 
 
-def test_the_static_figure_says_where_each_query_looks_most():
-    for query in range(6):
-        lab = AttentionLab(query=query)
-        largest, most = lab.compute()[1][query].max(dim=0)
-        words = f"attends most to {lab.tokens[most]}, with the weight {largest:.4f}."
-        assert f"{lab.tokens[query]} {words}" in lab.fallback()
-
-
 def test_static_numbers_are_the_labs_numbers():
     soup = BeautifulSoup(AttentionLab().fallback(), "html.parser")
     weights = soup.select("table")[1].select("tbody tr")
@@ -374,12 +311,18 @@ def test_static_numbers_are_the_labs_numbers():
     assert shown == PRINTED["weights_all"]
 
 
-def test_the_static_context_has_a_column_for_each_feature():
-    soup = BeautifulSoup(AttentionLab().fallback(), "html.parser")
-    table = soup.select("table")[2]
-    heads = [head.text for head in table.select("th[scope=col]")[1:]]
-    assert heads == ["1", "2", "3"]
-    assert all(len(row.select("td")) == 3 for row in table.select("tbody tr"))
+@pytest.mark.parametrize("straight", [False, True])
+def test_the_static_figure_says_which_token_each_entry_belongs_to(straight):
+    lab = HeadSplitLab(batch=2, num_tokens=3, d_out=4, straight=straight)
+    token_of = [
+        (entry, token)
+        for rows in lab.compute()["x"].tolist()
+        for token, row in enumerate(rows)
+        for entry in row
+    ]
+    told = re.findall(r"(\d+) \(token (\d)\)", lab.fallback())
+    assert {(int(entry), int(token)) for entry, token in told} == {*token_of}
+    assert len(told) == 2 * len(token_of)  # in each of two tables
 
 
 def test_names_are_escaped():
@@ -387,14 +330,6 @@ def test_names_are_escaped():
     assert "<b>" not in lab.fallback()
     labels = BeautifulSoup(lab.fallback(), "html.parser").select("svg text")
     assert {label.text.strip() for label in labels} == {"<b>", "$a$"}
-
-
-@pytest.mark.parametrize("row", [-1, *range(6)])
-def test_a_row_may_be_hidden_as_a_whole(row):
-    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    hidden = MaskLab(hidden_row=row).hidden()
-    assert hidden.sum(dim=1).tolist() == [6 if i == row else 5 - i for i in range(6)]
-    assert hidden[future].all()
 
 
 def test_the_picture_is_the_figure_of_the_weights():
