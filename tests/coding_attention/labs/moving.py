@@ -3,8 +3,6 @@
 Each check gets the lab's root on the page of all labs, the page, and the lab's name.
 """
 
-import pytest
-
 from tests.coding_attention.labs.harness import (
     ask,
     check,
@@ -17,9 +15,7 @@ from tests.coding_attention.labs.harness import (
     reset,
     set_in_python,
 )
-from tests.coding_attention.labs.looking import astray
 from tests.coding_attention.labs.table import ROWS, bounded
-from tests.coding_attention.labs.telling import numbers_in, unit
 
 # ---- every control that the table names, against PyTorch ----
 
@@ -151,28 +147,6 @@ def change(root, page):
     drawn(page)
 
 
-def control_and_drawing_share_a_screen(root, page, name):
-    """On a phone, one screen holds a control and a drawing that it moves."""
-    for control in controls(root):
-        kind = control.get_attribute("data-kind")
-        if not control.is_visible():
-            continue
-        control.evaluate("e => e.closest('.attn-lab').moved = e")
-        ask(root, "root.before = drawn().map(html);")
-        by_keys(page, control, kind)
-        drawn(page)
-        label, tall = ask(
-            root,
-            """const { top, bottom } = box(root.moved);
-               return [(root.moved.labels?.[0] || root.moved).textContent
-                 || root.moved.ariaLabel,
-                 drawn().filter((e, i) => html(e) !== root.before[i]).map(box)
-                   .map(b => Math.max(b.bottom, bottom) - Math.min(b.top, top))];""",
-        )
-        assert not tall or min(tall) < 844, f"{label}: {min(tall):.0f} px apart"
-        back(root)
-
-
 # ---- what plays, and what holds still ----
 
 # Plays to the end at once: how long each step waits, and how many steps there are.
@@ -282,115 +256,3 @@ def no_control_moves(root, page, name):
     count, found = root.evaluate(MOVED)
     assert count >= (1 if name == "BankLab" else 3)
     assert found == []
-
-
-# ---- marks that are dragged ----
-
-# A mark: its middle on screen, its numbers, and the ends of its way where it has one.
-MARK = """mark => {
-  const dot = mark.querySelector('.bk-dot, .al-point') || mark.querySelector('.al-dot')
-    || mark;
-  const { x, y, width, height } = dot.getBoundingClientRect();
-  const [min, max] = ['min', 'max'].map(end => mark.getAttribute(`aria-value${end}`));
-  const told = mark.getAttribute('aria-valuetext') || mark.ariaLabel.split(': ')[1];
-  return { x: x + width / 2, y: y + height / 2, told, now: Number(mark.ariaValueNow),
-    ends: max && [Number(min), Number(max)] };
-}"""
-# Presses keys, each followed by what the lab makes of it; gives where the mark is then.
-# "all KEY" presses as many times as it takes until nothing moves, and gives each.
-PRESS = f"""async (mark, keys) => {{
-  const at = {MARK};
-  const press = async key => {{
-    mark.dispatchEvent(new KeyboardEvent('keydown', {{ bubbles: true,
-      key: key.replace('Shift+', ''), shiftKey: key.startsWith('Shift+') }}));
-    await null;
-    await null;
-    return at(mark);
-  }};
-  const found = [];
-  for (const key of keys) {{
-    const all = [await press(key.replace('all ', ''))];
-    for (let n = 0; key.startsWith('all ') && n < 300; n++) {{
-      all.push(await press(key.replace('all ', '')));
-      if (JSON.stringify(all.at(-1)) === JSON.stringify(all.at(-2))) break;
-    }}
-    found.push(key.startsWith('all ') ? all : all[0]);
-  }}
-  return found;
-}}"""
-FAR = ("Shift+ArrowLeft", "Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowUp")
-
-
-def marks(root, line):
-    """Give the marks on a line, or those in a plane."""
-    found = [m for m in root.locator(".al-handle, .bk-handle").all() if m.is_visible()]
-    return [m for m in found if bool(m.evaluate(MARK)["ends"]) == line]
-
-
-def pull(page, mark, x, y):
-    """Take a mark by its middle to a place on the screen, and let it go there."""
-    at = mark.evaluate(MARK)
-    page.mouse.move(at["x"], at["y"])
-    page.mouse.down()
-    page.mouse.move(x, y)
-    page.mouse.up()
-    return mark.evaluate(MARK)
-
-
-def goes_along_its_line(root, page, name):
-    """Require a mark on a line to stop next to the hand, between two ends."""
-    for mark in marks(root, line=True):
-        mark.scroll_into_view_if_needed()
-        low, high = mark.evaluate(MARK)["ends"]
-        mark.evaluate(PRESS, ["all Shift+ArrowLeft"])
-        start = mark.evaluate(MARK)
-        (stops,) = mark.evaluate(PRESS, ["all ArrowRight"])
-        stops = [start, *stops[:-1]]
-        values = [stop["now"] for stop in stops]
-        assert values == sorted(set(values))
-        assert [values[0], values[-1]] == [low, high]
-        left, right = start["x"], stops[-1]["x"]
-        for share in (0.13, 0.42, 0.91):
-            x = left + share * (right - left)
-            now = pull(page, mark, x, start["y"])
-            assert abs(now["x"] - x) <= min(abs(s["x"] - x) for s in stops) + 0.6
-        assert pull(page, mark, left - 200, start["y"] + 90)["now"] == low
-        assert pull(page, mark, right + 200, start["y"] - 90)["now"] == high
-        reset(root)
-
-
-def goes_with_the_hand(root, page, name):
-    """Require a mark in the plane to follow hand and keys, and to stay inside."""
-    for mark in marks(root, line=False)[-1:]:
-        mark.scroll_into_view_if_needed()
-        svg = mark.locator("xpath=ancestor::*[local-name()='svg'][1]")
-        box = svg.bounding_box()
-        x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
-        at = pull(page, mark, x, y)
-        assert (at["x"], at["y"]) == pytest.approx((x, y), abs=3)
-        a, b = numbers_in(at["told"])
-        digit = 1.01 * unit(at["told"].split(",")[0])
-        # Each arrow, near and far, from there and back.
-        steps = []
-        for far in ("", "Shift+"):
-            keys = [f"{far}Arrow{way}" for way in ("Right", "Up", "Left", "Down")]
-            places = [numbers_in(one["told"]) for one in mark.evaluate(PRESS, keys)]
-            steps.append(step := places[0][0] - a)
-            wanted = [(a + step, b), (a + step, b + step), (a, b + step), (a, b)]
-            for place, want in zip(places, wanted, strict=True):
-                assert place == pytest.approx(want, abs=digit)
-        assert 0 < 4 * steps[0] <= steps[1]
-        ends = mark.evaluate(PRESS, [f"all {key}" for key in FAR])
-        low, high = ends[1][-1], ends[3][-1]
-        corners = ((box["x"] - 4, box["y"] + box["height"] + 4, low),
-                   (box["x"] + box["width"] + 4, box["y"] - 4, high))  # fmt: skip
-        for x, y, end in corners:
-            pulled = pull(page, mark, x, y)
-            assert astray(root) == []
-            for axis in "xy":
-                assert pulled[axis] == pytest.approx(end[axis], abs=1)
-            mark.evaluate(PRESS, [f"all {key}" for key in FAR[2:]])
-        # Nearly all of the plane is in reach.
-        assert high["x"] - low["x"] > 0.7 * box["width"]
-        assert low["y"] - high["y"] > 0.7 * box["height"]
-        reset(root)

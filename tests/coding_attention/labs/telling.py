@@ -6,18 +6,16 @@ Each check gets the lab's root on the page of all labs, the page, and the lab's 
 import json
 import math
 import re
-from urllib.parse import unquote
 
 import pytest
 
 from tests.coding_attention.labs.harness import (
     ask,
     find,
-    follow,
     reset,
     with_keyboard,
 )
-from tests.coding_attention.labs.table import ROWS, bounded
+from tests.coding_attention.labs.table import ROWS
 
 # ---- what is said of a cell ----
 
@@ -43,10 +41,6 @@ SUM = re.compile(
 )
 
 
-def numbers_in(told):
-    return [float(x) for x in NUMBER.findall(told)]
-
-
 def value(spelled):
     """Give the value of a sum as labs spell it."""
     plain = re.sub(r"√(\d+)", r"sqrt(\1)", spelled).replace("·", "*")
@@ -69,8 +63,8 @@ def check_said(root, tokens):
         for token in {row, column} & set(tokens):
             assert re.search(rf"\b{token}\b", said), where
         if NUMBER.fullmatch(text) and "hidden" not in said:
-            near = [x for x in numbers_in(said)
-                    if abs(x - float(text)) <= 1.01 * unit(text)]  # fmt: skip
+            told = [float(x) for x in NUMBER.findall(said)]
+            near = [x for x in told if abs(x - float(text)) <= 1.01 * unit(text)]
             assert near or text in said, where
         for spelled, result in SUM.findall(said):
             near = pytest.approx(float(result), abs=5 * unit(result), nan_ok=True)
@@ -93,54 +87,6 @@ def sums_hold(root, page, name):
 
 
 # ---- links ----
-
-# Read together with another trait, or told by another name.
-READ_OTHERWISE = {
-    ("HeadSplitLab", "d_out"), ("HeadSplitLab", "num_heads"),
-    ("TrainingLab", "at"), ("TinyGptLab", "at"),
-}  # fmt: skip
-# Of traits that are lists: at the ends of what they may hold, and beyond.
-HEADS = (
-    ["silenced=0", "silenced=0,3"],
-    ["silenced=4", "silenced=-1", "silenced=0.5", "silenced=0,x"],
-)
-ROW = ["0,0,0"]
-LISTS = {
-    "AttentionLab": (
-        ["inputs=" + ";".join(["999999,0,-999999"] * 6)],
-        ["inputs=" + ";".join(rows) for rows in (
-            5 * ROW, 6 * ["0,0"], *([*5 * ROW, f"0,0,{x}"]
-                                    for x in ("1000001", "-1000001", "x")))],
-    ),
-    "MultiHeadLab": HEADS,
-    "TinyGptLab": HEADS,
-}  # fmt: skip
-
-
-def links_say_what_python_takes(root, page, name):
-    """Require a link to be followed as far as Python takes it, and no further."""
-    lab = ROWS[name].make()
-    parts = re.findall("[A-Z][a-z]+", name.removesuffix("Lab"))
-    place = f"lab-{''.join(parts).lower()}"
-    root.get_by_role("button", name="Share", exact=True).click()
-    link = root.get_by_label("Link", exact=True)
-    for trait, both in bounded(lab):
-        if (name, trait) in READ_OTHERWISE:
-            continue
-        for end, beyond in both:
-            for number in (end, beyond):
-                follow(page, f"#{place}?{trait}={number}")
-                told = f"{trait}=" in link.input_value()
-                wanted = number == end != getattr(lab, trait)
-                assert told == wanted, (trait, number)
-    taken, refused = LISTS.get(name, ((), ()))
-    for query in taken:
-        follow(page, f"#{place}?{query}")
-        assert f"?{query}" in unquote(link.input_value())
-    for query in refused:
-        follow(page, f"#{place}?{query}")
-        assert f"{query.partition('=')[0]}=" not in link.input_value(), query
-
 
 # Each part of the drawing with what it looks like, and what is said. Order does not
 # count: of marks and lines, the one that was used last lies on top.
