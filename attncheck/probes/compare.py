@@ -213,13 +213,24 @@ class Comparison:
         return match is not None and bool(set(match.names) & ROLES)
 
     def _recognized(self) -> bool:
-        """Whether it is right attention with something that was not declared."""
+        """Whether it is right attention with something that was not declared.
+
+        Raises:
+            NotCompared: its window is another than the constructor was given.
+        """
         layers = self._layers() if self.subject.layer.plain else self._opened()
         found = parity.recognized(
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if found is None:
             return False
+        acts, meant = found[0].window, self.owner.given_window
+        if acts and meant and acts != meant and not self.subject.layer.window:
+            raise NotCompared(
+                f"each token sees {acts} tokens, itself included, and the constructor "
+                f"was given {meant}; if that's meant, say so: --set "
+                f"{self.owner.named_window[0]}={meant} --window {acts}"
+            )
         kept, (self.layer, self.agreeing, self.gap) = self.layer, found
         if self._swapped():
             self.layer = kept

@@ -15,7 +15,6 @@ from coding_attention.exercises import core
 from coding_attention.exercises.classes import (
     check_class,
     check_repair,
-    refuse_findings,
 )
 from coding_attention.exercises.files import TaskError, exercises, word
 from coding_attention.exercises.functions import FunctionCheck
@@ -58,7 +57,7 @@ class Grid:
 KIT = {
     "torch": torch, "nn": nn, "math": math, "re": re, "itertools": itertools,
     "word": word, "any_of": any_of, "Grid": Grid, "check_class": check_class,
-    "check_repair": check_repair, "refuse_findings": refuse_findings,
+    "check_repair": check_repair,
     **{name: getattr(core, name) for name in (
         "Failed", "NothingYet", "NotRight", "attempt", "described", "number",
         "of_length", "require_function", "seeded", "shape",

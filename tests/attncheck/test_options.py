@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import attncheck
+from attncheck.run import checked
 from coding_attention.gallery.planted import BASES, HEADER, compiled
 
 
@@ -91,6 +92,20 @@ def test_an_added_input_or_a_norm_needs_no_words(changes):
     assert (report.verdict, found(report)) == ("passed", []), report.text(True)
     report = attncheck.check(built("multi_head", *changes, UNSCALED))
     assert found(report)[:1] == ["scale_missing"], report.text(True)
+
+
+def test_a_window_that_is_wider_than_what_was_given_is_asked_about():
+    given = (("n_heads):", "n_heads, window=3):"),
+             ("self.n_heads, self.d_head", "self.window = window\n        "
+              "self.n_heads, self.d_head"))  # fmt: skip
+    wide = (*given, ("far >= 3", "far > self.window"))
+    report = attncheck.check(built("window", *wide))
+    assert (report.verdict, found(report)) == ("not judged", []), report.text(True)
+    assert "--window 4" in str(report)
+    told = checked(built("window", *wide), own={"window": 3}, window=4)
+    assert told.verdict == "passed", told.text(True)
+    right = (*given, ("far >= 3", "far >= self.window"))
+    assert attncheck.check(built("window", *right)).verdict == "passed"
 
 
 def test_a_class_that_speaks_of_no_scale_is_asked():
