@@ -145,12 +145,6 @@ def test_targets_are_single_and_public(api):
     assert [name for name in ids if "._" in name] == []
 
 
-def test_nothing_that_the_table_says_was_left_untried():
-    from tests.attention import features
-
-    assert [title for title in features.FEATURES if features.missing(title)] == []
-
-
 def test_legend_of_shapes_is_there(api):
     tables = {table.find("th").get_text(): table for table in api.find_all("table")}
     letters = [r.find("td").get_text() for r in tables["letter"].tbody.find_all("tr")]

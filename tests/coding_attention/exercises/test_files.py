@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from tests.shape_comments import torn
 
 from coding_attention.exercises import EXERCISES, files
 from coding_attention.exercises.build import build, solution
@@ -106,10 +105,3 @@ def test_the_code_in_the_files_has_the_style_of_all_code(tmp_path):
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert result.returncode == 0, result.stdout
-
-
-@pytest.mark.parametrize("name", EXERCISES)
-def test_the_shapes_of_a_task_fit_together(name):
-    text = EXERCISES[name].file.read_text(encoding="utf-8")
-    told = [line.partition("#")[2] for line in text.splitlines()]
-    assert [why for comment in told if (why := torn(comment))] == []
