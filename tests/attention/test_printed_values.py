@@ -34,7 +34,7 @@ def prints(value, entry):
     """Tell whether a tensor has the four decimals of an entry."""
     printed = published(entry)
     same = value.shape == printed.shape
-    return same and torch.allclose(value.float(), printed, atol=5.1e-5, rtol=0)
+    return same and torch.allclose(value, printed, atol=5.1e-5, rtol=0)
 
 
 INPUTS = published("inputs")  # (6, 3)
@@ -109,11 +109,8 @@ COMPUTED = [
     ("causal_weights", lambda: weights_in(causal_from_v2(), BATCH)[0]),
     ("triu_ones_above", lambda: causal().mask),
     ("causal_attention", lambda: causal()(BATCH)),
-    ("causal_attention_shape", lambda: torch.tensor(causal()(BATCH).shape)),
     ("multi_head_wrapper", lambda: wrapper()(BATCH)),
-    ("multi_head_wrapper_shape", lambda: torch.tensor(wrapper()(BATCH).shape)),
     ("multi_head", lambda: multi_head()(BATCH)),
-    ("multi_head_shape", lambda: torch.tensor(multi_head()(BATCH).shape)),
 ]
 
 

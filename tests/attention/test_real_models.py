@@ -242,15 +242,6 @@ def test_positions_inside_the_scores_are_refused():
         convert.to_ours(model, convert.separate(("q", "k", "v", "o")), prefix=prefix)
 
 
-@timm
-def test_normalized_queries_of_timm_are_refused():
-    from timm.models.vision_transformer import Attention
-
-    layer = Attention(WIDTH, num_heads=HEADS, qk_norm=True, norm_layer=nn.LayerNorm)
-    with pytest.raises(KeyError, match=r"Unknown: .*q_norm"):
-        convert.to_ours(layer, convert.combined(("qkv", "proj")))
-
-
 # The cells of the page on attention in models -----------------------------------------
 
 PAGE = Path(__file__).parents[2] / "book" / "10_attention_in_models.md"
