@@ -11,8 +11,11 @@ import pytest
 
 from tests.coding_attention.labs.harness import (
     ask,
+    check,
     find,
+    follow,
     reset,
+    set_in_python,
     with_keyboard,
 )
 from tests.coding_attention.labs.table import ROWS
@@ -87,6 +90,21 @@ def sums_hold(root, page, name):
 
 
 # ---- links ----
+
+
+def links_restore(root, page, name):
+    """Require the link of each control's state to lead back there after Reset."""
+    for kind, label, wanted in ROWS[name].controls:
+        lab, control = ROWS[name].make(), find(root, kind, label)
+        with_keyboard(page, control, kind, wanted)
+        set_in_python(lab, control, kind, wanted)
+        link = root.locator("input[readonly]").first.input_value()
+        reset(root)
+        follow(page, "#elsewhere")
+        follow(page, f"#{link.partition('#')[2]}")
+        check(root, lab)
+        reset(root)
+
 
 # Each part of the drawing with what it looks like, and what is said. Order does not
 # count: of marks and lines, the one that was used last lies on top.

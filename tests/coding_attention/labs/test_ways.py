@@ -41,6 +41,7 @@ WAYS = {
     "controls in place": (LAPTOP, moving.no_control_moves),
     "controls on a phone": (PHONE, moving.no_control_moves),
     "sums": ({}, telling.sums_hold),
+    "links": ({}, telling.links_restore),
     "light": ({}, looking.contrasts),
     "dark": ({"color_scheme": "dark"}, looking.contrasts),
     "forced colors": (FORCED, looking.marks_stay),
