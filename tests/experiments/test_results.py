@@ -72,8 +72,7 @@ def test_weights_are_small_and_a_page_loads_each():
 
 
 def test_pages_use_every_result():
-    pages = "".join(p.read_text(encoding="utf-8") for p in BOOK.glob("0[139]_*.md"))
-    pages = "".join(p.read_text(encoding="utf-8") for p in BOOK.glob("0[159]_*.md"))
+    pages = "".join(p.read_text(encoding="utf-8") for p in BOOK.glob("0*.md"))
     for name in NAMES:
         assert f'load_results("{name}")' in pages
 
