@@ -164,7 +164,7 @@ class Card(SphinxDirective):
                 honored += [f"; {part}: " if honored else f"{part}: "]
                 honored += [nodes.literal("", file)]
             rows.append([line["of"], line["words"], honored])
-        return [table(["", "the card", "honored by"], (15, 38, 47), rows, "card")]
+        return [table(["line", "the card", "honored by"], (15, 38, 47), rows, "card")]
 
 
 def _separated(links):

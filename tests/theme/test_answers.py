@@ -9,6 +9,7 @@ from theme import answers
 from tools.measure.visit import visiting
 
 PAGE = "book/02_simple_self_attention.html"
+WITH_FIGURE = "book/03_trainable_self_attention.html"  # an answer with a figure
 
 
 def quote(bold):
@@ -117,7 +118,7 @@ def test_links_and_paper_open_an_answer(browser, address):
 
 @pytest.mark.site
 def test_one_click_opens_all_of_an_answer_without_scripts(browser, site):
-    url = f"{site.as_uri()}/{PAGE}"
+    url = f"{site.as_uri()}/{WITH_FIGURE}"
     with visiting(browser, url, java_script_enabled=False) as visit:
         visit.page.goto(url)
         fold = visit.page.locator("details.answer:has(.attention-figure)").first
