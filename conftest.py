@@ -1,6 +1,6 @@
 """What every run of pytest gets here, with or without tests/.
 
-One thread, figures compared by their HTML, and the three commands: a test that uses the
+One thread, figures compared by their HTML, and the three commands: a test that uses a
 built site or a browser, and a notebook besides pages 01 to 06, is marked `site`; what
 nobody waits for is marked `weekly` where it stands.
 """
@@ -17,6 +17,7 @@ from coding_attention.stored import restore
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 MAIN_PAGE = re.compile(r"0[1-6]_.*\.ipynb")
+USE_A_SITE = {"browser", "site", "lab_site", "set_site", "fork_site"}  # fixtures
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,4 +34,4 @@ def pytest_collection_modifyitems(items):
 def _needs_site(item):
     if item.path.suffix == ".ipynb":
         return not MAIN_PAGE.fullmatch(item.path.name)
-    return {"site", "browser"} & {*getattr(item, "fixturenames", ())}
+    return bool(USE_A_SITE & {*getattr(item, "fixturenames", ())})
