@@ -421,3 +421,14 @@ def test_pages_store_the_labs_as_they_are_now():
         "these pages store labs as they were. Execute them again: "
         f".venv/bin/python -m tools.notebooks --force {' '.join(sorted(stale))}"
     )
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
+def test_a_draw_keeps_a_weight_divided_by_what_is_kept_on_average(p):
+    """As ``nn.Dropout`` does, at rates besides one half, where p is 1 - p."""
+    lab = DropoutLab(p=p, draws=20)
+    weights = torch.tensor(lab.weights, dtype=torch.float64)
+    dropped, _ = lab.compute()
+    kept = dropped != 0
+    assert kept.any()
+    torch.testing.assert_close(dropped[kept] * (1 - p), weights[kept])
