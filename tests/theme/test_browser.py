@@ -351,6 +351,8 @@ def test_a_link_to_a_late_cell_leads_there(width, browser, address):
     with visiting(browser, url, width=width) as visit:
         visit.load()
         # The last lab above may still be coming in on a busy machine.
-        there = f"() => {{ const y = ({place})(); return 0 <= y && y < innerHeight / 2 }}"
+        there = (
+            f"() => {{ const y = ({place})(); return 0 <= y && y < innerHeight / 2 }}"
+        )
         visit.page.wait_for_function(there)
         assert visit.page.evaluate("scrollY > 5 * innerHeight")
