@@ -117,7 +117,7 @@ def test_every_lab_has_its_row_and_every_row_its_lab():
 
 
 def test_the_entry_for_bibtex_is_that_of_the_citation_file():
-    assert citation.written(PAGE) == PAGE, "run: make citation"
+    assert citation.written(PAGE) == PAGE, "run: python -m tools.citation"
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert f"version = {{{cited['version']}}}," in PAGE
     with pytest.raises(ValueError, match="not one block"):
@@ -149,7 +149,7 @@ def test_a_released_version_is_cited_with_its_date_and_its_doi(tmp_path):
 
 def test_what_zenodo_reads_is_made_from_the_citation_file():
     stored = (ROOT / ".zenodo.json").read_text(encoding="utf-8")
-    assert stored == citation.zenodo(), "run: make citation"
+    assert stored == citation.zenodo(), "run: python -m tools.citation"
     facts = json.loads(stored)
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert facts["version"] == cited["version"]

@@ -187,7 +187,7 @@ def test_repository_and_pages_are_in_step(soup):
     """In this repository as it stands: launch and install line together, or neither."""
     url = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
     for page in pages():
-        assert page.code_cells[0].source == address.source(url), "run: make repository"
+        assert page.code_cells[0].source == address.source(url), "run: tools.repository"
     for name in KERNEL:
         hosts = [link for link in buttons(soup(f"book/{name}")) if "://" in link]
         assert len(hosts) == (2 if url else 0), hosts

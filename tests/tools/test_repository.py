@@ -76,7 +76,7 @@ def test_the_files_are_in_step_with_the_configuration(name):
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     url, site = config["repository"]["url"], config["html"]["baseurl"]
     text = (ROOT / name).read_text("utf-8")
-    assert repository.told(text, name, url, site) == text, "run: make repository"
+    assert repository.told(text, name, url, site) == text, "run: tools.repository"
 
 
 def test_setting_keeps_the_comments():

@@ -5,7 +5,7 @@ Where BOOK_PDF names the PDF, each page has a button for it, too.
 Replaces the theme's full-screen and print buttons, which run inline code that the
 policy forbids (every browser has both), and its download menu of one entry.
 
-The address stands in _config.yml (`make repository URL=…` sets it). The workflow that
+The address stands in _config.yml (`tools.repository` sets it). The workflow that
 publishes names the repository it runs in by BOOK_REPOSITORY and, where its site has a
 domain of its own, BOOK_SITE. These go before, so the site of a fork leads to the fork.
 BOOK_COMMIT is what its downloads install: the package that they were published with.
