@@ -11,6 +11,9 @@ from torch import nn
 from attention import validate
 from attention.validate import Condition, require
 
+# Before 2.3 PyTorch can't say, and stops compiling at a cache anyway.
+_is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)
+
 NO_GRADIENTS = Condition(
     RuntimeError,
     "a cache is for generation and stores no gradients, but gradients are on. Call the "
@@ -73,6 +76,9 @@ class KeyValueCache:
     A cache can be copied and pickled. A pickle contains its tokens, not the layer, so
     an unpickled cache belongs to the next layer it is passed to.
 
+    A cache doesn't notice that its layer got new parameters, or that another prompt
+    begins: its tokens would be continued. Call :meth:`clear` in both cases.
+
     Attributes:
         length: tokens so far, the position of the next one.
 
@@ -131,13 +137,15 @@ class KeyValueCache:
         require(not learns, NO_GRADIENTS)
         past, t = self.length, keys.shape[2]
         stop = past + t
+        if past > 0:
+            self._must_fit(layer, keys)
         require(stop <= context_length, ROOM, past=past, t=t, room=context_length)
         oldest = _oldest_seen(past, window)
         if past > 0:
-            self._must_fit(layer, keys)
             holds = self._oldest <= oldest
             require(holds, FORGOTTEN, oldest=self._oldest, needed=oldest)
-        if stop - self._first > self._keys.shape[2]:
+        # What inference mode has stored can't be written to outside of it.
+        if _is_sealed(self._keys) or stop - self._first > self._keys.shape[2]:
             # All the room at once: growing by torch.cat would copy every earlier token
             # in each step. With a window, what is still seen moves now and then.
             room = context_length if window is None else stop - oldest + window // 4
@@ -277,6 +285,12 @@ class KeyValueCache:
     def num_bytes(self) -> int:
         """Bytes of all stored keys and values, not counting free room."""
         return sum(part.numel() for part in self._kept()) * self.dtype.itemsize
+
+
+def _is_sealed(stored: torch.Tensor) -> bool:
+    if _is_compiling():  # which can't trace the question
+        return False
+    return stored.is_inference() and not torch.is_inference_mode_enabled()
 
 
 def _oldest_seen(position: int, window: int | None) -> int:

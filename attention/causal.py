@@ -74,10 +74,14 @@ class CausalAttention(CausalModule):
             Context vectors (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is not a floating-point tensor.
-            ValueError: ``x`` has the wrong shape, no tokens, or too many.
+            TypeError: ``x`` is not a floating-point tensor, or has another dtype than
+                the parameters.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many, or is on
+                another device.
         """
-        validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
+        validate.tokens(
+            x, self.W_query.in_features, (3,), len(self.mask), self.W_query.weight
+        )
         validate.mask_is_there(self.mask, x)
         num_tokens = x.shape[1]
         queries: torch.Tensor = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)

@@ -179,10 +179,15 @@ STATE_DICT = Condition(
     "state must be a state dict, but got {state.__class__.__name__}. Pass "
     "layer.state_dict().",
 )
+LAYOUT = Condition(
+    TypeError,
+    "layout must be a Layout, but got {layout!r}. Pass convert.OURS, TORCH or GPT2, or "
+    "what combined(), separate() or wrapper() returns.",
+)
 NAMES = Condition(
     KeyError,
     "the state dict must contain {required}. Missing: {missing}. Unknown: {unknown}. "
-    "Pass the state dict of one layer in this layout, or its prefix.",
+    "{advice}",
 )
 MATRIX = Condition(
     ValueError,
@@ -290,6 +295,7 @@ def to_ours(
         traces, others = _rotary_parts(state), _scaled_parts(state)
         require(not others, SCALED, traces=", ".join(others))
         state = state.state_dict()
+    require(isinstance(layout, Layout), LAYOUT, layout=layout)
     require(isinstance(state, Mapping), STATE_DICT, state=state)
     traces += [name for name in state if _sounds_rotary(name)]
     require(rotary or not traces, ROTARY, traces=", ".join(traces))
@@ -333,6 +339,7 @@ def from_ours(
         >>> theirs.load_state_dict(convert.from_ours(ours, convert.TORCH))
         <All keys matched successfully>
     """
+    require(isinstance(layout, Layout), LAYOUT, layout=layout)
     return _write(layout, _read(OURS, state), prefix)
 
 
@@ -417,11 +424,16 @@ def _tensors(layout: Layout, state: State, prefix: str) -> dict[str, torch.Tenso
     of_qkv = biases[: len(layout.qkv)]
     if not layout.own_biases and any(name in given for name in of_qkv):
         required += of_qkv
+        # A model that always has biases has this one too: zeros would be another model.
+        required += biases[len(of_qkv) :] if layout.biases else []
     missing = [name for name in required if name not in given]
     unknown = [name for name in given if name not in known]
     lists = {"required": required, "missing": missing, "unknown": unknown}
     told = {key: _joined(prefix + name for name in n) for key, n in lists.items()}
-    require(not missing and not unknown, NAMES, **told)
+    advice = "Pass the state dict of one layer in this layout, or its prefix."
+    if prefix and any(key.startswith(f"{prefix}.") for key in state):
+        advice = f"A prefix ends in a dot: prefix='{prefix}.'."
+    require(not missing and not unknown, NAMES, advice=advice, **told)
     for name, tensor in given.items():
         advice = "Pass layer.state_dict()."
         validate.instance(prefix + name, tensor, torch.Tensor, advice)

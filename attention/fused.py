@@ -5,6 +5,7 @@ That is a key-value cache, grouped heads, rotary positions and a sliding window.
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention import validate
+from attention.base import explain_weights
 from attention.cache import KeyValueCache
 from attention.functional import causal_mask, rotary_angles, rotate
 from attention.validate import Condition, require
@@ -76,6 +78,11 @@ OWN_POSITIONS = Condition(
     ValueError,
     "this layer has rotary positions, which number the tokens of one sequence, but "
     "memory is another sequence. Build the layer for memory with rope_theta=None.",
+)
+
+DROPS = (
+    "this layer is in training mode, so dropout changes what it generates. Call eval() "
+    "on the model before you fill a cache."
 )
 
 # What users of nn.MultiheadAttention may look for, and what to write here.
@@ -200,7 +207,8 @@ class FusedMultiHeadAttention(nn.Module):
         self.rope_theta = rope_theta
         self.rope_interleaved = rope_interleaved
         if rope_theta is not None:
-            number = isinstance(rope_theta, Real) and rope_theta > 0
+            number = isinstance(rope_theta, Real) and not isinstance(rope_theta, bool)
+            number = number and rope_theta > 0
             require(number, BASE, given=rope_theta)
             sizes = {"d_out": d_out, "num_heads": num_heads, "d_head": self.head_dim}
             require(self.head_dim % 2 == 0, EVEN, **sizes)
@@ -270,19 +278,22 @@ class FusedMultiHeadAttention(nn.Module):
             Context vectors (b, t_q, d_out).
 
         Raises:
-            TypeError: ``x`` or ``memory`` is not a floating-point tensor,
-                ``key_padding_mask`` not a boolean one, ``cache`` not a
-                :class:`~attention.KeyValueCache`, or there is an unknown argument.
-            ValueError: a tensor has the wrong shape, no tokens, or too many; ``cache``
-                doesn't fit or has no room; both ``cache`` and ``memory`` are given,
-                a ``cache`` to a layer with ``causal=False``, or ``memory`` to one
-                with rotary positions.
+            TypeError: ``x`` or ``memory`` is not a floating-point tensor or has another
+                dtype than the parameters, ``key_padding_mask`` is not a boolean one,
+                ``cache`` not a :class:`~attention.KeyValueCache`, or there is an
+                unknown argument.
+            ValueError: a tensor has the wrong shape, no tokens, or too many, or is on
+                another device; ``cache`` doesn't fit or has no room; both ``cache``
+                and ``memory`` are given, a ``cache`` to a layer with ``causal=False``,
+                or ``memory`` to one with rotary positions.
             RuntimeError: ``cache`` is given while gradients are on.
         """
         for name in unknown:
             advice = ELSEWHERE.get(name, TAKEN)
             require(False, UNKNOWN, name=name, advice=advice)
-        validate.tokens(x, self.W_query.in_features, context_length=self.context_length)
+        validate.tokens(
+            x, self.W_query.in_features, (3,), self.context_length, self.W_query.weight
+        )
         self._check_source(x, cache, memory)
         source = x if memory is None else memory
         queries = self._split(self.W_query(x), self.num_heads)  # (b, h, t_q, d_head)
@@ -370,6 +381,8 @@ class FusedMultiHeadAttention(nn.Module):
             validate.instance("cache", cache, KeyValueCache, advice)
             require(memory is None, ONE_SOURCE)
             require(self.causal, CAUSAL)
+            if self.training and self.dropout.p > 0:
+                warnings.warn(DROPS, stacklevel=2)
         if memory is not None:
             advice = "Pass token vectors (b, t_k, d_in)."
             validate.instance("memory", memory, torch.Tensor, advice)
@@ -378,6 +391,7 @@ class FusedMultiHeadAttention(nn.Module):
             d_in, shape = self.W_key.in_features, tuple(memory.shape)
             fits = len(shape) == 3 and (shape[0], shape[2]) == (len(x), d_in)
             require(fits and shape[1] > 0, MEMORY, b=len(x), d_in=d_in, shape=shape)
+            validate.same_kind("memory", memory, self.W_key.weight)
 
     def _split(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
         # (b, t, n · d_head) -> (b, t, n, d_head) -> (b, n, t, d_head)
@@ -392,6 +406,9 @@ class FusedMultiHeadAttention(nn.Module):
         # no checkpoint.
         state_dict.pop(prefix + "mask", None)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+        _, strict, _, unexpected_keys, error_messages = rest
+        if strict:
+            explain_weights(prefix, unexpected_keys, error_messages)
 
 
 def _what_is_seen(

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from attention import validate
-from attention.base import CausalModule
+from attention.base import CausalModule, Layer
 from attention.causal import CausalAttention
 from attention.types import Call
 
 
-class MultiHeadAttentionWrapper(nn.Module):
+class MultiHeadAttentionWrapper(Layer):
     """Independent causal heads whose outputs are concatenated.
 
     Section 3.6.1; Vaswani et al. (2017), section 3.2.2, without the output
@@ -73,8 +73,10 @@ class MultiHeadAttentionWrapper(nn.Module):
             Context vectors (b, t, h · d_out).
 
         Raises:
-            TypeError: ``x`` is not a floating-point tensor.
-            ValueError: ``x`` has the wrong shape, no tokens, or too many.
+            TypeError: ``x`` is not a floating-point tensor, or has another dtype than
+                the parameters.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many, or is on
+                another device.
         """
         return torch.cat([head(x) for head in self.heads], dim=-1)  # (b, t, h · d_out)
 
@@ -152,10 +154,14 @@ class MultiHeadAttention(CausalModule):
             Context vectors (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is not a floating-point tensor.
-            ValueError: ``x`` has the wrong shape, no tokens, or too many.
+            TypeError: ``x`` is not a floating-point tensor, or has another dtype than
+                the parameters.
+            ValueError: ``x`` has the wrong shape, no tokens, or too many, or is on
+                another device.
         """
-        validate.tokens(x, self.W_query.in_features, context_length=len(self.mask))
+        validate.tokens(
+            x, self.W_query.in_features, (3,), len(self.mask), self.W_query.weight
+        )
         validate.mask_is_there(self.mask, x)
         b, num_tokens, _ = x.shape
         queries: torch.Tensor = self.W_query(x)  # (b, t, d_in) -> (b, t, d_out)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from attention import validate
-from attention.base import DrawnModule
+from attention.base import DrawnModule, Layer
 from attention.types import Call
 
 
@@ -52,10 +52,11 @@ class SelfAttention_v1(DrawnModule):
             Context vectors (t, d_out) or (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is not a floating-point tensor.
-            ValueError: ``x`` has the wrong shape or no tokens.
+            TypeError: ``x`` is not a floating-point tensor, or has another dtype than
+                the parameters.
+            ValueError: ``x`` has the wrong shape or no tokens, or is on another device.
         """
-        validate.tokens(x, d_in=self.W_query.shape[0], dims=(2, 3))
+        validate.tokens(x, self.W_query.shape[0], (2, 3), weight=self.W_query)
         queries = x @ self.W_query  # (…, t, d_in) @ (d_in, d_out) -> (…, t, d_out)
         keys = x @ self.W_key
         values = x @ self.W_value
@@ -64,7 +65,7 @@ class SelfAttention_v1(DrawnModule):
         return attn_weights @ values  # (…, t, t) @ (…, t, d_out) -> (…, t, d_out)
 
 
-class SelfAttention_v2(nn.Module):
+class SelfAttention_v2(Layer):
     """Scaled dot-product self-attention with linear layers.
 
     Section 3.4.2; Vaswani et al. (2017), equation 1. The same function as
@@ -114,10 +115,11 @@ class SelfAttention_v2(nn.Module):
             Context vectors (t, d_out) or (b, t, d_out).
 
         Raises:
-            TypeError: ``x`` is not a floating-point tensor.
-            ValueError: ``x`` has the wrong shape or no tokens.
+            TypeError: ``x`` is not a floating-point tensor, or has another dtype than
+                the parameters.
+            ValueError: ``x`` has the wrong shape or no tokens, or is on another device.
         """
-        validate.tokens(x, d_in=self.W_query.in_features, dims=(2, 3))
+        validate.tokens(x, self.W_query.in_features, (2, 3), weight=self.W_query.weight)
         queries: torch.Tensor = self.W_query(x)  # (…, t, d_in) -> (…, t, d_out)
         keys: torch.Tensor = self.W_key(x)
         values: torch.Tensor = self.W_value(x)

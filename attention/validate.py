@@ -8,7 +8,7 @@ Caches, checkpoints and meshes are checked in their own modules.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -56,8 +56,9 @@ INSTANCE = Condition(
 )
 TENSOR = Condition(
     TypeError,
-    "x must be a tensor of {what}, but got {x.__class__.__name__}. Wrap the numbers in "
-    "torch.tensor(...).",
+    "x must be a tensor of {what}, but got {x.__class__.__name__}. Convert it "
+    "with torch.tensor(x, dtype=torch.float32): NumPy's default is float64, the "
+    "layers' is float32.",
 )
 FLOATS = Condition(
     TypeError,
@@ -86,6 +87,18 @@ LENGTH = Condition(
     ValueError,
     "x has {t} tokens, but this layer takes at most context_length={limit}. Pass "
     "x[:, -{limit}:], or build the layer with context_length={t}.",
+)
+DTYPE = Condition(
+    TypeError,
+    "{name} must have the dtype of the layer's parameters, {weight.dtype}, but got "
+    "{x.dtype}. Pass {name}.to({weight.dtype}), or convert the layer with "
+    "layer.to({x.dtype}).",
+)
+DEVICE = Condition(
+    ValueError,
+    "{name} must be on the device of the layer's parameters, {weight.device}, but is on"
+    " {x.device}. Pass {name}.to('{weight.device}'), or move the layer with "
+    "layer.to('{x.device}').",
 )
 MASK = Condition(
     ValueError,
@@ -130,6 +143,35 @@ def floats(name: str, x: torch.Tensor, advice: str) -> None:
     require(x.is_floating_point(), FLOATS, name=name, dtype=x.dtype, advice=advice)
 
 
+# Other dtypes are those of quantized parameters, whose layer converts x itself.
+PLAIN_DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+
+
+def same_kind(name: str, x: torch.Tensor, weight: Any) -> None:
+    """Require ``x`` in the dtype and on the device of a layer's parameters.
+
+    Args:
+        name: what the caller calls ``x``.
+        x: a floating-point tensor.
+        weight: one of the layer's parameters. Anything else is left to the layer, such
+            as the method ``weight`` of a quantized one.
+    """
+    if not isinstance(weight, torch.Tensor):
+        return
+    if x.dtype != weight.dtype and weight.dtype in PLAIN_DTYPES:
+        # Under autocast, each operation converts its input.
+        require(_autocast_is_on(x.device.type), DTYPE, name=name, x=x, weight=weight)
+    # Offloaded parameters stay on meta until their own layer is called.
+    there = x.device == weight.device or weight.is_meta
+    require(there, DEVICE, name=name, x=x, weight=weight)
+
+
+def _autocast_is_on(device_type: str) -> bool:
+    if torch.__version__ >= "2.4":
+        return torch.is_autocast_enabled(device_type)
+    return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
+
+
 def scores(x: torch.Tensor) -> None:
     """Require at least one floating-point score along dimension 0."""
     require(isinstance(x, torch.Tensor), TENSOR, what="scores", x=x)
@@ -153,6 +195,7 @@ def tokens(
     d_in: int | None = None,
     dims: tuple[int, ...] = (3,),
     context_length: int | None = None,
+    weight: Any = None,
 ) -> None:
     """Require ``x`` to contain token vectors that the caller can use.
 
@@ -161,6 +204,7 @@ def tokens(
         d_in: the width the parameters expect; ``None`` allows any.
         dims: allowed numbers of dimensions, a key of ``EXPECTED``.
         context_length: maximum number of tokens; ``None`` sets no limit.
+        weight: a parameter that ``x`` meets, in the same dtype on the same device.
     """
     expected = EXPECTED[dims]
     require(isinstance(x, torch.Tensor), TENSOR, what=f"shape {expected}", x=x)
@@ -174,6 +218,7 @@ def tokens(
     require(t > 0 and width > 0, SOMETHING, shape=shape)
     fits = context_length is None or t <= context_length
     require(fits, LENGTH, t=t, limit=context_length)
+    same_kind("x", x, weight)
 
 
 def mask_is_there(mask: torch.Tensor, x: torch.Tensor) -> None:

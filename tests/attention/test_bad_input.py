@@ -38,7 +38,7 @@ def zeros(*shape, dtype=torch.float32):
 
 # What a layer with d_in = 3 is called with.
 INPUTS = [
-    ("TENSOR", [1.0], ["got list", "Wrap the numbers in torch.tensor(...)"]),
+    ("TENSOR", [1.0], ["got list", "dtype=torch.float32"]),
     ("TENSOR", None, ["got NoneType"]),
     ("TENSOR", "Your journey", ["got str"]),
     ("FLOATS", zeros(2, 6, 3, dtype=torch.long),
@@ -52,6 +52,9 @@ INPUTS = [
      ["d_in=3", "got 4", "(2, 6, 4)", "width 3", "build the layer with d_in=4"]),
     ("WIDTH", zeros(2, 3, 6), ["d_in=3", "got 6", "(2, 3, 6)"]),
     ("SOMETHING", zeros(2, 0, 3), ["at least one token", "(2, 0, 3)"]),
+    ("DTYPE", zeros(2, 6, 3, dtype=torch.float64),
+     ["torch.float32, but got torch.float64", "x.to(torch.float32)"]),
+    ("DEVICE", zeros(2, 6, 3).to("meta"), ["cpu, but is on meta", "x.to('cpu')"]),
 ]  # fmt: skip
 # Layers with a mask take batches alone, as many tokens as it covers.
 CAUSAL_INPUTS = [
@@ -96,7 +99,7 @@ FUNCTION_INPUTS = {
         ("SCORES", zeros(0), ["at least one score", "(0,)"]),
     ],
     "simple_self_attention": [
-        *(row for row in INPUTS if row[0] != "WIDTH"),
+        *(row for row in INPUTS if row[0] not in ("WIDTH", "DTYPE", "DEVICE")),
         *OTHER_INPUTS,
         ("SOMETHING", zeros(6, 0), ["one coordinate", "(6, 0)"]),
     ],
@@ -155,6 +158,46 @@ def test_the_table_covers_the_package():
     # A cache and a number of key heads are tried with the class that has them.
     tried = {key for _, _, (key, _, _) in ROWS} | {"INSTANCE"}
     assert tried == set(CONDITIONS), "each condition has a row that misses it"
+
+
+X = torch.rand(2, 6, 3)
+# Which classes hide the future, for a call that nn.MultiheadAttention would take.
+TAUGHT = [name for name in LAYERS if not name.startswith("Fused")]
+
+
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    [
+        (lambda layer: layer(X, X, X), ["3 positional arguments", "memory=other"]),
+        (lambda layer: layer(), ["0 positional arguments"]),
+        (lambda layer: layer(X, attn_mask=None), ["attn_mask=", "key_padding_mask"]),
+        (lambda layer: layer(X, need_weights=True), ["attention_weights"]),
+    ],
+    ids=["three tensors", "none", "a mask", "weights"],
+)
+@pytest.mark.parametrize("name", TAUGHT)
+def test_a_call_as_of_another_layer_says_what_to_write(name, call, parts):
+    message = message_of(lambda: call(make(name)), TypeError)
+    missing = [part for part in (name, *parts) if part not in message]
+    assert not missing, f"{missing} not in: {message}"
+
+
+def test_a_type_error_from_inside_stays_as_it_is():
+    layer = make("MultiHeadAttention")
+    layer.out_proj.forward = lambda context: context + "text"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        layer(X)
+
+
+def test_autocast_converts_and_nothing_is_refused():
+    layer = make("MultiHeadAttention")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(X.bfloat16()).dtype == torch.bfloat16
+
+
+def test_a_theta_that_is_true_is_refused():
+    with pytest.raises(ValueError, match="rope_theta must be a positive number"):
+        make("FusedMultiHeadAttention", rope_theta=True)
 
 
 @pytest.mark.parametrize("dropout", [0, 0.0, 0.999])

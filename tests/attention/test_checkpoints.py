@@ -182,8 +182,31 @@ def test_a_mask_of_the_readers_own_is_kept_by_moves_and_loads(name):
     for mask in layer.buffers():
         mask.zero_()
     assert not any(mask.any() for mask in layer.double().buffers())
-    other.load_state_dict(layer.state_dict())
+    with pytest.warns(UserWarning, match="every token will see the future"):
+        other.load_state_dict(layer.state_dict())
     assert not any(mask.any() for mask in other.buffers())
+
+
+@pytest.mark.parametrize(
+    ("theirs", "name", "advice"),
+    [
+        (nn.MultiheadAttention(4, 2), "MultiHeadAttention", "convert.TORCH"),
+        (nn.MultiheadAttention(4, 2), "FusedMultiHeadAttention", "convert.TORCH"),
+        (
+            build("MultiHeadAttentionWrapper"),
+            "MultiHeadAttention",
+            "wrapper(num_heads)",
+        ),
+        (build("SelfAttention_v1"), "SelfAttention_v2", "w.T for name, w"),
+    ],
+)
+def test_weights_of_another_layer_are_named_with_their_conversion(theirs, name, advice):
+    for prefix, ours in (("", build(name)), ("0.", nn.Sequential(build(name)))):
+        state = {prefix + name: w for name, w in theirs.state_dict().items()}
+        with pytest.raises(RuntimeError) as caught:
+            ours.load_state_dict(state)
+        assert advice in str(caught.value)
+        assert "These are the weights of" in str(caught.value)
 
 
 @EVERY_LAYER

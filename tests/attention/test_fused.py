@@ -180,6 +180,37 @@ def test_the_last_position_is_taken_and_the_next_refused():
 
 
 @torch.no_grad()
+def test_a_full_cache_says_whose_it_is_before_it_says_that_it_is_full():
+    layer, other = (FusedMultiHeadAttention(3, 4, 5, 0.0, 2) for _ in range(2))
+    cache = KeyValueCache()
+    layer(torch.randn(1, 5, 3), cache=cache)
+    with pytest.raises(ValueError, match="filled by another layer"):
+        other(torch.randn(1, 1, 3), cache=cache)
+    with pytest.raises(
+        ValueError, match="batch size of the cached tokens, 1, but got 2"
+    ):
+        layer(torch.randn(2, 1, 3), cache=cache)
+
+
+def test_a_cache_of_inference_mode_goes_on_without_it():
+    layer, x = FusedMultiHeadAttention(3, 4, 5, 0.0, 2), torch.randn(1, 5, 3)
+    cache = KeyValueCache()
+    with torch.inference_mode():
+        first = layer(x[:, :2], cache=cache)
+    with torch.no_grad():
+        parts = [first, *(layer(x[:, i : i + 1], cache=cache) for i in range(2, 5))]
+        torch.testing.assert_close(torch.cat(parts, dim=1), layer(x), **CLOSE)
+
+
+@torch.no_grad()
+def test_dropout_while_a_cache_fills_is_told():
+    layer, x = FusedMultiHeadAttention(3, 4, 5, 0.1, 2), torch.randn(1, 5, 3)
+    with pytest.warns(UserWarning, match="training mode"):
+        layer(x, cache=KeyValueCache())
+    layer.eval()(x, cache=KeyValueCache())  # warnings are errors here
+
+
+@torch.no_grad()
 def test_a_cleared_cache_starts_again():
     fused = FusedMultiHeadAttention(3, 4, 5, 0.0, 2)
     cache = KeyValueCache()
