@@ -6,7 +6,7 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 SITE_READY := $(VENV)/.ready-site
 SITE := _build/html
-SOURCES := _config.yml _toc.yml $(wildcard book/* theme/* theme/*/* attention/*.py coding_attention/labs/*)
+SOURCES := _config.yml _toc.yml $(wildcard book/* book/reference/* theme/* theme/*/* attention/*.py coding_attention/labs/*)
 
 # NEWEST=1: what there is today in place of the pinned versions, PyTorch aside, in an
 # environment of its own.

@@ -29,7 +29,6 @@ from theme import (
     practice,
     proofs,
     provenance,
-    published,
     roles,
     stored,
 )
@@ -125,7 +124,7 @@ STEPS = [
          "a link to a figure reads as its number"),
     Step("links", maths.keep_together, (), "no line begins with a formula's full stop",
          LEAN),
-    Step("after folds", published.add_count, (),
+    Step("after folds", provenance.add_count, (),
          "the foot of a page says how many published values it reproduces"),
     Step("after folds", figure_numbers.put_code_below, (),
          "folded code is below what it draws"),

@@ -1,4 +1,8 @@
-"""The tables of the page "Sources and checks", built from the data.
+"""Where the published values come from: the page "Sources and checks", and the foot.
+
+The verdicts on values were stored in the pages' cells when these were executed
+(coding_attention/published_values.py). Here they are only shown: all of them in a
+table, and the count of a page in a line at its end.
 
 Directives without options: `sources` lists who is spoken of and where to find it,
 `printed-values` every published value with its evidence, the cells that show it and
@@ -12,7 +16,9 @@ import re
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from theme import printed_values as data
+from coding_attention import published_values as data
+
+PAGE = "book/provenance"
 
 
 def table(header, widths, rows, name):
@@ -49,18 +55,13 @@ def cell_link(page, name):
     return nodes.reference("", text, refuri=f"{page}.html#{name}", internal=True)
 
 
-def verdict(entry, texts):
-    """Say whether the cells that claim to show a value show its digits."""
-    value_id = entry["id"].partition("@")[0]
-    if entry["kind"] == "example":
-        return "no seed"
-    if not texts:
-        return "not shown"
-    if not all(data.shows(text, value_id) for text in texts):
-        return "NOT EQUAL"
-    if "@" in entry["id"]:
-        return "equal to one of the two"
-    return "holds" if entry["kind"] == "approximate" else "equal"
+def choose_verdict(entry, verdicts):
+    """Choose the verdict of a row: the worst that a cell got."""
+    if data.NOT_EQUAL in verdicts:
+        return data.NOT_EQUAL.upper()
+    if verdicts:
+        return verdicts[0]
+    return data.NO_SEED if entry["kind"] == "example" else "not shown"
 
 
 class PrintedValues(SphinxDirective):
@@ -68,19 +69,20 @@ class PrintedValues(SphinxDirective):
 
     def run(self):
         shown = {}
-        for page, cell, value_id in data.cells_that_show():
-            shown.setdefault(value_id, []).append((page, cell))
+        for page, cell, value_id, verdict in data.read_verdicts():
+            shown.setdefault(value_id, []).append((cell_link(page, cell), verdict))
             self.env.note_dependency(str(data.ROOT / "book" / f"{page}.ipynb"))
         self.env.note_dependency(str(data.DATA / "printed_values.json"))
         rows = []
-        for value_id, entry in data.reference().items():
+        for value_id, entry in data.read_values().items():
             cells = shown.get(value_id.partition("@")[0], [])
-            links = [cell_link(page, cell.metadata["name"]) for page, cell in cells]
+            # A link has one place, and either dropout result has a row.
+            links = [link.deepcopy() for link, _ in cells]
             name = nodes.literal("", value_id, ids=[f"value-{nodes.make_id(value_id)}"])
             rows.append([
                 name, entry["section"], entry["how"], _evidence(value_id),
                 _separated(links) or "none: " + entry.get("note", ""),
-                verdict(entry, [data.text_of(cell) for _, cell in cells]),
+                choose_verdict(entry, [verdict for _, verdict in cells]),
             ])  # fmt: skip
         header = [
             "value",
@@ -95,19 +97,19 @@ class PrintedValues(SphinxDirective):
 
 def _evidence(value_id):
     parts = []
-    for source, place in data.sources()["places"][value_id].items():
+    for source, place in data.read_sources()["places"][value_id].items():
         parts += ["; ", _source(source)] if parts else [_source(source)]
         if "cell" in place:
             parts += [f", cell {place['cell']}: ", nodes.literal("", place["line"])]
         if not place["printed"]:
-            code_of = data.reference()[value_id].get("code_of", [])
+            code_of = data.read_values()[value_id].get("code_of", [])
             ran = source in code_of
             parts.append(", what its code prints when run" if ran else ", typed in")
     return parts
 
 
 def _source(key):
-    source = data.sources()["sources"][key]
+    source = data.read_sources()["sources"][key]
     if not source["address"]:
         return source["name"]
     return nodes.reference("", source["name"], refuri=source["address"])
@@ -118,7 +120,7 @@ class Sources(SphinxDirective):
 
     def run(self):
         rows = []
-        for source in data.sources()["sources"].values():
+        for source in data.read_sources()["sources"].values():
             where = source.get("because", "")
             if source["address"]:
                 where = nodes.reference(
@@ -137,11 +139,13 @@ class Concordance(SphinxDirective):
     """Every section, figure, listing, exercise and note, with its place here."""
 
     def run(self):
-        names, rows = data.source_names(), []
-        for row in data.sources()["concordance"]:
+        sources, rows = data.read_sources()["sources"], []
+        for row in data.read_sources()["concordance"]:
             links = [_place(at) for at in row.get("at", [])]
             here = _separated(links) or f"left out, because {row['left_out']}"
-            rows.append([names[row["source"]], row["kind"], row["item"], here])
+            rows.append(
+                [sources[row["source"]]["name"], row["kind"], row["item"], here]
+            )
         header = ["source", "kind", "what it has", "where it is here"]
         return [table(header, (14, 10, 38, 38), rows, "concordance")]
 
@@ -158,7 +162,7 @@ class Card(SphinxDirective):
 
     def run(self):
         rows = []
-        for line in data.sources()["card"]:
+        for line in data.read_sources()["card"]:
             honored = []
             for part, file in line["kept_by"]:
                 honored += [f"; {part}: " if honored else f"{part}: "]
@@ -181,14 +185,14 @@ class ErrataTable(SphinxDirective):
         self.env.note_dependency(str(data.DATA / "errata.json"))
         rows = [
             [_said_by(e), e["says"], e["is"], cell_link(e["page"], e["cell"])]
-            for e in data.errata()
+            for e in data.read_errata()
         ]
         header = ["where", "what it says", "what is true", "shown by"]
         return [table(header, (20, 30, 30, 20), rows, "errata")]
 
 
 def _said_by(erratum):
-    source = data.sources()["sources"][erratum["source"]]
+    source = data.read_sources()["sources"][erratum["source"]]
     if "address" not in erratum:
         return [_source(erratum["source"]), f": {erratum['where']}"]
     link = nodes.reference("", source["name"], refuri=erratum["address"])
@@ -202,3 +206,34 @@ def add_directives(app):
     app.add_directive("project-card", Card)  # "card" is one of sphinx-design
     app.add_directive("printed-values", PrintedValues)
     app.add_directive("errata-table", ErrataTable)
+
+
+def add_count(page):
+    """Write how many published values a page reproduces, at its end."""
+    verdicts = {}
+    for cell in page.document.findall(nodes.container):
+        verdicts |= cell.get("cell_metadata", {}).get("published", {})
+    if verdicts:
+        link = page.app.builder.get_relative_uri(page.env.docname, PAGE)
+        section = next(page.document.findall(nodes.section))
+        section.append(count_values(verdicts, link))
+
+
+def count_values(verdicts, link):
+    """Write the line with the count.
+
+    Args:
+        verdicts: the verdict on each value that the page shows, by its id.
+        link: the address of the page with all values.
+    """
+    found = list(verdicts.values())
+    equal = sum(verdict in data.REPRODUCED for verdict in found)
+    words = f"{equal} of {len(found)} published values reproduced"
+    if drawn := found.count(data.NO_SEED):
+        words += f"; {drawn} {'was' if drawn == 1 else 'were'} printed without a seed"
+    where = nodes.reference(
+        "", "where each comes from", refuri=f"{link}#published-values"
+    )
+    line = nodes.paragraph("", f"{words} (", classes=["reproduced"])
+    line += [where, nodes.Text(").")]
+    return line

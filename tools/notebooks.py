@@ -22,7 +22,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from coding_attention import address, stored
+from coding_attention import address, published_values, stored
 from coding_attention.exercises import pages as exercise_pages
 from coding_attention.exercises import site
 
@@ -115,13 +115,28 @@ def _cell_id(cell, counts):
 
 def cells_of(notebook):
     """What both halves of a pair must agree on."""
-    return [(c.cell_type, c.source, dict(c.metadata), c.id) for c in notebook.cells]
+    return [(c.cell_type, c.source, _written_metadata(c), c.id) for c in notebook.cells]
+
+
+def _written_metadata(cell):
+    # Without the verdicts on published values, which only the executed half has.
+    return {key: value for key, value in cell.metadata.items() if key != "published"}
 
 
 def is_stale(page):
-    """Tell whether the executed half is missing, differs, or was not run in order."""
+    """Tell whether the executed half is missing or differs from what it must be.
+
+    It also does when a published value has changed, or cells were not run in order.
+    """
     pair = _stored(page)
-    return pair is None or cells_of(pair) != cells_of(read_source(page))
+    return (
+        pair is None
+        or cells_of(pair) != cells_of(read_source(page))
+        or any(
+            cell.metadata.get("published", {}) != published_values.compare_cell(cell)
+            for cell in pair.cells
+        )
+    )
 
 
 def needs_execution(page):
@@ -163,6 +178,7 @@ def reword(page):
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = count
+    published_values.record_verdicts(notebook)
     nbformat.write(notebook, page.with_suffix(".ipynb"))
 
 
@@ -185,6 +201,7 @@ def execute(page):
     _merge_streams(notebook)
     for cell in notebook.cells:
         stored.store(cell.get("outputs", []))
+    published_values.record_verdicts(notebook)
     widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)
     if widgets:

@@ -15,7 +15,7 @@ from coding_attention import example
 
 pytestmark = pytest.mark.package
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "printed_values.json"
+REFERENCE = Path(__file__).parents[2] / "book/reference/printed_values.json"
 ENTRIES = {entry["id"]: entry for entry in json.loads(REFERENCE.read_text("utf-8"))}
 
 

@@ -16,10 +16,10 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
+from coding_attention.published_values import text_of
 from tests.book import numerals
 from tests.book.numerals import Number
 from tests.book.pages import BOOK, Page, toc_entries
-from theme.printed_values import text_of
 
 COMMENT = re.compile(r"<!--(.*?)-->", re.S)
 PROOF = re.compile(r"\s*(=|in\b|fact\b)(.*)", re.S)

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
 
-from theme.printed_values import ROOT
+from coding_attention.published_values import ROOT
 
 SECTIONS = {f"3.{n}" for n in range(1, 7)} | {
     f"3.{n}.{m}" for n, m in ((3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (5, 3))

@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 from sphinx_external_toc.parsing import parse_toc_yaml
 
+from coding_attention.published_values import text_of
 from coding_attention.stored import html_of
-from theme.printed_values import text_of
 from tools import notebooks as tool
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from coding_attention.models import stored
-from theme.printed_values import ROOT
+from coding_attention.published_values import ROOT
 
 KINDS = ("forward", "forward_backward")
 STEPS = ["listing", "combined", "queries", "added", "sdpa"]

@@ -6,21 +6,20 @@ import re
 
 import pytest
 
+from coding_attention.published_values import (
+    DATA,
+    find_entries,
+    find_numbers,
+    list_digits,
+    read_errata,
+    read_sources,
+    read_values,
+    read_verdicts,
+)
 from tests.book.pages import BOOK, ROOT
 from tests.book.test_links import anchors
-from theme.printed_values import (
-    DATA,
-    cells_that_show,
-    errata,
-    flatten,
-    numbers,
-    published,
-    reference,
-    source_names,
-    sources,
-)
 
-ENTRIES = reference()
+ENTRIES = read_values()
 KINDS = {"input", "output", "approximate", "example", "erratum"}
 # Printed without a seed, so no computation gives them again. Their digits are held by
 # a second entry: this sum changes with any of them.
@@ -47,19 +46,19 @@ def test_the_inputs_of_all_pages_are_the_published_ones():
     from coding_attention import example  # which imports PyTorch
 
     made = example.inputs().flatten().tolist()
-    digits = map(float, flatten(ENTRIES["inputs"]["values"]))
+    digits = map(float, list_digits(ENTRIES["inputs"]["values"]))
     assert made == pytest.approx(list(digits), abs=1e-6)
 
 
 def test_each_value_is_said_to_be_printed_by_whom_the_evidence_names():
     """Two records: the values name who printed them, and the places say where."""
-    places, names = sources()["places"], source_names()
+    places, sources = read_sources()["places"], read_sources()["sources"]
     assert places.keys() == ENTRIES.keys()
     for value, entry in ENTRIES.items():
         said = {*entry["printed_by"], *entry.get("code_of", [])}
         for source in said ^ places[value].keys():
-            assert source in names, (
-                f"{value}: {source!r} is none of {', '.join(names)}."
+            assert source in sources, (
+                f"{value}: {source!r} is none of {', '.join(sources)}."
             )
             assert source in places[value], (
                 f"printed_values.json says that {source} printed {value}, and "
@@ -73,13 +72,13 @@ def test_each_value_is_said_to_be_printed_by_whom_the_evidence_names():
 
 @pytest.mark.parametrize("value", ENTRIES)
 def test_the_line_as_printed_has_the_digits_of_its_value(value):
-    for source, place in sources()["places"][value].items():
+    for source, place in read_sources()["places"][value].items():
         code_of = source in ENTRIES[value].get("code_of", [])
         typed = value in ("inputs", "heads_example")  # in no source's output
         assert place["printed"] != (code_of or typed), f"{value}: printed, or not?"
-        if sources()["sources"][source]["address"]:
-            line = numbers(place["line"].partition("#")[0])
-            digits = flatten(ENTRIES[value]["values"])
+        if read_sources()["sources"][source]["address"]:
+            line = find_numbers(place["line"].partition("#")[0])
+            digits = list_digits(ENTRIES[value]["values"])
             size = min(len(line), len(digits))
             starts = range(len(line) - size + 1)
             assert any(line[i : i + size] == digits[:size] for i in starts) or (
@@ -88,13 +87,13 @@ def test_the_line_as_printed_has_the_digits_of_its_value(value):
 
 
 def test_a_source_has_a_fixed_address_or_the_word_why_there_is_none():
-    for key, source in sources()["sources"].items():
+    for key, source in read_sources()["sources"].items():
         if source["address"]:
             assert re.search(r"/blob/[0-9a-f]{40}/", source["address"]), key
         else:
             assert source["because"].startswith("No address known: "), key
-    for erratum in errata():
-        assert erratum["source"] in sources()["sources"], erratum["id"]
+    for erratum in read_errata():
+        assert erratum["source"] in read_sources()["sources"], erratum["id"]
         at = erratum.get("address")
         assert at is None or re.search(r"/blob/[0-9a-f]{40}/", at), erratum["id"]
 
@@ -109,7 +108,7 @@ def anchors_of(page):
 
 
 def _listed(source, kind):
-    rows = sources()["concordance"]
+    rows = read_sources()["concordance"]
     return [r["item"] for r in rows if (r["source"], r["kind"]) == (source, kind)]
 
 
@@ -125,7 +124,7 @@ def test_every_section_figure_listing_and_exercise_of_the_chapter_is_mapped():
 
 
 def test_every_item_has_a_place_that_exists_or_a_reason():
-    for row in sources()["concordance"]:
+    for row in read_sources()["concordance"]:
         assert bool(row.get("at")) != bool(row.get("left_out")), row["item"]
         for at in row.get("at", []):
             page, _, anchor = at.partition("#")
@@ -135,12 +134,12 @@ def test_every_item_has_a_place_that_exists_or_a_reason():
 
 def test_every_source_of_values_is_in_the_concordance():
     """And each cell that shows its values stands on a page that the concordance has."""
-    showing = [(page, value) for page, _, value in cells_that_show()]
+    showing = [(page, value) for page, _, value, _ in read_verdicts()]
     for source in {s for e in ENTRIES.values() for s in e["printed_by"]}:
-        rows = [r for r in sources()["concordance"] if r["source"] == source]
+        rows = [r for r in read_sources()["concordance"] if r["source"] == source]
         reached = {at.partition("#")[0] for r in rows for at in r.get("at", [])}
         for page, value in showing:
-            entry = published(value)
+            entry = find_entries(value)
             if all(source in e["printed_by"] for e in entry) and page[2:3] == "_":
                 near = {page, page.replace("_questions", "")}
                 shown = [p for p, v in showing if v == value]
@@ -161,7 +160,7 @@ CARD = {
 
 
 def test_the_card_is_quoted_and_each_part_has_a_file():
-    lines = sources()["card"]
+    lines = read_sources()["card"]
     assert {line["of"]: line["words"] for line in lines} == CARD
     for line in lines:
         for part, file in line["kept_by"]:

@@ -11,9 +11,9 @@ import torch
 from attention import CausalAttention
 from coding_attention.models import agreement, real
 from coding_attention.models.stored import load_results
+from coding_attention.published_values import find_numbers, read_values, text_of
 from tests.book.pages import Page
 from tests.book.run_cells import run_cells
-from theme.printed_values import numbers, reference, text_of
 
 SIZES = [(1, 1, 1), (2, 3, 2), (9, 16, 5)]  # t, d_in, d_out
 seeds = pytest.mark.parametrize("seed", range(3))
@@ -166,5 +166,5 @@ def test_each_published_dropout_is_computed():
     shown = {c.metadata.name: c for c in Page("04_questions").code_cells}
     both = {"own-stream": "dropout_ones@a", "mkl-stream": "dropout_ones@b"}
     for cell, entry in both.items():
-        digits = [digit for row in reference()[entry]["values"] for digit in row]
-        assert numbers(text_of(shown[cell])) == digits
+        digits = [digit for row in read_values()[entry]["values"] for digit in row]
+        assert find_numbers(text_of(shown[cell])) == digits

@@ -9,9 +9,9 @@ import torch
 
 from attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from coding_attention.models import stored
+from coding_attention.published_values import text_of
 from tests.book.pages import Page
 from tests.book.run_cells import run_cells
-from theme.printed_values import text_of
 
 SIZES = [(1, 4, 2, 1), (2, 3, 5, 4), (3, 8, 4, 7), (8, 16, 4, 12)]  # h, d_in, d_head, t
 sizes = pytest.mark.parametrize(("h", "d_in", "d_head", "t"), SIZES)

@@ -2,18 +2,19 @@
 
 import pytest
 
-from tests.book.pages import pages
-from theme.printed_values import (
-    flatten,
-    numbers,
-    place,
-    published,
-    reference,
-    shows,
+from coding_attention.published_values import (
+    NOT_EQUAL,
+    compare,
+    find_entries,
+    find_numbers,
+    find_place,
+    list_digits,
+    read_values,
     text_of,
 )
+from tests.book.pages import pages
 
-REFERENCE = reference()
+REFERENCE = read_values()
 MUST_BE_SHOWN = {
     i.partition("@")[0]
     for i, entry in REFERENCE.items()
@@ -38,10 +39,15 @@ def test_every_value_has_a_cell():
     ("page", "cell", "value_id"), SHOWN, ids=[f"{p}-{i}" for p, _, i in SHOWN]
 )
 def test_cell_shows_the_published_digits(page, cell, value_id):
+    """Compared again here: a stored verdict is no evidence of its own."""
     assert cell.metadata.get("name"), f"{page}: the cell for {value_id} has no name"
-    assert shows(text_of(cell), value_id), (
-        f"{page}, cell {cell.metadata['name']} prints {numbers(text_of(cell))}, but "
-        f"published is {[entry['values'] for entry in published(value_id)]}"
+    verdict = compare(text_of(cell), value_id)
+    assert verdict != NOT_EQUAL, (
+        f"{page}, cell {cell.metadata['name']} prints {find_numbers(text_of(cell))}, "
+        f"but published is {[entry['values'] for entry in find_entries(value_id)]}"
+    )
+    assert cell.metadata["published"][value_id] == verdict, (
+        f"{page}: the site would show another verdict. Run: make notebooks"
     )
 
 
@@ -58,9 +64,9 @@ def test_outputs_that_nbval_skips_are_published_ones():
                 continue
             assert "either-dropout" in cell.metadata.tags, f"{where}: not compared"
             (value_id,) = cell.metadata.shows
-            assert shows(text_of(cell), value_id), where
+            assert compare(text_of(cell), value_id) != NOT_EQUAL, where
             words = set(text_of(cell).translate(PUNCTUATION).split())
-            digits = {d for e in published(value_id) for d in _flat(e["values"])}
+            digits = {d for e in find_entries(value_id) for d in _flat(e["values"])}
             assert words <= digits | {"tensor"}, where
 
 
@@ -71,12 +77,30 @@ def _flat(values):
     return {values} if isinstance(values, str) else set().union(*map(_flat, values))
 
 
+@pytest.mark.parametrize(
+    ("value_id", "text", "verdict"),
+    [
+        ("score_22", "tensor(1.8524)", "equal"),
+        ("score_22", "tensor(1.8525)", "not equal"),
+        ("averaging_x0", "tensor([0.1, 0.2])", "not equal"),
+        ("inputs", "", "not equal"),
+    ],
+)
+def test_a_differing_digit_is_called_different(value_id, text, verdict):
+    assert compare(text, value_id) == verdict
+
+
+def test_an_unknown_value_is_refused():
+    with pytest.raises(ValueError, match="'score_23' is no published value"):
+        compare("1.8524", "score_23")
+
+
 def test_a_value_printed_about_has_each_of_its_digits_about():
     about = [entry for entry in REFERENCE.values() if entry["kind"] == "approximate"]
     for entry in about:
-        digits = [float(digit) for digit in flatten(entry["values"])]
-        assert place([f"{digit + 1e-6}" for digit in digits], entry) == 0
+        digits = [float(digit) for digit in list_digits(entry["values"])]
+        assert find_place([f"{digit + 1e-6}" for digit in digits], entry) == 0
         for at in range(len(digits)):
             off = [digit + (at == i) for i, digit in enumerate(digits)]
-            assert place([str(digit) for digit in off], entry) is None
+            assert find_place([str(digit) for digit in off], entry) is None
     assert about

@@ -6,16 +6,17 @@ import pytest
 import torch
 
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT
-from tests.book.pages import Page
-from theme.printed_values import (
-    errata,
-    flatten,
-    numbers,
-    reference,
-    source_names,
-    sources,
+from coding_attention.published_values import (
+    find_entries,
+    find_numbers,
+    list_digits,
+    read_errata,
+    read_sources,
+    read_values,
     text_of,
 )
+from tests.book.pages import Page, pages
+from theme import provenance
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,9 @@ def tables(soup):
     found = soup("book/provenance").select("table.provenance")
     kinds = ("sources", "concordance", "values", "errata", "card")
     return {kind: table for table in found for kind in kinds if kind in table["class"]}
+
+
+SOURCES = read_sources()["sources"]
 
 
 def rows(table):
@@ -37,37 +41,68 @@ def typed(text):
 
 def test_every_value_has_a_row_that_says_equal(tables):
     found = {row[0].get_text(): row for row in rows(tables["values"])}
-    assert list(found) == list(reference())
-    for value_id, entry in reference().items():
+    assert list(found) == list(read_values())
+    for value_id, entry in read_values().items():
         said = found[value_id][5].get_text()
         right = {"example": {"no seed"}, "approximate": {"holds"}}.get(
             entry["kind"], {"equal", "equal to one of the two"}
         )
         assert said in right, f"{value_id}: {said}"
         told = found[value_id][3]
-        places = sources()["places"][value_id]
+        places = read_sources()["places"][value_id]
         typed_in = [s for s, place in places.items() if not place["printed"]
                     and s not in entry.get("code_of", [])]  # fmt: skip
         assert told.text.count(", typed in") == len(typed_in)
         for source, place in places.items():
-            assert source_names()[source] in told.text
+            assert SOURCES[source]["name"] in told.text
             assert place.get("line", "") in typed(told.text)
-            address = sources()["sources"][source]["address"]
+            address = SOURCES[source]["address"]
             assert not address or told.find("a", href=address)
         assert ("when run" in told.text) == bool(entry.get("code_of"))
         if entry["kind"] != "example":
             assert found[value_id][4].find("a"), f"{value_id} links no cell"
 
 
+SHOWN = {
+    page.name: [v for cell in page.code_cells for v in cell.metadata.get("shows", [])]
+    for page in pages()
+}
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("page", SHOWN)
+def test_the_foot_counts_the_values_and_leads_to_their_sources(page, soup):
+    values = set(SHOWN[page])
+    kinds = [find_entries(value)[0]["kind"] for value in values]
+    article = soup(f"book/{page}").find("article")
+    lines = article.select(".reproduced")
+    assert bool(lines) == bool(kinds)
+    for line in lines:
+        equal = len(kinds) - kinds.count("example")
+        wanted = f"{equal} of {len(kinds)} published values reproduced"
+        assert line.get_text().startswith(wanted)
+        assert line.find_next(["p", "div", "h2"]) not in article.find_all()
+        target, _, anchor = line.a["href"].partition("#")
+        assert soup(f"book/{target.removesuffix('.html')}").find(id=anchor)
+
+
+def test_a_differing_value_is_not_counted_as_reproduced():
+    verdicts = {"a": "equal", "b": "not equal", "c": "no seed", "d": "holds"}
+    line = provenance.count_values(verdicts, "provenance.html").astext()
+    assert line.startswith(
+        "2 of 4 published values reproduced; 1 was printed without a seed"
+    )
+
+
 def test_every_erratum_has_a_row_with_its_cell(tables):
-    for row, erratum in zip(rows(tables["errata"]), errata(), strict=True):
-        who = f"{source_names()[erratum['source']]}: {erratum['where']}"
+    for row, erratum in zip(rows(tables["errata"]), read_errata(), strict=True):
+        who = f"{SOURCES[erratum['source']]['name']}: {erratum['where']}"
         assert [typed(cell.get_text()) for cell in row[:3]] == [
             who, erratum["says"], erratum["is"]
         ]  # fmt: skip
         link = row[0].find("a")
         assert (link and link["href"]) == (
-            erratum.get("address") or sources()["sources"][erratum["source"]]["address"]
+            erratum.get("address") or SOURCES[erratum["source"]]["address"]
         )
         link = row[3].find("a")["href"]
         assert link == f"{erratum['page']}.html#{erratum['cell']}"
@@ -75,7 +110,7 @@ def test_every_erratum_has_a_row_with_its_cell(tables):
 
 def test_every_item_of_the_concordance_leads_to_its_place(tables, anchors):
     for row, item in zip(
-        rows(tables["concordance"]), sources()["concordance"], strict=True
+        rows(tables["concordance"]), read_sources()["concordance"], strict=True
     ):
         assert typed(row[2].get_text()) == item["item"]
         links = [a["href"] for a in row[3].find_all("a")]
@@ -90,7 +125,7 @@ def test_every_item_of_the_concordance_leads_to_its_place(tables, anchors):
 def test_every_erratum_is_computed_by_its_cell():
     page = Page("errata")
     cells = {cell.metadata["name"]: cell for cell in page.code_cells}
-    for erratum in errata():
+    for erratum in read_errata():
         assert cells[erratum["cell"]].outputs, f"{erratum['id']}: nothing is shown"
         shown = {i for c in cells.values() for i in c.metadata.get("shows", [])}
         expected = [v for v in erratum["values"] if v.startswith("mixed")]
@@ -105,20 +140,20 @@ def test_outputs_contradict_what_the_errata_say():
     assert same_scale == ["True"] * 3
     assert "equal:      False" in cells["softmax-or-scores"]
     assert "the same as with the transpose: False" in cells["missing-transpose"]
-    assert numbers(cells["width-of-one-head"]) == ["2", "4"]
+    assert find_numbers(cells["width-of-one-head"]) == ["2", "4"]
     small, drawn, large, default = [
         float(line.split()[-1]) for line in cells["kaiming-bounds"].splitlines()
     ]
     assert drawn <= small < default <= large
-    assert numbers(cells["sum-from-zero"])[:2] == ["3", "4"]
+    assert find_numbers(cells["sum-from-zero"])[:2] == ["3", "4"]
     assert "there is no such number" in cells["sum-from-zero"]
     assert cells["smallest-gpt2"].startswith("124,439,808 ")
     assert "Colab    dropped: 21 of 36" in cells["half-of-them"]
     assert "chapter  dropped: 15 of 36" in cells["half-of-them"]
     assert "parameters of its own: 0" in cells["plain-tensors"]
     assert "reaches the first layer: True" in cells["plain-tensors"]
-    assert numbers(cells["omega-2-1"])[2::3] == ["0.9544", "1.495"]
-    assert numbers(cells["dropout-before-the-mask"]) == ["0.5", "0.0"]
+    assert find_numbers(cells["omega-2-1"])[2::3] == ["0.9544", "1.495"]
+    assert find_numbers(cells["dropout-before-the-mask"]) == ["0.5", "0.0"]
     assert "qvk_bias: no such argument" in cells["qvk-bias"]
     assert "every sequence: True" in cells["one-matrix-for-all"]
     assert "log of softmax: tensor([-inf, 0.])" in cells["log-of-softmax"]
@@ -126,7 +161,7 @@ def test_outputs_contradict_what_the_errata_say():
     assert wrapper.split(", ")[1] == split.split(", ")[1], "as many FLOPs"
     assert "SelfAttention_v1: same parameters False" in cells["v1-for-v2"]
     assert "SelfAttention_v2: same parameters True" in cells["v1-for-v2"]
-    assert numbers(cells["one-row-or-six"]) == ["6", "6", "6"]
+    assert find_numbers(cells["one-row-or-six"]) == ["6", "6", "6"]
     assert "above the diagonal: [0, 1, 2, 3, 4]" in cells["inverted-mask"]
     assert "opposite:            [5]" in cells["inverted-mask"]
     assert "d_in=3, d_out=4: no view" in cells["joined-by-input-width"]
@@ -134,7 +169,7 @@ def test_outputs_contradict_what_the_errata_say():
 
 def test_numbers_that_are_called_right_are_computed():
     cells = {c.metadata["name"]: c for c in Page("errata").code_cells}
-    for erratum in errata():
+    for erratum in read_errata():
         cell = cells[erratum["cell"]]
         shown = re.findall(r"[\d,]*\d", text_of(cell) + cell.source)
         for number in re.findall(r"[\d,]*\d", erratum["is"]):
@@ -145,7 +180,7 @@ def test_the_mask_in_question_is_the_published_one():
     source = {c.metadata["name"]: c.source for c in Page("errata").code_cells}
     for name, which in (("Colab", "b"), ("chapter", "a")):
         typed = re.search(rf'"{name}": "([02 ]+)"', source["half-of-them"])[1]
-        rows = reference()[f"dropout_ones@{which}"]["values"]
+        rows = read_values()[f"dropout_ones@{which}"]["values"]
         assert typed.split() == ["".join(x.rstrip(".") for x in row) for row in rows]
 
 
@@ -159,6 +194,6 @@ def test_the_smallest_gpt2_is_counted_right():
 
 def test_the_two_dropout_results_differ():
     for value_id in ("dropout_ones", "dropout_weights"):
-        a, b = (flatten(reference()[f"{value_id}@{x}"]["values"]) for x in "ab")
+        a, b = (list_digits(read_values()[f"{value_id}@{x}"]["values"]) for x in "ab")
         assert len(a) == len(b)
         assert a != b

@@ -10,10 +10,10 @@ from pypdf import PdfReader
 
 from coding_attention import address
 from coding_attention.exercises import EXERCISES
+from coding_attention.published_values import text_of
 from coding_attention.stored import html_of
 from tests.book.pages import Page, is_figure, toc_entries
 from tests.book.test_predict import questions
-from theme.printed_values import text_of
 from theme.slides import __main__ as slides
 from theme.slides import fitted, formulas
 from theme.slides.page import task_title

@@ -6,6 +6,7 @@ import sys
 import nbformat
 import pytest
 
+from coding_attention import published_values
 from tests.book.pages import ROOT
 from tools import notebooks
 
@@ -117,6 +118,21 @@ def test_tags_that_fold_a_cell_keep_the_outputs(changed, tags, folded):
     assert outputs(page) == before
     cell = nbformat.read(page.with_suffix(".ipynb"), as_version=4).cells[-1]
     assert cell.metadata.jupyter == dict.fromkeys(folded, True)
+
+
+def test_the_verdict_on_a_published_value_is_stored_anew(changed, monkeypatch):
+    """When the page says what a cell shows, and when a published value changes."""
+    page = changed(":name: six\n", ":name: six\n:shows: [width]\n")
+    published = {"id": "width", "kind": "output", "values": "6"}
+    monkeypatch.setattr(published_values, "read_values", lambda: {"width": published})
+    for digits, verdict in (("6", "equal"), ("7", "not equal")):
+        published["values"] = digits
+        assert notebooks.is_stale(page)
+        assert not notebooks.needs_execution(page)
+        notebooks.reword(page)
+        assert not notebooks.is_stale(page)
+        cell = nbformat.read(page.with_suffix(".ipynb"), as_version=4).cells[-1]
+        assert cell.metadata.published == {"width": verdict}
 
 
 def test_a_page_whose_cells_ran_out_of_order_is_to_be_executed(changed):

@@ -11,9 +11,9 @@ from coding_attention import address
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.files import anchor
 from coding_attention.exercises.notebook import CELL as TASK_CELL
+from coding_attention.published_values import text_of
 from coding_attention.stored import html_of
 from theme.lean_site.maths import to_mathml
-from theme.printed_values import text_of
 from theme.slides import fitted, listings, minutes
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.M)

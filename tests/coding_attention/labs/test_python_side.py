@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PRINTED = {
     entry["id"]: entry["values"]
     for entry in json.loads(
-        (ROOT / "tests/reference/printed_values.json").read_text(encoding="utf-8")
+        (ROOT / "book/reference/printed_values.json").read_text(encoding="utf-8")
     )
 }
 
