@@ -15,6 +15,8 @@ from string import ascii_lowercase
 from docutils import nodes
 from sphinx.errors import ExtensionError
 
+from coding_attention.book import number_page
+
 LETTERS = {
     "index": "A", "checker": "C", "errata": "E", "find_the_bug": "F", "solutions": "S",
     "exercises": "X",
@@ -22,31 +24,24 @@ LETTERS = {
 CAPTION = re.compile(r"<figcaption[^>]*>")
 
 
-def page_number(docname):
-    """Give what a page counts by: 03 for 03_trainable, 03Q for 03_questions.
+def label(page, count):
+    """Name the n-th figure or listing of a page: 03b, or A2 where pages have letters.
+
+    A dot between them would name figures and listings of the published chapter, whose
+    numbers are 3.1, 3.2 and so on.
 
     Raises:
         ExtensionError: the page has neither a number nor a letter.
     """
-    name = posixpath.basename(docname)
-    if match := re.match(r"(\d+)_(questions)?", name):
-        return match[1] + ("Q" if match[2] else "")
+    if number := number_page(page):
+        return f"{number}{ascii_lowercase[count - 1]}"
+    name = posixpath.basename(page)
     if name not in LETTERS:
         raise ExtensionError(
             f"The page {name} has figures, but neither a number nor a letter to count "
             f"them by. Give it one in LETTERS of theme/figure_numbers.py."
         )
-    return LETTERS[name]
-
-
-def label(docname, count):
-    """Name the n-th figure or listing of a page: 03b, or A2 where pages have letters.
-
-    A dot between them would name figures and listings of the published chapter, whose
-    numbers are 3.1, 3.2 and so on.
-    """
-    page = page_number(docname)
-    return f"{page}{ascii_lowercase[count - 1] if page[0].isdigit() else count}"
+    return f"{LETTERS[name]}{count}"
 
 
 def figure_cells(document):

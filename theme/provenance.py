@@ -11,12 +11,11 @@ whether ours equals it, `concordance` what each source has and where it is here,
 in the tables is typed in, so nothing in them can go stale.
 """
 
-import re
-
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from coding_attention import published_values as data
+from coding_attention.book import number_page
 
 PAGE = "book/provenance"
 
@@ -43,15 +42,9 @@ def _row(cells):
     return row
 
 
-def short(page):
-    """Name a page in a narrow column: 03Q for 03_questions."""
-    number = re.match(r"(\d+)_(questions)?", page)
-    return number[1] + ("Q" if number[2] else "") if number else page
-
-
 def cell_link(page, name):
     """Link to a code cell, or a heading, of a page."""
-    text = f"{short(page)}: {name}"
+    text = f"{number_page(page) or page}: {name}"
     return nodes.reference("", text, refuri=f"{page}.html#{name}", internal=True)
 
 
@@ -154,7 +147,8 @@ def _place(at):
     page, _, name = at.partition("#")
     if name:
         return cell_link(page, name)
-    return nodes.reference("", short(page), refuri=f"{page}.html", internal=True)
+    text = number_page(page) or page
+    return nodes.reference("", text, refuri=f"{page}.html", internal=True)
 
 
 class Card(SphinxDirective):

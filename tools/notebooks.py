@@ -23,6 +23,7 @@ import jupytext
 import nbformat
 
 from coding_attention import address, published_values, stored
+from coding_attention.book import make_slug
 from coding_attention.exercises import pages as exercise_pages
 from coding_attention.exercises import site
 
@@ -67,12 +68,6 @@ def _repository(page):
 LINK = re.compile(r"\]\(([\w./]*)#([\w-]+)(\?[^)\s]*)?\)")
 
 
-def slug(heading):
-    """Give the anchor that the site makes of a heading."""
-    words = re.sub(r"<!--.*?-->", "", heading).strip().lower()
-    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
-
-
 def _linked(page):
     """Names on this page that some page links, each with all fragments that do."""
     found = {}
@@ -99,9 +94,9 @@ def _add_anchors(cells, page):
         if cell.cell_type == "markdown":
             text = cell
             for heading in re.findall(r"^#+ (.+)$", cell.source, re.M):
-                if slug(heading) in wanted:
+                if make_slug(heading) in wanted:
                     line = re.compile(rf"^(#+ {re.escape(heading)})$", re.M)
-                    anchor = rf"{_anchor(slug(heading))}\n\n\1"
+                    anchor = rf"{_anchor(make_slug(heading))}\n\n\1"
                     cell.source = line.sub(anchor, cell.source, count=1)
 
 

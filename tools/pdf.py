@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from pypdf import PdfReader, PdfWriter
-from sphinx_external_toc.parsing import parse_toc_yaml
 from tqdm import tqdm
 
+from coding_attention.book import list_pages
 from tools.measure.server import serving
 from tools.measure.visit import browser, visiting
 
@@ -26,11 +26,6 @@ FOOTER = (
     '<div style="width:100%;font:8px sans-serif;text-align:center;color:#555">'
     '<span class="title"></span></div>'
 )
-
-
-def entries():
-    """List the pages of the book in reading order."""
-    return list(parse_toc_yaml(ROOT / "_toc.yml"))
 
 
 def print_page(instance, url):
@@ -75,13 +70,13 @@ def main():
     parser.add_argument("--site", type=Path, default=SITE, help="folder of the HTML")
     parser.add_argument("--out", type=Path, help="the file to write")
     options = parser.parse_args()
-    if not (options.site / f"{entries()[0]}.html").exists():
+    if not (options.site / f"{list_pages()[0]}.html").exists():
         sys.exit(f"{options.site} holds no book. Build it first: make book")
     target = options.out or options.site / NAME
     with browser() as instance, serving(options.site) as address:
         parts = [
             print_page(instance, f"{address}/{entry}.html")
-            for entry in tqdm(entries(), desc="printing", unit="page")
+            for entry in tqdm(list_pages(), desc="printing", unit="page")
         ]
     pages = join(parts, target)
     print(f"Wrote {target}: {pages} pages, {target.stat().st_size / 1e6:.1f} MB")

@@ -16,10 +16,11 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
+from coding_attention.book import list_pages
 from coding_attention.published_values import text_of
 from tests.book import numerals
 from tests.book.numerals import Number
-from tests.book.pages import BOOK, Page, toc_entries
+from tests.book.pages import BOOK, Page
 
 COMMENT = re.compile(r"<!--(.*?)-->", re.S)
 PROOF = re.compile(r"\s*(=|in\b|fact\b)(.*)", re.S)
@@ -244,7 +245,7 @@ def _around(line, what, width=70):
 
 def names():
     """Every page."""
-    return [entry.removeprefix("book/") for entry in toc_entries()]
+    return [entry.removeprefix("book/") for entry in list_pages()]
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
-from sphinx_external_toc.parsing import parse_toc_yaml
 
+from coding_attention.book import list_pages
 from coding_attention.published_values import text_of
 from coding_attention.stored import html_of
 from tools import notebooks as tool
@@ -62,15 +62,9 @@ def _notebook(name):
     return nbformat.read(BOOK / f"{name}.ipynb", as_version=4)
 
 
-@cache
-def toc_entries():
-    """Every page of _toc.yml, the root first."""
-    return list(parse_toc_yaml(ROOT / "_toc.yml"))
-
-
 def pages():
     """Every page of the table of contents that holds cells."""
-    names = [entry.removeprefix("book/") for entry in toc_entries()]
+    names = [entry.removeprefix("book/") for entry in list_pages()]
     return [Page(n) for n in names if (BOOK / f"{n}.ipynb").exists()]
 
 
@@ -81,6 +75,3 @@ def all_output(cell):
 
 def is_figure(cell):
     return cell.metadata.get("name", "").startswith("figure-")
-
-
-slug = tool.slug

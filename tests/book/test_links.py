@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from coding_attention import labs
-from tests.book.pages import BOOK, ROOT, pages, slug, toc_entries
+from coding_attention.book import list_pages, make_slug
+from tests.book.pages import BOOK, ROOT, pages
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = {page.name: page for page in pages()}
@@ -16,7 +17,7 @@ PAGES = {page.name: page for page in pages()}
 
 def sources():
     """The text of each page of the contents, by file name."""
-    for entry in toc_entries():
+    for entry in list_pages():
         path = BOOK / f"{entry.removeprefix('book/')}.md"
         if path.exists():  # test_contents_and_pages_agree names the missing ones
             yield path, path.read_text(encoding="utf-8")
@@ -25,7 +26,7 @@ def sources():
 @cache
 def anchors(path):
     text = path.with_suffix(".md").read_text(encoding="utf-8")
-    headings = {slug(h) for h in re.findall(r"^#+ (.+)$", text, re.M)}
+    headings = {make_slug(h) for h in re.findall(r"^#+ (.+)$", text, re.M)}
     targets = set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
     return headings | targets | set(re.findall(r"^:name: (\S+)$", text, re.M))
 
@@ -47,7 +48,7 @@ def test_internal_link_resolves(path, link):
     assert target.exists(), f"{path.name} links {link}, which does not exist"
     if not file.startswith(".."):
         entry = f"book/{target.stem}"
-        assert entry in toc_entries(), f"{path.name} links {link}: not in the contents"
+        assert entry in list_pages(), f"{path.name} links {link}: not in the contents"
         # A paired page is opened as its notebook, on the site and in Jupyter alike.
         suffix = ".ipynb" if target.stem in PAGES else ".md"
         assert not file or target.suffix == suffix, f"{link}: link the {suffix}"
@@ -91,16 +92,16 @@ def test_a_link_to_an_experiment_sets_what_its_lab_has():
 
 
 def test_contents_and_pages_agree():
-    for entry in toc_entries():
+    for entry in list_pages():
         assert (ROOT / f"{entry}.md").exists(), entry
-    assert len(toc_entries()) == len(set(toc_entries()))
+    assert len(list_pages()) == len(set(list_pages()))
     written = {f"book/{p.stem}" for p in BOOK.glob("*.md")}
-    assert written == set(toc_entries()), "a page is missing in _toc.yml"
+    assert written == set(list_pages()), "a page is missing in _toc.yml"
 
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_page_ends_with_a_link_to_the_next(name):
-    entries = toc_entries()
+    entries = list_pages()
     position = entries.index(f"book/{name}")
     if position + 1 == len(entries):
         return

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.book.pages import BOOK, all_output, pages, slug, tool
+from coding_attention.book import make_slug
+from tests.book.pages import BOOK, all_output, pages, tool
 
 PAGES = pages()
 FORBIDDEN = {
@@ -102,7 +103,7 @@ def test_names_of_cells_are_unique(page):
     assert None not in names, f"{page.name}: every code cell has a name to link to"
     assert len(names) == len(set(names))
     headings = re.findall(r"^#+ (.+)$", "\n".join(page.prose), re.M)
-    assert set(names) & {slug(h) for h in headings} == set(), "a heading's anchor"
+    assert set(names) & {make_slug(h) for h in headings} == set(), "a heading's anchor"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)

@@ -9,8 +9,9 @@ import yaml
 from bs4 import Comment
 
 from coding_attention import address
+from coding_attention.book import list_pages
 from coding_attention.published_values import NOT_EQUAL, compare
-from tests.book.pages import ROOT, pages, toc_entries
+from tests.book.pages import ROOT, pages
 
 LINKING = {"a": "href", "link": "href", "script": "src", "img": "src"}
 
@@ -40,7 +41,7 @@ def test_builds_without_warnings(site_log):
 
 def test_no_proof_reaches_the_site(site, soups):
     """The proofs of the digits are for editors: no page and no search holds them."""
-    for entry in toc_entries():
+    for entry in list_pages():
         comments = soups[site / f"{entry}.html"].article.find_all(string=_is_comment)
         assert comments == [], entry
     search = (site / "_static" / "search-texts.js").read_text(encoding="utf-8")
@@ -59,11 +60,11 @@ def _is_comment(string):
 
 
 def test_every_page_of_the_contents_is_reachable(site, soups):
-    for entry in toc_entries():
+    for entry in list_pages():
         assert site / f"{entry}.html" in soups, entry
     start = site / "book" / "index.html"
     links = {target.resolve() for target, _ in _internal_links(start, soups[start])}
-    for entry in toc_entries():
+    for entry in list_pages():
         assert (site / f"{entry}.html").resolve() in links, (
             f"index does not link {entry}"
         )

@@ -15,9 +15,10 @@ from attention import (
     SelfAttention_v1,
     SelfAttention_v2,
 )
+from coding_attention.book import list_pages
 from coding_attention.exercises import check_exercise
 from coding_attention.grading import ASSIGNMENTS
-from tests.book.pages import BOOK, ROOT, toc_entries
+from tests.book.pages import BOOK, ROOT
 from tools import citation
 
 PAGE = (BOOK / "teaching.md").read_text(encoding="utf-8")
@@ -102,7 +103,7 @@ def test_the_commands_of_the_page_are_understood():
 
 
 def test_every_lab_has_its_row_and_every_row_its_lab():
-    pages = {e.removeprefix("book/") for e in toc_entries()}
+    pages = {e.removeprefix("book/") for e in list_pages()}
     labs = {
         f"{name}.ipynb#{lab}"
         for name in sorted(pages)

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from tests.coding_attention.labs.conftest import node
 from tests.conftest import BUILD_LIMIT
 from tools.measure.server import serving
@@ -27,7 +27,7 @@ LEFT_OUT = shutil.ignore_patterns(
 
 def site_pages():
     """Every page of the site, by its path without the ending."""
-    return [*toc_entries(), *ADDED]
+    return [*list_pages(), *ADDED]
 
 
 @pytest.fixture(scope="session")

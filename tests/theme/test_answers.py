@@ -4,7 +4,7 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from theme import answers
 from tools.measure.visit import visiting
 
@@ -79,7 +79,7 @@ def test_code_that_is_asked_about_stays_open():
 
 
 @pytest.mark.site
-@pytest.mark.parametrize("page", toc_entries())
+@pytest.mark.parametrize("page", list_pages())
 def test_every_prediction_has_its_answer_behind_one_switch(page, soup):
     article = soup(page).find("article")
     asked = article.select(".role-predict")

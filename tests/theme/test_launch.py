@@ -8,7 +8,8 @@ import yaml
 from bs4 import BeautifulSoup
 
 from coding_attention import address
-from tests.book.pages import ROOT, pages, toc_entries
+from coding_attention.book import list_pages
+from tests.book.pages import ROOT, pages
 from tests.theme.conftest import build, shorten
 from theme.lean_site import launch
 from tools import repository
@@ -94,7 +95,7 @@ def test_the_launch_menu_goes_by_keys_and_closes_when_left(set_site, browser):
 
 
 def test_pages_without_a_kernel_launch_nothing(set_site, soup):
-    plain = [e for e in toc_entries() if e.removeprefix("book/") not in KERNEL]
+    plain = [e for e in list_pages() if e.removeprefix("book/") not in KERNEL]
     assert plain
     for entry in plain:
         assert links(set_site, entry) == []
@@ -107,7 +108,7 @@ def opening(soup):
 
 
 def test_first_page_runs_where_there_is_an_address(set_site, soup):
-    entry = toc_entries()[0]
+    entry = list_pages()[0]
     start = ("Start reading", "01_why_attention.html")
     assert opening(soup(entry)) == [start], "nothing to run without an address"
     page = BeautifulSoup((set_site / f"{entry}.html").read_text("utf-8"), "html.parser")
@@ -117,13 +118,13 @@ def test_first_page_runs_where_there_is_an_address(set_site, soup):
 
 def test_full_addresses_are_given_where_they_are_known(set_site):
     base = "https://some-org.github.io/some-name"
-    entry = toc_entries()[0]
+    entry = list_pages()[0]
     soup = BeautifulSoup((set_site / f"{entry}.html").read_text("utf-8"), "html.parser")
     assert soup.find("link", rel="canonical")["href"] == f"{base}/{entry}.html"
     card = soup.find("meta", property="og:image")["content"]
     assert (set_site / card.removeprefix(f"{base}/")).is_file()
     listed = re.findall("<loc>(.*?)</loc>", (set_site / "sitemap.xml").read_text())
-    assert sorted(listed) == sorted(f"{base}/{e}.html" for e in toc_entries())
+    assert sorted(listed) == sorted(f"{base}/{e}.html" for e in list_pages())
     missing = BeautifulSoup((set_site / "404.html").read_text(), "html.parser")
     toc = missing.select(".bd-sidebar-primary nav a")
     assert {link["href"].split("/")[1] for link in toc} == {"some-name"}

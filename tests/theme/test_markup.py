@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.utils import new_document
 from sphinx.errors import ExtensionError, ThemeError
 
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from tests.theme.conftest import site_pages
 from theme.lean_site import (
     assets,
@@ -50,7 +50,7 @@ def test_one_inline_script_and_the_policy_names_it(page, soups):
 
 def test_pages_are_described_each_by_its_own_words(soups):
     texts = []
-    for page in toc_entries():
+    for page in list_pages():
         head = soups[page].head
         texts.append(head.find("meta", {"name": "description"})["content"])
         assert 30 <= len(texts[-1]) <= 160, texts[-1]

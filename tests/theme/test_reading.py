@@ -4,14 +4,14 @@ from statistics import median
 
 import pytest
 
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from tests.coding_attention.figures.test_on_pages import SMALL
 from tools.measure.reading import is_tensor, most_marks, read, row
 
 pytestmark = pytest.mark.site
 
 
-@pytest.mark.parametrize("page", toc_entries())
+@pytest.mark.parametrize("page", list_pages())
 def test_nothing_is_cut(page, browser, address):
     found = read(browser, f"{address}/{page}.html")
     numbers = row(found)

@@ -6,7 +6,7 @@ import json
 import pytest
 from docutils import nodes
 
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from tests.theme.conftest import ROOT
 from theme import roles
 from theme.lean_site import contents
@@ -42,7 +42,7 @@ def test_a_quote_is_known_by_its_first_bold_word(word, expected):
 
 def test_listings_are_titled_and_counted(soup):
     titles = []
-    for page in toc_entries():
+    for page in list_pages():
         for cell in soup(page).select("div.cell.tag_listing"):
             title = cell.select_one(".listing-title a")
             assert title["href"] == f"#{cell['id']}"
@@ -56,7 +56,7 @@ def test_listings_are_titled_and_counted(soup):
 
 def test_every_prediction_has_its_look(soup):
     found = 0
-    for page in toc_entries():
+    for page in list_pages():
         for quote in soup(page).select("article blockquote"):
             if quote.get_text().strip().startswith("Predict"):
                 assert "role-predict" in quote["class"]
@@ -65,7 +65,7 @@ def test_every_prediction_has_its_look(soup):
 
 
 def test_every_named_cell_links_to_itself(soup):
-    for page in toc_entries():
+    for page in list_pages():
         for cell in soup(page).select("div.cell[id]"):
             link = cell.find("a", href=f"#{cell['id']}")
             assert link is not None, f"{page}: {cell['id']}"
@@ -83,7 +83,7 @@ def test_the_side_bar_folds_what_is_not_the_chapter(soup):
     assert [e.get_text() for e in bar.select("p.caption")] == ["The chapter"]
     folded = {e.summary.get_text(): e.has_attr("open") for e in bar.select("details")}
     assert folded == dict.fromkeys(["Beyond", "Practice", "Reference"], False)
-    assert len(bar.select("li a")) == len(toc_entries())
+    assert len(bar.select("li a")) == len(list_pages())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_fonts_hold_what_pages_show(site, soup):
     file = ROOT / "tests" / "theme" / "letters.json"
     held = json.loads(file.read_text(encoding="utf-8"))
     missing = {}
-    for page in toc_entries():
+    for page in list_pages():
         article = soup(page).select_one("article")
         for formula in article.select("math"):
             note = formula.find("annotation").get_text()

@@ -7,7 +7,7 @@ import torch
 import yaml
 
 from attncheck.mistakes import MISTAKES
-from tests.book.pages import toc_entries
+from coding_attention.book import list_pages
 from theme.lean_site import find, sections
 from tools.measure.visit import axe_source, visiting
 
@@ -221,9 +221,9 @@ def test_every_place_in_the_table_of_words_is_in_the_book(site):
 
 def test_index_has_every_page_section_and_cell_by_its_anchor(site, soup):
     index = read_index(site)
-    assert [page[0] for page in index["pages"]] == [f"{e}.html" for e in toc_entries()]
+    assert [page[0] for page in index["pages"]] == [f"{e}.html" for e in list_pages()]
     found = {(index["pages"][p[0]][0], p[2]) for p in index["pieces"]}
-    for entry in toc_entries():
+    for entry in list_pages():
         article = soup(entry).find("article")
         ids = {s["id"] for s in article.find_all("section", id=True)}
         ids |= {c["id"] for c in article.select("div.cell[id]")}
@@ -239,7 +239,7 @@ def test_nothing_hidden_is_in_the_index(site, soup):
         page = index["pages"][piece[0]][0]
         texts[page] = texts.get(page, "") + " ".join(piece[4:]) + " "
     checked = 0
-    for entry in toc_entries():
+    for entry in list_pages():
         text = "".join(texts[f"{entry}.html"].split())
         article = soup(entry).find("article")
         shown = "".join("".join(_visible(article)).split())

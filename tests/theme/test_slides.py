@@ -9,10 +9,11 @@ from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 from coding_attention import address
+from coding_attention.book import list_pages
 from coding_attention.exercises import EXERCISES
 from coding_attention.published_values import text_of
 from coding_attention.stored import html_of
-from tests.book.pages import Page, is_figure, toc_entries
+from tests.book.pages import Page, is_figure
 from tests.book.test_predict import questions
 from theme.slides import __main__ as slides
 from theme.slides import fitted, formulas
@@ -53,7 +54,7 @@ def plain(text):
 
 
 def test_the_pages_of_the_chapter_have_decks():
-    numbered = [e for e in toc_entries() if re.match(r"book/\d\d_(?!questions)", e)]
+    numbered = [e for e in list_pages() if re.match(r"book/\d\d_(?!questions)", e)]
     assert [f"book/{name}" for name in NAMES] == ["book/index", *numbered]
     assert len(NAMES) >= 10
 

@@ -7,12 +7,11 @@ The number is the one that its figures and listings have: page 03, Figure 03b. T
 sections are those of the chapter that the page says it covers.
 """
 
-import posixpath
 import re
-from functools import cache
 
 from docutils import nodes
-from sphinx import addnodes
+
+from coding_attention.book import list_parts, number_page
 
 COVERS = re.compile(r"covers sections? (3[.\d]*)(?: and (3[.\d]*))?")
 
@@ -28,12 +27,6 @@ def sections(text):
     return ", ".join(dict.fromkeys(found))
 
 
-def number(docname):
-    """Give a page's number, 3 of 03_trainable; none for questions and the rest."""
-    match = re.match(r"0*(\d+)_(?!questions)", posixpath.basename(docname))
-    return match[1] if match else ""
-
-
 def note_sections(page):
     """Keep what a page says that it covers."""
     for paragraph in page.document.findall(nodes.paragraph):
@@ -45,7 +38,7 @@ def note_sections(page):
 def list_pages(app, pagename, templatename, context, doctree):
     """Give the template the parts of the book with their pages."""
     parts = []
-    for caption, names in _parts(app.env):
+    for caption, names in list_parts():
         pages = [_page(app.env, name, pagename) for name in names]
         parts.append(
             {
@@ -58,20 +51,12 @@ def list_pages(app, pagename, templatename, context, doctree):
     context["parts"] = parts
 
 
-@cache
-def _parts(env):
-    root = env.get_doctree(env.config.root_doc)
-    return [
-        (tree["caption"], [name for _, name in tree["entries"] if name])
-        for tree in root.findall(addnodes.toctree)
-    ]
-
-
 def _page(env, name, here):
+    number = number_page(name)
     return {
         "name": name,
         "title": env.titles[name].astext(),
-        "number": number(name),
+        "number": number.lstrip("0") if number.isdigit() else "",
         "sections": env.metadata.get(name, {}).get("covers", ""),
         "here": name == here,
     }

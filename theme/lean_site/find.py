@@ -18,6 +18,7 @@ from pathlib import Path
 
 import yaml
 
+from coding_attention.book import list_pages, list_parts
 from theme.lean_site import sections
 from theme.lean_site.assets import bare
 
@@ -42,49 +43,37 @@ browser's own search within a page do what they can.</p></noscript>
 """
 
 
-def parts(toc):
-    """Give the part of each page in the table of contents."""
-    found = {toc["root"]: "The chapter"}
-    for part in toc.get("parts", []):
-        for entry in _entries(part):
-            found[entry] = part.get("caption", "")
-    return found
-
-
-def _entries(node):
-    for key in ("chapters", "sections"):
-        for entry in node.get(key, []):
-            if "file" in entry:
-                yield entry["file"]
-            yield from _entries(entry)
-
-
-def index(site, pages):
+def index(site):
     """Collect what can be found.
 
     Args:
         site: the folder of the built site.
-        pages: the part of each page, by its name.
 
     Returns:
         The pages, as address, title and weight; and the pieces, each as the number of
         its page, kind, anchor, title, text, code and printed numbers.
     """
     listed, found = [], []
-    for name, part in pages.items():
+    for name, weight in _weigh_pages().items():
         cut = sections.pieces((site / f"{name}.html").read_text(encoding="utf-8"))
         for piece in cut:
             found.append([
                 len(listed), piece.kind, piece.anchor, piece.title,
                 piece.words("text"), piece.lines(), " ".join(piece.numbers()),
             ])  # fmt: skip
-        listed.append([f"{name}.html", cut[0].title, _weight(name, part)])
+        listed.append([f"{name}.html", cut[0].title, weight])
     return {"pages": listed, "pieces": found}
 
 
-def _weight(name, part):
-    # The page of questions comes after the page that raises them.
-    return WEIGHTS[part] - (0.1 if name.endswith("_questions") else 0)
+def _weigh_pages():
+    # A page of questions comes after the page that raises them.
+    first, *_ = list_pages()
+    weights = {first: WEIGHTS["The chapter"]}
+    for part in list_parts():
+        for page in part.pages:
+            less = 0.1 if page.endswith("_questions") else 0
+            weights[page] = WEIGHTS[part.caption] - less
+    return weights
 
 
 def vocabulary(found):
@@ -135,11 +124,7 @@ def write(app, error):
     if error or app.builder.format != "html":
         return
     site = Path(app.outdir)
-    toc = yaml.safe_load((Path(app.srcdir) / "_toc.yml").read_text(encoding="utf-8"))
-    known = {
-        name: part for name, part in parts(toc).items() if name in app.env.all_docs
-    }
-    found = index(site, known)
+    found = index(site)
     found["words"] = vocabulary(found)
     texts = [piece[TITLES:] for piece in found["pieces"]]
     titles = found | {"pieces": [piece[:TITLES] for piece in found["pieces"]]}
