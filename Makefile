@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks execute test test-site test-weekly pdf slides experiments bench clean
+.PHONY: help setup book serve check notebooks labs execute test test-site test-weekly pdf slides experiments bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,9 @@ serve: book ## serve the book on 127.0.0.1 (PORT=8000)
 
 notebooks: $(SITE_READY) ## pair the pages that changed, execute those whose code did
 	@$(BIN)/python -m tools.notebooks --words || $(MAKE) --no-print-directory execute
+
+labs: $(SITE_READY) ## bundle the labs' scripts after a change to one (needs Node's npx)
+	@$(BIN)/python -m tools.labs
 
 execute: $(READY)
 	@$(BIN)/python -m tools.notebooks

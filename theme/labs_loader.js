@@ -1,11 +1,7 @@
-// Shows the labs of a static page from the state that its notebook stored: no kernel.
-// Classic scripts, so that it runs from file:// too. It stands in the first of them, and
-// starts when those of the page's labs are there.
+// Shows the labs of a static page from what its notebook stored of them: no kernel. A
+// classic script, so that it runs from file:// too, behind the bundle of the labs.
 
-const { labs } = labParts;
-
-const STATE = "application/vnd.jupyter.widget-state+json";
-const VIEW = "application/vnd.jupyter.widget-view+json";
+const LAB = "application/vnd.coding-attention.lab+json";
 
 // As much of a widget's model as the labs use.
 const makeModel = (state) => {
@@ -25,12 +21,6 @@ const makeModel = (state) => {
   };
 };
 
-const readJson = (type) =>
-  Array.from(document.querySelectorAll(`script[type="${type}"]`), (script) => ({
-    script,
-    data: JSON.parse(script.textContent),
-  }));
-
 // A lab is not as high as the figure that it replaces. Whoever followed a link to a place
 // below is to stay there.
 const keepPlace = (change) => {
@@ -42,31 +32,21 @@ const keepPlace = (change) => {
 };
 
 const mount = () => {
-  const models = {};
-  for (const { data } of readJson(STATE)) {
-    for (const [id, { lab, state }] of Object.entries(data.state)) {
-      if (labs[lab]) models[id] = { lab, model: makeModel(state) };
-    }
-  }
-  for (const { script, data } of readJson(VIEW)) {
-    const known = models[data.model_id];
-    if (!known) continue;
-    const place = document.createElement("div");
-    script.before(place);
+  for (const script of document.querySelectorAll(`script[type="${LAB}"]`)) {
+    const { lab, traits } = JSON.parse(script.textContent);
+    const el = document.createElement("div");
+    script.before(el);
     // The cell's name: a lab's state stands behind it in the address.
-    const cell = script.closest(".cell[id]")?.id;
+    const place = script.closest(".cell[id]")?.id;
     try {
-      labs[known.lab].render({ model: known.model, el: place, place: cell });
+      attentionLabs[lab].render({ model: makeModel(traits), el, place });
     } catch (error) {
       // The static figure stays where the lab cannot be shown.
-      place.remove();
-      console.error(`${known.lab} cannot be shown:`, error);
+      el.remove();
+      console.error(`${lab} cannot be shown:`, error);
       continue;
     }
-    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => {
-      // With its box, which would stay as an empty strip.
-      (figure.closest(".output.text_html") ?? figure).remove();
-    });
+    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => figure.remove());
   }
 };
 
@@ -90,7 +70,7 @@ const embed = () => {
 };
 
 // What the page needs to be read comes first, and the labs after it. On the site they are
-// fetched and run late (lean_site/scripts/late.js), and the last one says so; where they
-// are ordinary deferred scripts, all have run when the page stands.
+// fetched and run late (lean_site/scripts/late.js), which then says so; as an ordinary
+// deferred script, this one has run when the page stands.
 const event = document.currentScript.defer ? "DOMContentLoaded" : "late-scripts";
 document.addEventListener(event, () => setTimeout(() => { keepPlace(mount); embed(); }));

@@ -54,8 +54,6 @@ MOMENTS = {
     "start": ("builder-inited", 900),
     "source": ("source-read", 900),
     "page read": (SphinxTransform, 400),
-    "all read": ("env-updated", 900),
-    "outputs": (SphinxPostTransform, 3),  # MyST-NB takes one type of each at 4
     "links": (SphinxPostTransform, 60),  # resolved at 10
     "after folds": (SphinxPostTransform, 205),  # MyST-NB folds at 199
     "more pages": ("html-collect-pages", 900),
@@ -95,7 +93,6 @@ STEPS = [
     Step("settings", frame.digest, (), "a changed theme writes pages anew", LEAN),
     Step("settings", fast.exclude_environments, (), "no environment has pages"),
     Step("settings", fast.allow_processes, (), "no extension stops the processes"),
-    Step("settings", labs.use_own_loader, (), "no widget manager is asked for"),
     Step("settings", maths.use_renderer, ("maths.add_renderer",),
          "no MathJax is asked for", LEAN),
     Step("settings", launch.set_address, (),
@@ -108,6 +105,8 @@ STEPS = [
     Step("start", practice.write_assets, (), "so are those of the exercises"),
     # A page is read into a tree.
     Step("source", stored.restore_figures, (), "a stored figure is HTML again"),
+    Step("source", labs.set_beside_figures, ("stored.restore_figures",),
+         "each lab's name and traits stand beside its figure"),
     Step("page read", proofs.drop_anchors, (), "no anchor of Jupyter's is left"),
     Step("page read", proofs.drop_comments, (), "no proof is left"),
     Step("page read", cell_anchors.add, (), "each named cell has an anchor"),
@@ -117,9 +116,7 @@ STEPS = [
     Step("page read", answers.fold, (), "one switch opens the answer to a question"),
     Step("page read", contents.note_sections, (), "the sections it covers are known",
          LEAN),
-    Step("all read", labs.take_states, (), "a page keeps its labs' states alone"),
     # The tree becomes what is shown.
-    Step("outputs", labs.keep_static_figures, (), "a lab has a figure for no scripts"),
     Step("links", figure_numbers.refer, ("figure_numbers.count",),
          "a link to a figure reads as its number"),
     Step("links", maths.keep_together, (), "no line begins with a formula's full stop",
@@ -139,7 +136,8 @@ STEPS = [
          LEAN),
     Step("page", launch.choose_buttons, ("launch.set_address",),
          "its buttons open it where there is something to open", LEAN),
-    Step("page", labs.add_to_page, ("labs.take_states",), "its labs have their states"),
+    Step("page", labs.add_to_page, ("labs.set_beside_figures",),
+         "a page with labs has their script"),
     Step("page", practice.add_to_page, ("launch.choose_buttons",),
          "exercises have a place to answer"),
     Step("page", find_the_bug.add_assets, (), "the game has its script"),

@@ -197,19 +197,8 @@ def execute(page):
     for cell in notebook.cells:
         stored.store(cell.get("outputs", []))
     published_values.record_verdicts(notebook)
-    widgets = notebook.metadata.get("widgets")
     notebook.metadata = nbformat.from_dict(METADATA)
-    if widgets:
-        notebook.metadata["widgets"] = widgets
-        _steady_widgets(notebook)
     nbformat.write(notebook, page.with_suffix(".ipynb"))
-
-
-def _steady_widgets(notebook):
-    # Imported here: only pages with labs need the package, and with it PyTorch.
-    from coding_attention.labs.stored import steady_ids
-
-    steady_ids(notebook)
 
 
 def _merge_streams(notebook):

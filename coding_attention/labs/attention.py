@@ -28,7 +28,6 @@ class AttentionLab(base.ProjectedLab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "attention.js"
     title = "Attention lab"
     shown = ("tokens", "query", "averaged", "trainable", "scaled", "causal")
 

@@ -56,7 +56,6 @@ class BankLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "bank.js"
     title = "One word, two meanings"
     shown = ("sentences", "vectors")
 

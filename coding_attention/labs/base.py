@@ -8,6 +8,7 @@ import functools
 import inspect
 import os
 from html import escape
+from pathlib import Path
 
 import anywidget
 import torch
@@ -17,9 +18,13 @@ from attention.trainable import SelfAttention_v2
 from coding_attention import example
 from coding_attention.figures import pattern, show
 from coding_attention.figures.picture import picture
-from coding_attention.labs import compose
-from coding_attention.stored import STORING
+from coding_attention.stored import LAB, STORING
 
+FOLDER = Path(__file__).parent
+SCRIPT = (FOLDER / "bundle.js").read_text(encoding="utf-8")  # `make labs` writes it
+STYLES = "\n".join(
+    path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.css"))
+)
 MAX_TOKENS = 12
 MAX_FEATURES = 16
 _heat_maps = []  # those of the static figure that is being made
@@ -150,20 +155,20 @@ class Matrix(_Setting, traitlets.TraitType):
 
 
 class Lab(anywidget.AnyWidget):
-    """A figure that readers move. Subclasses name their ``script`` and their traits.
+    """A figure that readers move. Subclasses have a ``title`` and their traits.
 
-    ``shown`` lists the traits that the repr names, in order.
+    ``shown`` lists the traits that the repr names, in order. index.js exports the
+    script of a lab under the name of its class.
     """
 
-    script = None
     title = ""
     shown = ()
 
     def __init_subclass__(cls, **kwargs):
         # anywidget makes a subclass for each widget; those inherit all of this.
-        if "script" in cls.__dict__:
-            cls._esm = compose.module(cls.script)
-            cls._css = compose.styles(cls.script)
+        if "title" in cls.__dict__:
+            cls._esm = f"{SCRIPT}export default attentionLabs.{cls.__name__};\n"
+            cls._css = STYLES
         checked = [
             name
             for name, trait in inspect.getmembers(cls)
@@ -186,6 +191,12 @@ class Lab(anywidget.AnyWidget):
         """Name the traits that a reader sets."""
         return sorted(cls.class_traits(sync=True, lab=True))
 
+    def initial_state(self):
+        """Give the traits that the lab's script reads."""
+        widget = anywidget.AnyWidget.class_trait_names(sync=True)
+        names = set(self.keys) - {*widget, "_esm", "_css", "_anywidget_id"}
+        return self.get_state(sorted(names))
+
     def __repr__(self):
         state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({state})"
@@ -197,6 +208,7 @@ class Lab(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         data["text/plain"] = repr(self)
+        data[LAB] = {"lab": type(self).__name__, "traits": self.initial_state()}
         _heat_maps.clear()
         data["text/html"] = self.fallback()
         if os.environ.get(STORING) and _heat_maps:

@@ -50,7 +50,6 @@ class DropoutLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "dropout.js"
     title = "Dropout lab"
     shown = ("p", "seed", "draws", "training", "bug")
 

@@ -42,7 +42,6 @@ class HeadSplitLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "head_split.js"
     title = "Head-split lab"
     shown = ("batch", "num_tokens", "d_out", "num_heads", "step", "straight")
 

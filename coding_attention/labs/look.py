@@ -125,7 +125,6 @@ class LookLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "look.js"
     title = "What a trained head looks at"
     shown = ("scene", "exchanged", "asked", "averaged")
 

@@ -31,7 +31,6 @@ class MaskLab(base.ProjectedLab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "mask.js"
     title = "Mask lab"
     shown = (
         "part",

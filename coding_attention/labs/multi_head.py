@@ -39,7 +39,6 @@ class MultiHeadLab(base.SequenceLab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "multi_head.js"
     title = "Multi-head lab"
     shown = ("tokens", "num_heads", "d_head", "token", "silenced", "sharper")
 

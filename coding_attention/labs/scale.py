@@ -30,7 +30,6 @@ class ScaleLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "scale.js"
     title = "Scale lab"
     shown = ("d_k", "divisor", "other", "seed")
 

@@ -61,7 +61,6 @@ class TinyGptLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "tiny_gpt.js"
     title = "A trained model"
     shown = ("tokens", "silenced", "at")
 

@@ -82,7 +82,6 @@ class TrainingLab(base.Lab):
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    script = "training.js"
     title = "Training lab"
     shown = ("steps", "heads", "at", "head")
 

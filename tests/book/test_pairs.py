@@ -93,8 +93,7 @@ def test_names_of_gradients_are_whole(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_notebook_metadata_is_of_no_machine(page):
-    extra = set(page.notebook.metadata) - {"widgets"}
-    assert {k: page.notebook.metadata[k] for k in extra} == tool.METADATA
+    assert page.notebook.metadata == tool.METADATA
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)

@@ -62,7 +62,6 @@ def shorten(root):
             # The one that installs the package, and the first that the site shows.
             code = [c for c in notebook.cells if c.cell_type == "code"][:2]
             notebook.cells = [nbformat.v4.new_markdown_cell(title), *code]
-            notebook.metadata.pop("widgets", None)
             nbformat.write(notebook, pair)
 
 

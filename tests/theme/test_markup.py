@@ -240,7 +240,7 @@ def test_buttons_are_chosen():
 
 def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
-    data = '<script type="application/vnd.jupyter.widget-state+json">{"a": 1}</script>'
+    data = '<script type="application/vnd.coding-attention.lab+json">{"a": 1}</script>'
     thebe = '<script type="text/x-thebe-config">{}</script>'
     empty = "<script>\n</script>"
     assert markup.mended(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"

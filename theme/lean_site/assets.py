@@ -65,7 +65,7 @@ NEEDED_FOR = {
     "sphinx-design.min.css": r'class="[^"]*\bsd-',
     "design-tabs.js": r'class="[^"]*\bsd-tab',
 }
-LABS = re.compile(r"labs(-\w+)?\.js$")
+LABS = "labs.js"
 
 
 def bare(script):
@@ -120,7 +120,7 @@ def choose(app, pagename, templatename, context, doctree):
         for link in linked(context["script_files"], "js_tag", "src")
         if needed(_name(link), body)
     ]
-    late = [link for link in scripts if LABS.match(_name(link))]
+    late = [link for link in scripts if _name(link) == LABS]
     links = linked(context["css_files"], "css_tag", "href")
     context |= {
         "first_script": THEME_SCRIPT,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sphinx.errors import ThemeError
 
-DATA = re.compile(r'type="application/(?:json"|vnd\.jupyter|ld\+json)')
+DATA = re.compile(r'type="application/(?:json"|vnd\.|ld\+json)')
 GONE = (
     "No page of the site has {what}, which theme/lean_site/markup.py mends. The theme "
     "has probably changed: adapt the pattern {pattern!r}, or drop the row."

@@ -55,7 +55,7 @@ DRAWN = """async () => {
 }"""
 # Labs take the place of their static figures after the page stands.
 LABS_CAME = """() => [...document.querySelectorAll(
-  "script[type='application/vnd.jupyter.widget-view+json']")].every((script) =>
+  "script[type='application/vnd.coding-attention.lab+json']")].every((script) =>
     !script.parentNode.querySelector(".attn-static"))"""
 # Set on a page at any time; everything else is of the context, from its beginning.
 MEDIA = ("color_scheme", "reduced_motion", "forced_colors")

@@ -12,7 +12,7 @@ from PIL import Image
 
 from coding_attention import figures
 from coding_attention.figures.shown import Shown
-from coding_attention.stored import HTML, KEPT, PICTURE, STORING, html_of, store
+from coding_attention.stored import HTML, KEPT, LAB, PICTURE, STORING, html_of, store
 from tests.book.pages import pages
 
 # The order in which nbconvert, and with it GitHub, chooses one form of an output.
@@ -36,9 +36,8 @@ def test_every_drawing_of_a_page_is_left_as_a_picture(page):
         shown = next(mime for mime in ORDER if mime in left.data)
         assert shown == PICTURE, name
         # What GitHub takes away or breaks, and would prefer, is not there at all; a
-        # widget it does not know.
-        widget = "application/vnd.jupyter.widget-view+json"
-        assert set(output.data) <= {PICTURE, KEPT, "text/plain", widget}, name
+        # lab's traits it does not know.
+        assert set(output.data) <= {PICTURE, KEPT, "text/plain", LAB}, name
 
 
 def test_a_sanitized_page_shows_them():

@@ -56,29 +56,23 @@ def _node():
 
 
 def page_of(*labs):
-    """An executed notebook whose cells show ``labs``, as a kernel would store it."""
+    """An executed notebook whose cells show ``labs``, as a page stores it."""
     import nbformat
 
+    from coding_attention.stored import store
+
     cells = [nbformat.v4.new_markdown_cell("# Labs\n\nText.")]
-    state = {}
     for lab in labs:
         data, metadata = lab._repr_mimebundle_()
-        data = {key: value for key, value in data.items()}
         output = nbformat.v4.new_output(
             "execute_result", data=data, metadata=metadata, execution_count=1
         )
         cell = nbformat.v4.new_code_cell(f"{type(lab).__name__}()", outputs=[output])
         cell.metadata["name"] = f"lab-{type(lab).__name__.removesuffix('Lab').lower()}"
+        store(cell.outputs)
         cells.append(cell)
-        for widget in (lab.layout, lab):
-            state[widget.model_id] = widget._get_embed_state()
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    if labs:
-        stored = {"version_major": 2, "version_minor": 0, "state": state}
-        notebook.metadata.widgets = {
-            "application/vnd.jupyter.widget-state+json": stored
-        }
     return notebook
 
 
@@ -87,8 +81,9 @@ import sys
 sys.path.insert(0, {root!r})
 from theme import pipeline
 # Of the book's steps those that labs need.
+modules = "labs", "cell_anchors", "stored"
 pipeline.STEPS[:] = [step for step in pipeline.STEPS
-                     if step.name.partition(".")[0] in ("labs", "cell_anchors")]
+                     if step.name.partition(".")[0] in modules]
 extensions = ["myst_nb", "theme"]
 html_theme = "sphinx_book_theme"
 nb_execution_mode = "off"

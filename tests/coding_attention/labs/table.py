@@ -5,17 +5,17 @@ goes through the rows; a lab that has none fails there.
 """
 
 import importlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import pytest
 import torch
 from traitlets import TraitError
 
 from coding_attention import labs
-from coding_attention.labs import base, compose
+from coding_attention.labs import base
 from coding_attention.labs.tiny_gpt import TinyGptLab
 from coding_attention.labs.training import TrainingLab
 from coding_attention.models import induction, stored
@@ -485,10 +485,9 @@ ROWS = {
 
 
 def class_of(name):
-    """Give a lab's class, also of those that the package does not export, or None."""
-    script = Path(compose.scripts()[name])
-    module = importlib.import_module(f"coding_attention.labs.{script.stem}")
-    return getattr(module, name, None)
+    """Give a lab's class, also of those that the package does not export."""
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Lab")).lower()
+    return getattr(importlib.import_module(f"coding_attention.labs.{stem}"), name)
 
 
 def bounded(lab):

@@ -9,36 +9,30 @@ import json
 import anywidget
 import pytest
 
+from coding_attention.stored import LAB
 from tests.coding_attention.labs.harness import PHONE, check
 from tests.coding_attention.labs.looking import SIZES
 from tests.coding_attention.labs.moving import by_keys, moves
 from tests.coding_attention.labs.table import ROWS, class_of
-from theme.labs import STATE_TYPE, VIEW
 from tools.measure.visit import LABS_CAME, visiting
 
 pytestmark = pytest.mark.site
 
 
 def stored_labs(site):
-    """Give the address of each page with labs, and their states in order."""
+    """Give the address of each page with labs, and what it stores of them in order."""
     for path in sorted(site.rglob("*.html")):
-        parts = path.read_text(encoding="utf-8").split(f'<script type="{STATE_TYPE}">')
-        if len(parts) > 1:
-            state = json.loads(parts[1].partition("</script>")[0])["state"]
-            views = [part.partition("</script>")[0] for part in _views(parts)]
-            ids = [json.loads(view)["model_id"] for view in views]
-            yield path.relative_to(site).as_posix(), [state[one] for one in ids]
+        parts = path.read_text(encoding="utf-8").split(f'<script type="{LAB}">')[1:]
+        if parts:
+            labs = [json.loads(part.partition("</script>")[0]) for part in parts]
+            yield path.relative_to(site).as_posix(), labs
 
 
-def _views(parts):
-    return "".join(parts).split(f'<script type="{VIEW}">')[1:]
-
-
-def remake(name, state):
+def remake(name, traits):
     """Give the lab in Python with the traits that the page stores."""
     kind = class_of(name)
     lab = kind.__new__(kind)
-    anywidget.AnyWidget.__init__(lab, **state)
+    anywidget.AnyWidget.__init__(lab, **traits)
     return lab
 
 
@@ -58,7 +52,7 @@ def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, ser
             visit.page.evaluate(LABS_ALONE)
             roots = visit.page.locator(".attn-lab").all()
             for root, one in zip(roots, stored, strict=True):
-                lab = remake(one["lab"], one["state"])
+                lab = remake(one["lab"], one["traits"])
                 check(root, lab)
                 moves(by_keys)(root, visit.page, one["lab"])
                 check(root, lab)  # Reset brings it back

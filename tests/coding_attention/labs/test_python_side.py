@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
+import ipywidgets
 import pytest
 import torch
 from bs4 import BeautifulSoup
@@ -28,10 +28,9 @@ from coding_attention.labs import (
     MultiHeadLab,
     ScaleLab,
     base,
-    compose,
 )
-from coding_attention.labs.stored import STATE, VIEW, steady_ids
-from tests.coding_attention.labs.table import ROWS, bounded, class_of
+from coding_attention.stored import HTML, LAB, VIEW, store
+from tests.coding_attention.labs.table import ROWS, bounded
 
 ROOT = Path(__file__).resolve().parents[3]
 PRINTED = {
@@ -279,7 +278,7 @@ def test_state_is_read_set_and_observed():
 def test_output_is_the_same_in_every_run(name):
     make = ROWS[name].make
     first, second = (make()._repr_mimebundle_()[0] for _ in range(2))
-    assert set(first) == {"text/plain", "text/html", VIEW}
+    assert set(first) == {"text/plain", "text/html", VIEW, LAB}
     assert first["text/plain"] == second["text/plain"] == repr(make())
     assert first["text/html"] == second["text/html"]
     assert first["text/plain"].startswith(f"{name}(")
@@ -347,80 +346,25 @@ def test_the_picture_is_the_figure_of_the_weights():
     assert all(zero in fill for fill in fills[12:18])
 
 
-@pytest.mark.parametrize("script", compose.scripts().values())
-def test_module_is_the_files_and_parses(script, node, tmp_path):
-    """Joined into one text, no two files may give one name to two things."""
-    text = compose.module(script)
-    path = tmp_path / "lab.mjs"
-    path.write_text(text, encoding="utf-8")
-    result = node("--check", path)
-    assert result.returncode == 0, result.stderr
-    # Nothing is left to load, and anywidget finds the one export that it needs.
-    assert not re.search(r"^import ", text, re.MULTILINE)
-    assert re.findall(r"^export .*", text, re.MULTILINE) == ["export default {"]
-    # The names that XML has for SVG and others are no addresses that are asked.
-    assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_lab_is_stored_with_its_traits_and_without_its_widget(name):
+    lab = ROWS[name].make()
+    data, _ = lab._repr_mimebundle_()
+    assert data[VIEW]["model_id"] == lab.model_id
+    store([{"data": data}])
+    assert VIEW not in data
+    found = data[LAB]["traits"]
+    assert data[LAB]["lab"] == name
+    assert set(lab.public()) <= set(found)
+    assert all(found[trait] == getattr(lab, trait) for trait in found)
+    assert "_esm" not in found
 
 
-@pytest.mark.parametrize("name", compose.scripts())
-def test_every_lab_has_its_script_and_its_row(name):
-    script = compose.scripts()[name]
-    place = f"coding_attention/labs/{Path(script).with_suffix('.py')}"
-    lab = class_of(name)
-    assert lab is not None, f"{place} has no class {name}, the name that {script} gives"
-    assert lab.script == script, f'{name} in {place} needs script = "{script}"'
-    assert name in ROWS, f"give {name} a row in tests/coding_attention/labs/table.py"
-    assert ROWS[name].make()._esm == compose.module(script)
-    assert name == "BankLab" or ROWS[name].live, (
-        f"say in the row of {name} what is moved in a live notebook, live=((kind, "
-        "label), what the kernel sets), with the kind and the label of one of its "
-        "controls"
-    )
-
-
-def test_steady_ids_make_two_runs_one_file():
-    def run():
-        lab = AttentionLab()
-        bundle = lab._repr_mimebundle_()[0]
-        state = {w.model_id: w._get_embed_state() for w in (lab.layout, lab)}
-        output = nbformat.v4.new_output("execute_result", data=bundle)
-        cell = nbformat.v4.new_code_cell("AttentionLab()", id="a", outputs=[output])
-        notebook = nbformat.v4.new_notebook(cells=[cell])
-        notebook.metadata.widgets = {STATE: {"state": state}}
-        return notebook
-
-    first, second = run(), run()
-    assert first != second
-    steady_ids(first)
-    steady_ids(second)
-    assert first == second
-    state = first.metadata.widgets[STATE]["state"]
-    view = first.cells[0].outputs[0].data[VIEW]["model_id"]
-    assert state[view]["state"]["layout"] == "IPY_MODEL_model-1"
-    plain = nbformat.v4.new_notebook()
-    steady_ids(plain)
-    assert plain == nbformat.v4.new_notebook()
-
-
-def test_pages_store_the_labs_as_they_are_now():
-    """After a change to a lab's code, its pages have to be executed again."""
-    stale = set()
-    for path in sorted((ROOT / "book").glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        stored = notebook.metadata.get("widgets", {}).get(STATE, {"state": {}})
-        for model_id, model in stored["state"].items():
-            name = model["state"].get("_anywidget_id", "").rpartition(".")[2]
-            if name in compose.scripts():
-                assert re.fullmatch(r"model-\d+", model_id), f"{path.name}: {model_id}"
-                current = compose.module(compose.scripts()[name])
-                styles = compose.styles(compose.scripts()[name])
-                kept = model["state"]["_esm"], model["state"]["_css"]
-                if kept != (current, styles):
-                    stale.add(path.stem)
-    assert not stale, (
-        "these pages store labs as they were. Execute them again: "
-        f".venv/bin/python -m tools.notebooks --force {' '.join(sorted(stale))}"
-    )
+def test_a_slider_is_stored_as_a_word_on_what_it_needs():
+    data = ipywidgets.IntSlider()._repr_mimebundle_()
+    store([{"data": data}])
+    assert VIEW not in data
+    assert "kernel" in data[HTML]
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
