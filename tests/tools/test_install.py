@@ -1,72 +1,119 @@
-"""What `make` installs, and with what."""
+"""What `make` installs, with what, and on which Pythons."""
 
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.book.pages import ROOT
 from tools import install
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
 
 @pytest.fixture
-def commands(monkeypatch):
-    """Every command that would run, in order; uv is there."""
-    ran = []
-    monkeypatch.setattr(install, "_runs", lambda command: not ran.append(command))
-    return ran
+def run(monkeypatch):
+    """A function that installs, with the commands that fail and pip's settings.
 
+    It gives every command run, without the interpreter that runs it.
+    """
 
-def test_the_site_needs_no_pytorch():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert install.wanted("site") == project["project"]["optional-dependencies"]["book"]
-    assert not [line for line in install.wanted("site") if "torch" in line]
+    def run_main(what, fails=(), settings=b"global.cert='/etc/cert.pem'\n"):
+        ran = []
 
+        def fake_run(command, check=False, **_):
+            ran.append(" ".join(command[2:]))
+            status = int(any(word in ran[-1] for word in fails))
+            if check and status:
+                raise subprocess.CalledProcessError(status, command)
+            return subprocess.CompletedProcess(command, status, settings)
 
-def test_uv_installs_with_every_version_pinned(commands):
-    install.install(["some-package"], install.PINNED)
-    pip, uv = commands
-    assert pip[1:4] == ["-m", "pip", "install"]
-    assert pip[-3:] == ["-c", "constraints.txt", "uv"]
-    assert uv[0].endswith("uv")
-    assert uv[-3:] == ["-c", "constraints.txt", "some-package"]
-
-
-def test_pip_installs_where_uv_does_not(monkeypatch, capfd):
-    ran = []
-    monkeypatch.setattr(install, "_runs", lambda command: "uv" in command[-1])
-    monkeypatch.setattr(install.subprocess, "run", lambda c, **_: ran.append(c))
-    install.install(["some-package"], install.PINNED)
-    (command,) = ran
-    assert command[1:4] == ["-m", "pip", "install"]
-    assert command[-3:] == ["-c", "constraints.txt", "some-package"]
-    assert "using pip" in capfd.readouterr().out
-
-
-def test_what_pip_cannot_install_stops(monkeypatch):
-    monkeypatch.setattr(install, "_runs", lambda command: False)
-    monkeypatch.setattr(install, "PIP", [sys.executable, "-c", "raise SystemExit(3)"])
-    with pytest.raises(subprocess.CalledProcessError):
-        install.install(["some-package"], install.PINNED)
-
-
-def test_a_missing_or_failing_program_does_not_run():
-    assert not install._runs(["no-such-program"])
-    assert not install._runs([sys.executable, "-c", "raise SystemExit(1)"])
-    assert install._runs([sys.executable, "-c", ""])
-
-
-@pytest.mark.parametrize("words", [[], ["pages"], ["site", "all"]])
-def test_what_cannot_be_installed_is_told(words, monkeypatch, commands):
-    monkeypatch.setattr(sys, "argv", ["install", *words])
-    with pytest.raises(SystemExit, match="site"):
+        monkeypatch.setattr(install.subprocess, "run", fake_run)
+        monkeypatch.setattr(sys, "argv", ["install", *what.split()])
+        monkeypatch.delenv("NEWEST", raising=False)
         install.main()
-    assert commands == []
+        return [c for c in ran if "config" not in c]
+
+    return run_main
 
 
-def test_newest_pins_pytorch_alone():
-    assert install.pins("all", newest="") == ["-c", "constraints.txt"]
-    assert install.pins("site", newest="1") == []
-    (torch,) = install.pins("all", newest="1")
-    assert torch.startswith("torch==2.")
+def test_the_site_is_installed_by_uv_without_pytorch(run, capsys):
+    get_uv, site = run("site")
+    assert get_uv.endswith("install -c constraints.txt uv")
+    assert site.startswith("uv pip install --system-certs")
+    book = " ".join(PROJECT["optional-dependencies"]["book"])
+    assert site.endswith(f"--python {sys.executable} -c constraints.txt {book}")
+    assert "torch" not in site
+    assert capsys.readouterr().out == ""
+
+
+def test_all_begins_with_pytorch_by_pip(run):
+    torch, _, everything = run("all")
+    assert torch.startswith("pip")
+    assert torch.endswith("install -q -c constraints.txt torch")
+    assert everything.endswith("-c constraints.txt -e .[test]")
+
+
+def test_the_newest_are_not_pinned_but_pytorch_is(run, monkeypatch):
+    monkeypatch.setattr(install.os.environ, "get", {"NEWEST": "1"}.get)
+    torch, _, everything = run("all")
+    assert torch.endswith("-c constraints.txt torch")
+    assert "constraints" not in everything
+
+
+@pytest.mark.parametrize("fails", [("uv pip",), ("txt uv",)])
+def test_pip_installs_where_uv_fails_or_is_not_to_be_had(run, fails, capsys):
+    *_, last = run("site", fails)
+    assert last.startswith("pip")
+    assert "install -q -c constraints.txt jupyter-book" in last
+    assert "pip" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", ["global.index-url='https://a.example'", ":env:.no-index='1'"]
+)
+def test_uv_is_not_asked_where_pip_has_an_index_of_its_own(run, line):
+    (only,) = run("site", settings=line.encode())
+    assert only.startswith("pip")
+
+
+def test_uv_is_asked_where_pip_has_one_index_more(run):
+    """As in the workflows, whose second index has the CPU builds of PyTorch alone."""
+    _, by_uv = run("site", settings=b":env:.extra-index-url='https://a.example'")
+    assert by_uv.startswith("uv")
+
+
+def test_what_pip_cannot_install_either_stops(run):
+    with pytest.raises(subprocess.CalledProcessError):
+        run("site", fails=("jupyter-book",))
+
+
+@pytest.mark.parametrize("what", ["", "pages", "site all"])
+def test_other_words_get_the_usage(run, what):
+    with pytest.raises(SystemExit, match=r"site\|all"):
+        run(what)
+
+
+def pinned():
+    """The installed distributions whose version is that of constraints.txt."""
+    for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines():
+        name, _, version = line.partition("==")
+        try:
+            found = metadata.distribution(name) if version else None
+        except metadata.PackageNotFoundError:
+            continue
+        if found and found.version.partition("+")[0] == version:
+            yield found
+
+
+def test_every_pin_installs_on_every_python_we_promise():
+    newest = max(c.split()[-1] for c in PROJECT["classifiers"] if ":: 3." in c)
+    for found in pinned():
+        allowed = SpecifierSet(found.metadata.get("Requires-Python") or "")
+        for python in ("3.11.0", f"{newest}.0"):
+            assert python in allowed, f"{found.name} {found.version}: not on {python}"
+    assert SpecifierSet(PROJECT["requires-python"]) == SpecifierSet(">=3.11")
+    assert "torch" in {found.name for found in pinned()}
