@@ -5,8 +5,6 @@ The site and the tool that sets the address (`tools.repository`) both work with 
 
 import re
 
-import nbformat
-
 URL = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 # The release on the index that pages install. Empty until there is one: before that,
 # anyone could put a package there under our name (docs/releasing.md).
@@ -26,7 +24,7 @@ def is_the_books(found):  # seen by its files: importing another one can take lo
     return any(Path(folder, "multi_head.py").is_file() for folder in folders)
 
 
-needed = "attncheck coding_attention anywidget ipywidgets matplotlib safetensors tqdm"
+needed = "attncheck coding_attention anywidget ipywidgets matplotlib safetensors"
 here = is_the_books(find_spec("attention")) and all(map(find_spec, needed.split()))
 if not here:
 """
@@ -114,6 +112,8 @@ def with_cell(notebook, url, ref=BRANCH):
     Returns:
         The notebook.
     """
+    import nbformat  # which readers need not have: they import the address alone
+
     cell = nbformat.v4.new_code_cell(source(url, ref), id=CELL_NAME)
     cell.metadata.update(name=CELL_NAME, tags=list(TAGS))
     fold(cell)

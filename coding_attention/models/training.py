@@ -4,7 +4,6 @@ import os
 import time
 
 import torch
-from tqdm import tqdm
 
 
 def train(
@@ -37,12 +36,7 @@ def train(
 
     if first == 0:
         look(0)
-    label = checkpoint.stem if checkpoint is not None else None
-    quiet = checkpoint is None
-    for index in tqdm(
-        range(first, steps), label, initial=first, total=steps, leave=False,
-        disable=quiet, mininterval=2,
-    ):  # fmt: skip
+    for index in range(first, steps):
         optimizer.zero_grad()
         step(index).backward()
         # One bad batch must not throw a recurrent network off its way.

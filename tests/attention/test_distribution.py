@@ -64,7 +64,8 @@ def test_the_wheel_is_the_three_packages_and_their_notices(built):
     assert names - info == package
     assert "attention/py.typed" in package
     assert {name.rpartition("/")[2] for name in info} == {
-        "METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE", "NOTICE"
+        "METADATA", "WHEEL", "RECORD", "entry_points.txt",
+        "LICENSE", "LICENSE-TEXT", "NOTICE",
     }  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The cell that installs the package where a page is run, and its address."""
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from importlib import util
@@ -80,6 +82,20 @@ def test_install_cell_knows_another_attention_without_importing_it(
     assert install.startswith("pip install")
     # Here, that changed nothing.
     assert said.startswith(f"{tmp_path / name} hides the book's package")
+
+
+@pytest.mark.parametrize("name", ["attention.py", "attention/__init__.py"])
+def test_a_file_of_that_name_is_named_outside_of_the_pages_too(name, tmp_path):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    code = "import sys; sys.path[0] = sys.argv[1]; import coding_attention"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = ran.stderr.splitlines()[-1]
+    assert re.search(f"ImportError.*{tmp_path}/attention.* hides the book's", said)
 
 
 def test_install_cell_looks_for_all_that_the_pages_need():
