@@ -12,7 +12,7 @@ LIMITS = read_budget()
 
 @pytest.mark.parametrize("page", site_pages())
 def test_page_is_within_the_budget(page, browser, address):
-    found = measure(browser, f"{address}/{page}.html", thorough=False)
+    found = measure(browser, f"{address}/{page}.html")
     assert exceeded(found, LIMITS) == [], found
 
 

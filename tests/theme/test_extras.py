@@ -88,7 +88,7 @@ def test_the_first_page_offers_where_one_was(scheme, browser, address, site):
         page.goto(visit.url)
         link = page.locator(".continue-reading")
         assert "Causal attention: Dropout on the weights (3.5.2)" in link.inner_text()
-        assert page.evaluate("window.seen.cls") < 0.01
+        assert page.evaluate("window.shift()") < 0.01
         box = link.bounding_box()
         buttons = page.locator(".article-header-buttons").bounding_box()
         assert 0 <= box["x"] <= box["x"] + box["width"] <= buttons["x"]

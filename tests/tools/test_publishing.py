@@ -14,7 +14,6 @@ import yaml
 
 from tests.book.pages import ROOT
 from tools import pdf
-from tools.measure import plain
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -90,15 +89,6 @@ def test_a_release_is_published_without_a_password_and_only_if_an_owner_says_so(
     assert upload["with"] == {"attestations": True}
     assert "secrets" not in text
     assert "`PUBLISH`" in (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
-
-
-def test_plain_book_drops_only_what_makes_the_site_lean():
-    given = (ROOT / "_config.yml").read_text(encoding="utf-8")
-    config, bare = yaml.safe_load(given), yaml.safe_load(plain.plain_config(given))
-    assert "theme.lean" not in bare["sphinx"]["local_extensions"]
-    assert "theme" in bare["sphinx"]["local_extensions"]
-    assert set(config) - set(bare) == {"repository", "launch_buttons"}
-    assert bare["sphinx"]["config"].items() <= config["sphinx"]["config"].items()
 
 
 def test_binder_installs_the_package_with_every_version_pinned():

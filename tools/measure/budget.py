@@ -13,7 +13,7 @@ def read_budget(path=BUDGET):
 
 def figures(found):
     """Reduce what was found on a page to one number for each limit."""
-    numbers = {
+    return {
         "bytes": found["bytes"],
         "third_parties": len(found["third_parties"]),
         "console_errors": len(found["console_errors"]),
@@ -22,7 +22,6 @@ def figures(found):
         "axe_nodes": sum(len(nodes) for nodes in found["axe"].values()),
         "overflow_px": max(found["overflow_px"].values()),
     }
-    return numbers | {k: found[k] for k in ("dcl_ms", "lcp_ms") if k in found}
 
 
 def exceeded(found, budget):
@@ -31,5 +30,5 @@ def exceeded(found, budget):
     return [
         f"{name} is {numbers[name]}, and the budget allows {limit}"
         for name, limit in budget.items()
-        if name in numbers and numbers[name] > limit
+        if numbers[name] > limit
     ]

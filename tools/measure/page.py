@@ -14,8 +14,6 @@ IMAGES = """() => {
 }"""
 OVERFLOW = """() => Math.max(document.documentElement.scrollWidth,
   document.body.scrollWidth) - document.documentElement.clientWidth"""
-TIMES = """() => ({...window.seen,
-  dcl: performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd})"""
 SCROLL = """async () => {
   for (let y = 0; y < document.documentElement.scrollHeight; y += 800) {
     scrollTo(0, y);
@@ -50,7 +48,7 @@ def weigh(instance, url):
             "requests": len(visit.requests),
             "bytes": sum(visit.transferred.values()),
             "images_without_text": visit.page.evaluate(IMAGES),
-            "layout_shift": round(visit.page.evaluate(TIMES)["cls"], 4),
+            "layout_shift": round(visit.page.evaluate("window.shift()"), 4),
         }
         _use(visit)
         found["third_parties"] = visit.third_parties()
@@ -74,20 +72,6 @@ def _use(visit):
     visit.page.wait_for_load_state("networkidle", timeout=STILL_MS)
 
 
-def time_slowly(instance, url, runs=3):
-    """Times of a phone on a slow line, in milliseconds: the median of some loads."""
-    seen = []
-    for _ in range(runs):
-        with visiting(instance, url, width=390, fresh=True) as visit:
-            visit.slow_down()
-            load_all(visit)
-            seen.append(visit.page.evaluate(TIMES))
-    return {
-        f"{name}_ms": round(sorted(times[name] or 0 for times in seen)[runs // 2])
-        for name in ("dcl", "lcp")
-    }
-
-
 def _rules(scheme, width):
     """Which rules are looked at, so that each is once."""
     wide = width == max(WIDTHS)
@@ -96,11 +80,11 @@ def _rules(scheme, width):
     return "all" if wide else "others"
 
 
-def look(instance, url, thorough=True):
+def look(instance, url):
     """Accessibility violations and sideways overflow in each theme and width.
 
     Contrast takes half of the time and hardly depends on the width; nothing else
-    depends on the theme. All is checked in both only where the look is to be thorough.
+    depends on the theme. So not every rule is tried in every one.
     """
     axe, overflow = {}, {}
     with visiting(instance, url, bypass_csp=True) as visit:
@@ -116,16 +100,12 @@ def look(instance, url, thorough=True):
                 overflow[key] = visit.page.evaluate(OVERFLOW)
                 visit.page.evaluate(OPEN_ALL)  # what is folded must be readable too
                 visit.drawn()
-                rules = "all" if thorough else _rules(scheme, width)
+                rules = _rules(scheme, width)
                 if rules:
                     axe[key] = visit.page.evaluate(AXE, rules)
     return {"axe": axe, "overflow_px": overflow}
 
 
-def measure(instance, url, slow=False, thorough=True):
+def measure(instance, url):
     """Everything about one page."""
-    found = weigh(instance, url)
-    found |= look(instance, url, thorough)
-    if slow:
-        found |= time_slowly(instance, url)
-    return found
+    return weigh(instance, url) | look(instance, url)

@@ -1,13 +1,6 @@
-"""What a reader meets on a page: cut code, hidden columns, stops of the tab key.
+"""What a reader meets on a page: cut code, hidden columns, stops of the tab key."""
 
-python -m tools.measure.reading [SITE]     a line for each page, and the sums
-"""
-
-import sys
-from pathlib import Path
-
-from tools.measure.server import serving
-from tools.measure.visit import browser, visiting
+from tools.measure.visit import visiting
 
 # Every box of code or output; what is folded is opened first.
 BOXES = """() => {
@@ -15,8 +8,6 @@ BOXES = """() => {
   return [...document.querySelectorAll("article pre")].map((e) => ({
     cut: e.scrollWidth > e.clientWidth + 1,
     kind: e.closest(".cell_output") ? "output" : "code",
-    // A box that scrolls says so: its edge is shaded, or its bar stays in sight.
-    shows: e.closest("[data-cut]") !== null,
     text: e.textContent,
     size: parseFloat(getComputedStyle(e).fontSize),
   }));
@@ -27,8 +18,7 @@ TABLES = """() => [...document.querySelectorAll("article table:not(.attn-lab tab
     const box = t.parentElement.getBoundingClientRect();
     const ends = [...t.querySelectorAll("th, td")].map(
       (c) => c.getBoundingClientRect().right);
-    return {hidden: Math.max(...ends) > box.right + 1,
-            provenance: t.matches(".provenance")};
+    return {hidden: Math.max(...ends) > box.right + 1};
   })"""
 # Words beside or above the cells of a lab, wider than the place that they have.
 LABELS = """() => [...document.querySelectorAll(".attn-lab th, .attn-static th")]
@@ -51,7 +41,7 @@ FORMULAS = """() => {
   return {
     lost: shown.filter(([, box]) => box.width <= 4 || box.height <= 6)
       .map(([m]) => m.getAttribute("alttext")),
-    blocks: below.length, room: Math.min(Infinity, ...below),
+    room: Math.min(Infinity, ...below),
   };
 }"""
 # Letters in each full line of the paragraphs that are words alone.
@@ -113,7 +103,7 @@ STOPS = """() => {
     return pale(e);
   });
   const of = (e) => stops.filter((s) => e.contains(s)).length;
-  return {stops: stops.length, unseen: unseen.length,
+  return {unseen: unseen.length,
     a_cell: Math.max(0, ...[...document.querySelectorAll("div.cell_input")].map(of))};
 }"""
 
@@ -153,31 +143,13 @@ def row(found):
     phone = [b for b in found["boxes 390"] if b["cut"]]
     wide = [b for b in found["boxes 1280"] if b["cut"]]
     return {
-        "boxes": len(found["boxes 390"]),
         "cut_390": len(phone),
         "tensors_cut_390": sum(is_tensor(b["text"]) for b in phone),
-        "unmarked_390": sum(not b["shows"] for b in phone),
         "code_cut_1280": sum(b["kind"] == "code" for b in wide),
         "output_cut_1280": sum(b["kind"] == "output" for b in wide),
         "tables_hidden_1280": sum(t["hidden"] for t in found["tables 1280"]),
         "tables_hidden_390": sum(t["hidden"] for t in found["tables 390"]),
         "labels_out": len(found["labels 1280"] + found["labels 390"]),
-        "stops": found["stops"],
         "stops_unseen": found["unseen"],
         "stops_a_cell": found["a_cell"],
     }
-
-
-def main(site="_build/html"):
-    sums = {}
-    with browser() as instance, serving(site) as address:
-        for page in sorted(Path(site).glob("book/*.html")):
-            numbers = row(read(instance, f"{address}/book/{page.name}"))
-            print(f"{page.stem:30}", *(f"{k}={v}" for k, v in numbers.items()))
-            for key, value in numbers.items():
-                sums[key] = sums.get(key, 0) + value
-    print(f"{'all':30}", *(f"{k}={v}" for k, v in sums.items()))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

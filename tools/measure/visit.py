@@ -15,31 +15,21 @@ NAMES = (
     "google-chrome-stable",
 )
 WIDTHS = {1280: 900, 390: 844}  # a laptop and a phone
-# A phone on a slow line, as in the usual mobile tests.
-SLOW = {
-    "offline": False,
-    "latency": 150,
-    "downloadThroughput": 1_600_000 / 8,
-    "uploadThroughput": 750_000 / 8,
-}
 # What a visit has kept for its tab is gone in the next one; nothing else can clear it.
 FORGET = """if (window === top && window.name !== "visited") try {
   sessionStorage.clear();
   window.name = "visited";
 } catch { /* a page without an address keeps nothing */ }"""
+# How far what stands on the page was shifted while it loaded.
 OBSERVE = """(() => {
-  const seen = {lcp: null, cls: 0};
+  let shift = 0;
   const note = (entries) => {
-    for (const entry of entries) {
-      if (entry.entryType === "largest-contentful-paint") seen.lcp = entry.startTime;
-      else if (!entry.hadRecentInput) seen.cls += entry.value;
-    }
+    for (const entry of entries) if (!entry.hadRecentInput) shift += entry.value;
   };
   const watch = new PerformanceObserver((list) => note(list.getEntries()));
-  watch.observe({type: "largest-contentful-paint", buffered: true});
   watch.observe({type: "layout-shift", buffered: true});
   // Whoever asks is told of what was drawn just now, too.
-  Object.defineProperty(window, "seen", {get: () => (note(watch.takeRecords()), seen)});
+  window.shift = () => (note(watch.takeRecords()), shift);
 })();
 """
 # What was to be drawn has been drawn: what a script began in one frame stands in the
@@ -158,13 +148,6 @@ class Visit:
 
         session.on("Network.responseReceived", note)
         session.on("Network.loadingFinished", finish)
-        return session
-
-    def slow_down(self):
-        """Throttle the line and the processor."""
-        session = self.weigh()
-        session.send("Network.emulateNetworkConditions", SLOW)
-        session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
 
     def open(self, url, until="load"):
         """Go to another address, and no further than that."""
