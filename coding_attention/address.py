@@ -10,6 +10,7 @@ URL = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 # anyone could put a package there under our name (docs/releasing.md).
 RELEASED = ""
 BRANCH = "main"  # what a page in the repository goes with; a built one names its commit
+NOTEBOOKS = "notebooks"  # the branch with the finished notebooks (`tools.branch`)
 CELL_NAME = "install-the-package"
 TAGS = ["hide-input", "remove-cell"]  # folded in Jupyter, not on the site
 SOURCE = """\

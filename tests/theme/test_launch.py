@@ -12,7 +12,7 @@ from coding_attention.book import list_pages
 from tests.book.pages import ROOT, pages
 from tests.theme.conftest import build, shorten
 from theme.lean_site import launch
-from tools import repository
+from tools import branch, repository
 from tools.measure.visit import visiting
 
 URL = "https://github.com/some-org/some-name"
@@ -36,6 +36,14 @@ def fork_site(set_site, copy_of_book, tmp_path_factory):
     )
 
 
+@pytest.fixture(scope="module")
+def fork_branch(fork_site, tmp_path_factory):
+    """The tree of the branch that the same workflow pushes."""
+    folder = tmp_path_factory.mktemp("branch")
+    branch.write_tree(fork_site, folder)
+    return folder
+
+
 def links(site, entry):
     return buttons(BeautifulSoup((site / f"{entry}.html").read_text(), "html.parser"))
 
@@ -53,7 +61,8 @@ def test_notebook_page_launches_its_own_notebook(name, set_site):
         "https://mybinder.org/v2/gh/some-org/some-name/main?urlpath=lab/tree/" + path
     )
     assert colab == (
-        "https://colab.research.google.com/github/some-org/some-name/blob/main/" + path
+        "https://colab.research.google.com/github/some-org/some-name/blob/notebooks/"
+        + path
     )
     assert (ROOT / path).is_file()
     assert (set_site / "book" / download).resolve().is_file()
@@ -130,17 +139,19 @@ def test_full_addresses_are_given_where_they_are_known(set_site):
     assert {link["href"].split("/")[1] for link in toc} == {"some-name"}
 
 
-def test_a_fork_leads_to_itself_with_no_edit(fork_site, set_site):
+def test_a_fork_leads_to_itself_with_no_edit(fork_site, fork_branch, set_site):
     """The upstream's address stands in its files, and the workflow's goes before."""
     base = "https://forker.github.io/their-book"
     for name in KERNEL:
         page = fork_site / "book" / f"{name}.html"
         binder, colab, download = links(fork_site, f"book/{name}")
-        assert "/gh/Forker/their-book/main?" in binder
-        assert colab.startswith(
-            "https://colab.research.google.com/github/Forker/their-book/blob/main/book/"
-        )
-        notebook = nbformat.read((page.parent / download).resolve(), as_version=4)
+        assert "/gh/Forker/their-book/1a2b?" in binder
+        assert (ROOT / binder.partition("?urlpath=lab/tree/")[2]).is_file()
+        host, file = colab.split("/github/Forker/their-book/blob/notebooks/")
+        assert host == "https://colab.research.google.com"
+        finished = (fork_branch / file).read_text("utf-8")
+        assert finished == (page.parent / download).resolve().read_text("utf-8")
+        notebook = nbformat.reads(finished, as_version=4)
         code = [c.source for c in notebook.cells if c.cell_type == "code"]
         assert f"git+{FORK}@1a2b" in code[0]
         assert "some-org" not in page.read_text("utf-8") + "".join(code)
@@ -157,12 +168,17 @@ def test_a_fork_leads_to_itself_with_no_edit(fork_site, set_site):
 def test_the_publishing_workflow_names_where_it_runs():
     path = ROOT / ".github" / "workflows" / "publish.yml"
     steps = yaml.safe_load(path.read_text("utf-8"))["jobs"]["build"]["steps"]
-    named = next(s["env"] for s in steps if s.get("run") == "make book")
+    named = next(s["env"] for s in steps if s.get("run") == "make pdf")
     assert named["BOOK_REPOSITORY"] == (
         "${{ github.server_url }}/${{ github.repository }}"
     )
     assert named["BOOK_COMMIT"] == "${{ github.sha }}"
     assert named["BOOK_SITE"] == "${{ vars.BOOK_SITE }}"
+
+
+def test_a_branch_without_notebooks_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="make book"):
+        branch.write_tree(tmp_path, tmp_path / "branch")
 
 
 def test_addresses_of_a_workflow():
@@ -174,14 +190,6 @@ def test_addresses_of_a_workflow():
     assert launch.addresses(own) == (FORK, "https://book.example")
     with pytest.raises(ValueError, match="such as https"):
         launch.addresses({"BOOK_REPOSITORY": "Forker/their-book"})
-
-
-def test_colab_is_offered_only_where_the_notebook_installs_the_package():
-    entries = [{"text": "Binder"}, {"text": "Colab"}]
-    menu = [{"label": "launch-buttons", "buttons": entries}]
-    assert launch.buttons(menu, True, installs=True) == menu
-    (kept,) = launch.buttons(menu, True, installs=False)
-    assert [b["text"] for b in kept["buttons"]] == ["Binder"]
 
 
 def test_repository_and_pages_are_in_step(soup):

@@ -230,7 +230,7 @@ def test_buttons_are_chosen():
     menu = [{"text": ".ipynb", "url": "a"}, {"text": ".pdf", "url": "b"}]
     header = [
         {"label": "download-buttons", "buttons": menu},
-        {"label": "launch-buttons"},
+        {"label": "launch-buttons", "buttons": []},
         {"label": "fullscreen-button"},
     ]
     chosen = launch.buttons(header, is_notebook=True)

@@ -47,9 +47,10 @@ def test_workflow_is_pinned_and_has_few_rights(path):
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     rights = workflow["permissions"]
     assert rights in ({}, {"contents": "read"}), rights
-    for job in workflow["jobs"].values():
+    for name, job in workflow["jobs"].items():
         writes = {k for k, v in job.get("permissions", {}).items() if v == "write"}
-        assert writes <= {"pages", "id-token"}, writes
+        may_push = (path.stem, name) == ("publish", "notebooks")
+        assert writes <= ({"contents"} if may_push else {"pages", "id-token"}), writes
         if "uses" in job:  # a workflow of ours, which is one of these
             assert (ROOT / job["uses"].removeprefix("$/")) in WORKFLOWS
             continue
@@ -59,6 +60,23 @@ def test_workflow_is_pinned_and_has_few_rights(path):
                 assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), step
             if "checkout" in step.get("uses", ""):
                 assert step["with"]["persist-credentials"] is False
+
+
+def test_nothing_is_published_that_the_two_commands_have_not_passed():
+    jobs = {
+        path.stem: yaml.safe_load(path.read_text("utf-8"))["jobs"] for path in WORKFLOWS
+    }
+    waits_for, found = {}, ["deploy"]
+    while found:
+        job = found.pop()
+        needs = jobs["publish"][job].get("needs", [])
+        waits_for[job] = [needs] if isinstance(needs, str) else needs
+        found += waits_for[job]
+    assert set(waits_for) == set(jobs["publish"])
+    assert jobs["publish"]["tests"]["uses"].endswith("/ci.yml")
+    ran = [job["steps"][-1]["run"] for job in jobs["ci"].values()]
+    assert ran == ["make test", "make test-site"]
+    assert not any("needs" in job for job in jobs["ci"].values()), "in parallel"
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -8,10 +8,13 @@ policy forbids (every browser has both), and its download menu of one entry.
 The address stands in _config.yml (`tools.repository` sets it). The workflow that
 publishes names the repository it runs in by BOOK_REPOSITORY and, where its site has a
 domain of its own, BOOK_SITE. These go before, so the site of a fork leads to the fork.
-BOOK_COMMIT is what its downloads install: the package that they were published with.
+BOOK_COMMIT is what it was built from: Binder builds that commit, and what is downloaded
+or opened in Colab installs the package of it. Colab opens the finished notebooks from
+a branch of their own (`tools.branch`).
 """
 
 import os
+import re
 from pathlib import Path
 
 import nbformat
@@ -19,14 +22,12 @@ import nbformat
 from coding_attention import address
 
 
-def buttons(header, is_notebook, installs=True):
+def buttons(header, is_notebook):
     """Choose among the theme's buttons.
 
     Args:
         header: the theme's button descriptions.
         is_notebook: whether the page has a kernel.
-        installs: whether the notebook in the repository installs the package; without
-            that it fails on Colab. Binder installs it by itself.
 
     Returns:
         Launch menu and download link of a notebook; nothing on other pages.
@@ -38,13 +39,17 @@ def buttons(header, is_notebook, installs=True):
         if button.get("label") == "download-buttons":
             kept += [_download(b) for b in button["buttons"] if b["text"] == ".ipynb"]
         elif button.get("label") == "launch-buttons":
-            kept.append(button if installs else _without_colab(button))
+            hosts = [_open_finished(host) for host in button["buttons"]]
+            kept.append({**button, "buttons": hosts})
     return kept
 
 
-def _without_colab(menu):
-    kept = [b for b in menu.get("buttons", []) if b.get("text") != "Colab"]
-    return {**menu, "buttons": kept}
+def _open_finished(host):
+    # Colab has nothing installed, and only a finished notebook installs the package.
+    if host["text"] != "Colab":
+        return host
+    branch = f"/blob/{address.NOTEBOOKS}/"
+    return {**host, "url": re.sub("/blob/[^/]+/", branch, host["url"], count=1)}
 
 
 def _download(button):
@@ -69,15 +74,10 @@ def _pdf(context, name):
 
 def choose_buttons(app, pagename, templatename, context, doctree):
     source = context.get("page_source_suffix", "")
-    header, is_notebook = context.get("header_buttons", []), source == ".ipynb"
-    installs = is_notebook and _installs(Path(app.env.doc2path(pagename)))
-    context["header_buttons"] = buttons(header, is_notebook, installs)
+    header = context.get("header_buttons", [])
+    context["header_buttons"] = buttons(header, is_notebook=source == ".ipynb")
     if app.config.site_pdf:
         context["header_buttons"].append(_pdf(context, app.config.site_pdf))
-
-
-def _installs(notebook):
-    return "%pip install" in notebook.read_text(encoding="utf-8")
 
 
 def addresses(environment):
@@ -93,6 +93,7 @@ def set_address(app, config):
     options = config.html_theme_options
     if found := addresses(os.environ):
         options["repository_url"], config.html_baseurl = found
+        options["repository_branch"] = os.environ.get("BOOK_COMMIT") or address.BRANCH
     # The theme fails when it is to launch something from nowhere.
     if not options.get("repository_url"):
         options["launch_buttons"] = {}
