@@ -93,43 +93,63 @@ class MiniLM:
             each layer and after the last (layers + 1, t, d).
         """
         tokens = self.tokenize(sentence)
-        ids, t = torch.tensor([self.vocabulary[token] for token in tokens]), len(tokens)
-        x = self.weights["embeddings.word_embeddings.weight"][ids]
-        x = x + self.weights["embeddings.position_embeddings.weight"][:t]
-        x = x + self.weights["embeddings.token_type_embeddings.weight"][0]
-        x = self._norm("embeddings.LayerNorm", x)
+        x = self.embed(tokens)
         seen, states = [], [x]
         for layer in range(LAYERS):
-            name = f"encoder.layer.{layer}"
-            attention = f"{name}.attention"
-            weights, z = self.heads(f"{attention}.self", x, masked)
-            if cut is not None and cut[0] == layer:
-                z[cut[1]] = 0
-            z = self.linear(
-                f"{attention}.output.dense", z.transpose(0, 1).reshape(t, WIDTH)
-            )
-            x = self._norm(f"{attention}.output.LayerNorm", x + z)
-            wide = F.gelu(self.linear(f"{name}.intermediate.dense", x))
-            x = self._norm(
-                f"{name}.output.LayerNorm",
-                x + self.linear(f"{name}.output.dense", wide),
-            )
+            cut_head = cut[1] if cut is not None and cut[0] == layer else None
+            weights, x = self.block(layer, x, cut_head, masked)
             seen.append(weights)
             states.append(x)
         return tokens, torch.stack(seen), torch.stack(states)
 
+    def embed(self, tokens):
+        """Give the states before the first layer: (t, d)."""
+        ids = torch.tensor([self.vocabulary[token] for token in tokens])
+        x = self.weights["embeddings.word_embeddings.weight"][ids]
+        x = x + self.weights["embeddings.position_embeddings.weight"][: len(ids)]
+        x = x + self.weights["embeddings.token_type_embeddings.weight"][0]
+        return self._norm("embeddings.LayerNorm", x)
+
+    def block(self, layer, x, cut_head=None, masked=False):
+        """Run one layer.
+
+        Args:
+            layer: its number.
+            x: its input (t, d).
+            cut_head: the number of a head whose output is set to zero.
+            masked: hide the future.
+
+        Returns:
+            The attention weights (h, t, t) and the layer's output (t, d).
+        """
+        name = f"encoder.layer.{layer}"
+        attention = f"{name}.attention"
+        weights, z = self.heads(f"{attention}.self", x, masked)
+        if cut_head is not None:
+            z[cut_head] = 0
+        joined = z.transpose(0, 1).reshape(len(x), WIDTH)
+        z = self.linear(f"{attention}.output.dense", joined)
+        x = self._norm(f"{attention}.output.LayerNorm", x + z)
+        wide = F.gelu(self.linear(f"{name}.intermediate.dense", x))
+        z = self.linear(f"{name}.output.dense", wide)
+        return weights, self._norm(f"{name}.output.LayerNorm", x + z)
+
     def heads(self, name, x, masked=False):
         """Give the weights (h, t, t) and results (h, t, d_head) of all heads."""
-        q, k, v = (
-            self.linear(f"{name}.{part}", x).view(len(x), HEADS, -1).transpose(0, 1)
-            for part in ("query", "key", "value")
-        )
+        weights = self.attention_weights(name, x, masked)
+        return weights, weights @ self._split(f"{name}.value", x)
+
+    def attention_weights(self, name, x, masked=False):
+        """Give the weights of all heads: (h, t, t)."""
+        q, k = (self._split(f"{name}.{part}", x) for part in ("query", "key"))
         scores = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5  # (h, t, t)
         if masked:
             future = torch.ones(len(x), len(x)).triu(diagonal=1).bool()
             scores = scores.masked_fill(future, -torch.inf)
-        weights = scores.softmax(dim=-1)
-        return weights, weights @ v
+        return scores.softmax(dim=-1)
+
+    def _split(self, name, x):
+        return self.linear(name, x).view(len(x), HEADS, -1).transpose(0, 1)
 
     def meaning(self, sentence, cut=None):
         """Give the model's vector of a whole sentence, of length one."""

@@ -1,7 +1,8 @@
 """The sentences on which heads of a trained model are measured.
 
 Each was written before anyone looked at what a head does with it. ``FRAMES`` make
-pairs that differ in one word; ``labeled.txt`` has lists of sentence, query, target.
+pairs that differ in one word; ``labeled.txt`` has lists of sentence, query, target;
+``typed.txt`` has more, as readers type them, for the small copy of the model.
 """
 
 from itertools import product
@@ -79,12 +80,12 @@ def too_pairs():
     ]
 
 
-def labeled(name):
-    """Give (sentence, query, target) for each line of one list of ``labeled.txt``.
+def labeled(name, file="labeled.txt"):
+    """Give (sentence, query, target) for each line of one list of a file.
 
     A word with ``#2`` is its second occurrence.
     """
-    text = (Path(__file__).parent / "labeled.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     lists = dict(part.split("\n", 1) for part in text.split("# ")[1:])
     found = []
     for line in lists[name].strip().splitlines():
