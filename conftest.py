@@ -1,8 +1,9 @@
 """What every run of pytest gets here, with or without tests/.
 
 One thread, figures compared by their HTML, and the three commands: a test that uses a
-built site or a browser, and a notebook besides pages 01 to 06, is marked `site`; what
-nobody waits for is marked `weekly` where it stands.
+built site or a browser, and a notebook besides pages 01 to 06, is marked `site`. What
+computes for longer than ten seconds is marked so where it stands, and what nobody waits
+for `weekly`.
 """
 
 import os
@@ -16,7 +17,7 @@ from coding_attention.stored import restore
 # on the same cores take minutes for what one does in seconds. Kernels inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-MAIN_PAGE = re.compile(r"0[1-6]_.*\.ipynb")
+MAIN_PAGE = re.compile(r"0[1-6]_(?!questions).*\.ipynb")
 USE_A_SITE = {"browser", "site", "lab_site", "set_site", "fork_site"}  # fixtures
 
 

@@ -18,7 +18,7 @@ if torch.__version__ < "2.5":
 
 from attention.parallel import heads_mesh, parameters_here, split_heads
 
-pytestmark = pytest.mark.package
+pytestmark = [pytest.mark.package, pytest.mark.site]  # site: starts six processes
 
 ROOT = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("parallel_worker.py")

@@ -10,6 +10,8 @@ import attention
 
 pytest.importorskip("mypy", reason="mypy is not installed: no type was checked")
 
+pytestmark = pytest.mark.site  # mypy reads PyTorch for a minute
+
 ROOT = Path(attention.__file__).parents[1]
 # Typed inside: every module of the package itself; of the checker, what a user calls.
 # That the rest of it is annotated, ruff sees.

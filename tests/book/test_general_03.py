@@ -115,6 +115,7 @@ def least():
     return page["weight_on_the_one_before"]
 
 
+@pytest.mark.site  # fifty trainings
 @pytest.mark.parametrize(("t", "seed"), itertools.product((3, 9), range(2)))
 def test_one_matrix_looks_back_along_a_line_and_not_around_a_circle(t, seed, least):
     """The circle is what it cannot do: without it, it learns, mask or no mask."""

@@ -84,6 +84,7 @@ def test_context_parallel_gathers_unless_it_is_told_to_pass_on():
     assert '"alltoall"' in told
 
 
+@pytest.mark.site  # starts processes
 def test_a_rank_that_fails_is_heard():
     with pytest.raises(RuntimeError, match=r"1 of 2 ranks failed(.|\n)*no such luck"):
         launch("if rank == 1: raise ValueError('no such luck')")
