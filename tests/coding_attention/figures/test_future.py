@@ -6,7 +6,7 @@ from matplotlib.patches import Rectangle
 
 from coding_attention import figures
 from coding_attention.figures.base import VERMILION
-from tests.coding_attention.figures.test_artists import texts
+from tests.coding_attention.figures.artists import texts
 
 WORDS = [("your", True), ("journey", False), ("starts", True)] * 5
 

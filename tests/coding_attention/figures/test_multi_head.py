@@ -9,7 +9,7 @@ from attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from coding_attention import figures
 from coding_attention.figures import base
 from coding_attention.figures.multi_head import HEADS
-from tests.coding_attention.figures.test_artists import cells, contrast, place, random
+from tests.coding_attention.figures.artists import cells, contrast, place, random
 
 
 @pytest.mark.parametrize(("t", "d_out", "h"), [(6, 4, 2), (3, 6, 3), (5, 4, 1)])

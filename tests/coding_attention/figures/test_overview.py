@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 
 from coding_attention import figures
 from coding_attention.figures import base
-from tests.coding_attention.figures.test_artists import (
+from tests.coding_attention.figures.artists import (
     arrows,
     bounds,
     cells,

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from coding_attention import figures
 from coding_attention.figures import heads, palette
 from coding_attention.figures import shown as module
-from tests.coding_attention.figures.test_artists import random, random_weights, written
+from tests.coding_attention.figures.artists import random, random_weights, written
 from tests.coding_attention.figures.test_readable import CASES, ROOT, every_figure
 
 NASTY = "a < b & \"c\" > 'd' </figcaption><script>"
@@ -56,20 +56,6 @@ def references(root):
     return used
 
 
-def test_wrapper_is_one_image_with_the_alternative_text():
-    found = page(figures.matrix(random(2, 2)), alt="Four numbers.")
-    (image,) = found.select('[role="img"]')
-    assert image["aria-label"] == "Four numbers."
-    assert image.svg["aria-hidden"] == "true"  # else it would be read twice
-    assert found.figure is image.parent
-
-
-def test_caption_is_a_figcaption_inside_the_figure():
-    found = page(figures.matrix(random(2, 2)), caption="Numbers of chance.")
-    (caption,) = found.figure.select("figcaption")
-    assert caption.text == "Numbers of chance."
-
-
 @pytest.mark.parametrize("where", ["caption", "alt"])
 def test_texts_are_escaped(where):
     ax = figures.matrix(random(2, 2))
@@ -99,11 +85,6 @@ def test_repr_is_for_those_who_see_no_html():
 def test_empty_texts_are_refused(where):
     with pytest.raises(ValueError, match=f"{where} is empty. Say in a sentence"):
         shown(figures.matrix(random(1, 2)), **{where: " "})
-
-
-def test_nothing_to_show_is_refused():
-    with pytest.raises(ValueError, match="show needs at least one Axes"):
-        shown()
 
 
 def test_several_axes_become_panels_in_order():
@@ -166,20 +147,6 @@ def test_svg_shrinks_with_the_page(draw):
     assert (width, height) == pytest.approx(tuple(inches * 72), abs=0.01)
     (most,) = re.findall(r"max-width: (\d+)px", root.get("style"))
     assert int(most) <= module.COLUMN
-
-
-def test_coordinates_have_at_most_two_decimals_and_stay_right():
-    root = svg(figures.matrix(random(2, 3)))
-    numbers = [
-        number
-        for element in root.iter()
-        for name in ("d", "x", "y", "transform")
-        for number in re.findall(r"\d+\.(\d+)", element.get(name, ""))
-    ]
-    assert numbers
-    assert max(map(len, numbers)) == 2
-    assert module._two_places(re.match(r".*", "12.3456")) == "12.35"
-    assert module._two_places(re.match(r".*", "12.001")) == "12"
 
 
 def test_ink_is_the_color_of_the_page_in_lines_and_text():

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from coding_attention.figures import base, why
-from tests.coding_attention.figures.test_artists import (
+from tests.coding_attention.figures.artists import (
     arrows,
     cells,
     random,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from PIL import Image
 
-from tests.coding_attention.figures.test_artists import contrast
+from tests.coding_attention.figures.artists import contrast
 from tests.coding_attention.labs.harness import ask
 
 

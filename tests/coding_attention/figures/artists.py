@@ -1,13 +1,11 @@
 """What the other tests read a figure with: its artists, not its pixels."""
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
@@ -149,31 +147,6 @@ def boxes(ax):
     return found
 
 
-def strokes(ax):
-    """(points on the drawn figure, order of drawing) of all lines and arrows."""
-    found = []
-    for line in ax.lines:
-        points = line.get_transform().transform(line.get_xydata())
-        if line.get_linestyle() not in ("None", "") and len(points) > 1:
-            found.append((points, line.get_zorder()))
-    for text in ax.texts:
-        if isinstance(text, Annotation) and text.arrow_patch is not None:
-            ends = ax.transData.transform([text.xyann, text.xy])
-            found.append((ends, text.get_zorder()))
-    return found
-
-
-def struck(box, points):
-    """Whether a line goes through a box of text, more than along its rim."""
-    steps = torch.linspace(0, 1, 200).tolist()
-    inside = 0
-    for (x0, y0), (x1, y1) in pairwise(points):
-        for s in steps:
-            x, y = x0 + s * (x1 - x0), y0 + s * (y1 - y0)
-            inside += box.x0 + 2 < x < box.x1 - 2 and box.y0 + 3 < y < box.y1 - 3
-    return inside > 0
-
-
 def luminance(color):
     """Relative luminance as WCAG 2.2 defines it."""
     red, green, blue = (linear(channel) for channel in to_rgb(color))
@@ -189,46 +162,3 @@ def contrast(one, other):
     """Contrast ratio as WCAG 2.2 defines it, from 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
-
-
-def test_readers_tell_cells_frames_and_arrows_apart():
-    ax = Figure().add_subplot()
-    ax.add_patch(Rectangle((2, 1), 1, 1, facecolor="#ff0000", edgecolor="#00ff00"))
-    ax.add_patch(Rectangle((0, 0), 3, 2, fill=False))
-    ax.text(2.5, 1.5, "in")
-    ax.text(2.5, 1.4, "beside")
-    ax.annotate("", (3, 4), (1, 2), arrowprops={"arrowstyle": "->", "color": "#0000ff"})
-    assert grid(ax) == {(1, 2): Cell(2, 1, 1, 1, "#ff0000", "#00ff00", "in")}
-    assert frames(ax) == [(0, 0, 3, 2)]
-    assert arrows(ax) == [((1, 2), (3, 4), "#0000ff")]
-    assert written(ax) == ["in", "beside"]
-    assert place(ax, "beside") == (2.5, 1.4)
-
-
-def test_a_line_through_a_text_is_seen():
-    ax = Figure(figsize=(2, 2), dpi=100).add_axes([0, 0, 1, 1])
-    ax.text(0.5, 0.5, "text", ha="center", va="center")
-    ax.plot([0, 1], [0.5, 0.5])
-    ax.plot([0, 1], [0.2, 0.2])
-    ax.annotate("", (1, 1), (0, 0), arrowprops={"arrowstyle": "->"})
-    (_, box), *_ = boxes(ax)
-    assert [struck(box, points) for points, _ in strokes(ax)] == [True, False, True]
-
-
-def test_box_is_where_the_text_stands():
-    ax = Figure(figsize=(2, 2), dpi=100).add_axes([0, 0, 1, 1])
-    ax.set_axis_off()
-    ax.text(0.25, 0.75, "text", ha="center", va="center")
-    ((_, box),) = boxes(ax)
-    assert (box.x0 + box.x1) / 2 == pytest.approx(50, abs=2)
-    assert (box.y0 + box.y1) / 2 == pytest.approx(150, abs=3)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "ratio"),
-    # Black on white is 21 by definition; #767676 on white is WCAG's textbook 4.54.
-    [("black", "white", 21.0), ("#767676", "white", 4.54), ("#abc", "#abc", 1.0)],
-)
-def test_contrast_is_the_one_of_wcag(one, other, ratio):
-    assert contrast(one, other) == pytest.approx(ratio, abs=0.005)
-    assert contrast(other, one) == pytest.approx(ratio, abs=0.005)
