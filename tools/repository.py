@@ -17,7 +17,7 @@ import re
 import sys
 from pathlib import Path
 
-from coding_attention.address import pages_site, parse_url
+from coding_attention.address import NOTEBOOKS, pages_site, parse_url
 from tools import citation
 from tools.notebooks import paired_pages, reword
 
@@ -32,20 +32,19 @@ Changelog = "{url}/blob/main/CHANGELOG.md"
 CITED = """repository-code: "{url}"
 url: "{site}"
 """
-CI = "{url}/actions/workflows/ci.yml"
-LAUNCH = (
-    "https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/book/index.ipynb"
-)
+RUNS = "{url}/actions/workflows/publish.yml"
+PAGE = "book/01_why_attention.ipynb"
+BINDER = f"https://mybinder.org/v2/gh/{{owner}}/{{name}}/main?urlpath=lab/tree/{PAGE}"
+COLAB = f"https://colab.research.google.com/github/{{owner}}/{{name}}/blob/{NOTEBOOKS}/"
 BADGES = (
-    f"[![CI]({CI}/badge.svg)]({CI}) "
-    f"[![Run it on Binder](https://mybinder.org/badge_logo.svg)]({LAUNCH}) "
-    "[Read the book]({site})\n\n"
+    f"[![Published]({RUNS}/badge.svg)]({RUNS}) **[Read it online]({{site}})** · "
+    f"**[Run it in Binder]({BINDER})** · **[in Colab]({COLAB}{PAGE})**\n\n"
 )
 # File: what it says of the address, and the line that this comes before.
 TOLD = {
     "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
     "CITATION.cff": (CITED, r"^abstract: "),
-    "README.md": (BADGES, r"^\*\*\[Read the book\]"),
+    "README.md": (BADGES, r"^\*\*\[Read it here\]"),
 }
 
 

@@ -1,5 +1,6 @@
 """The tool that sets the address of the repository, and what says it."""
 
+import re
 import shutil
 import tomllib
 
@@ -13,6 +14,7 @@ from tools import notebooks, repository
 
 URL = "https://github.com/some-org/some-name"
 FORK = "https://github.com/Forker/their-book"
+LINKS = re.compile(r"\]\(([^)]+)\)")
 KERNEL = [page.name for page in pages()]
 
 
@@ -62,11 +64,20 @@ def test_what_is_found_elsewhere_says_the_address(tmp_path):
     assert yaml.safe_load(cited)["repository-code"] == URL
     assert yaml.safe_load(cited)["url"] == "https://book.example"
     assert "url     = {https://book.example}" in teaching
-    (badges,) = [line for line in readme.splitlines() if line.startswith("[![CI]")]
+    (badges,) = [line for line in readme.splitlines() if line.startswith("[![")]
     assert readme.startswith("# Coding attention\n")
-    assert f"[![CI]({URL}/actions/workflows/ci.yml/badge.svg)]" in badges
-    assert "/v2/gh/some-org/some-name/main?urlpath=lab/tree/book/index.ipynb" in badges
-    assert badges.endswith("[Read the book](https://book.example)")
+    runs = f"{URL}/actions/workflows/publish.yml"
+    assert LINKS.findall(badges) == [
+        f"{runs}/badge.svg",
+        runs,
+        "https://book.example",
+        "https://mybinder.org/v2/gh/some-org/some-name/main"
+        "?urlpath=lab/tree/book/01_why_attention.ipynb",
+        "https://colab.research.google.com/github/some-org/some-name/blob/notebooks/"
+        "book/01_why_attention.ipynb",
+    ]
+    workflow = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())
+    assert "push" in workflow[True]  # `on`: so that the badge says something
     repository.apply(tmp_path, "", "")
     assert [file.read_text("utf-8") for file in files] == before
 
