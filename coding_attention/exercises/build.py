@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 import attention
-from coding_attention.exercises import core
+from coding_attention.exercises import core, functions
 from coding_attention.exercises.classes import (
     check_class,
     check_repair,
+    class_of,
 )
 from coding_attention.exercises.files import TaskError, exercises, word
 from coding_attention.exercises.functions import FunctionCheck
@@ -43,6 +44,7 @@ class Grid:
         label: what to fill in.
         rows, columns: their names.
         batched: whether the result has an axis for the one sequence.
+        free: rows of a mask that may hold anything but a row that hides everything.
     """
 
     case: tuple
@@ -51,16 +53,18 @@ class Grid:
     rows: tuple
     columns: tuple
     batched: bool = False
+    free: tuple = ()
 
 
 # What the code of a file may use without importing it.
 KIT = {
     "torch": torch, "nn": nn, "math": math, "re": re, "itertools": itertools,
     "word": word, "any_of": any_of, "Grid": Grid, "check_class": check_class,
-    "check_repair": check_repair,
+    "check_repair": check_repair, "class_of": class_of,
     **{name: getattr(core, name) for name in (
-        "Failed", "NothingYet", "NotRight", "attempt", "described", "number",
-        "of_length", "require_function", "seeded", "shape",
+        "Failed", "NothingYet", "NotRight", "attempt", "described", "has_hooks",
+        "number", "of_length", "require_function", "require_one_hooked_run", "seeded",
+        "shape", "watch_runs",
     )},
 }  # fmt: skip
 
@@ -153,6 +157,8 @@ def _function(exercise, space):
         _said(exercise, first, space),
         space.get("without", ()),
         space.get("uses", ""),
+        space.get("look_at_sources"),
+        space.get("read_result", functions.read_result),
     )
 
 

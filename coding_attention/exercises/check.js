@@ -94,7 +94,11 @@ const readers = {
       return Object.keys(table.derived).length ? value : finite(table, part, value);
     }),
   flags: (table, field, entry) => entry,
-  mask: (table, field, entry) => entry,
+  // What a row of padding sees doesn't matter, unless it sees nothing.
+  mask: (table, field, entry) =>
+    entry.map((row, i) =>
+      table.free?.includes(i) && !row.every(Boolean) ? row.map(() => false) : row
+    ),
   matrix: (table, field, entry) =>
     entry.map((row) => row.map((part) => finite(table, part, readNumber(part)))),
   choice(table, field, entry) {
@@ -118,27 +122,28 @@ const kit = { maskFill, softmax, Unreadable };
 // Where a grid first differs from the right one.
 const deriveGrid = (table, { grid }) => {
   const [known] = table.rules[0].when.grid;
-  const one = (x) => (typeof x === "boolean" ? (x ? "True" : "False") : x.toFixed(4));
+  const one = (x) => (typeof x === "boolean" ? (x ? "hide" : "see") : x.toFixed(4));
+  const [rows, columns] = table.fields[0].options;
   for (let i = 0; i < known.length; i++) {
     for (let j = 0; j < known[i].length; j++) {
       if (!sameEntry(grid[i][j], known[i][j])) {
-        const index = (table.batched ? [0, i, j] : [i, j]).join(", ");
-        return { index: `(${index})`, given: one(grid[i][j]), known: one(known[i][j]) };
+        const place = { row: rows[i], column: columns[j] };
+        return { ...place, given: one(grid[i][j]), known: one(known[i][j]) };
       }
     }
   }
-  return { index: "", given: "", known: "" };
+  return { row: "", column: "", given: "", known: "" };
 };
 
 // ---- the first rule that matches ----
 
-const close = (a, b) => Math.abs(a - b) <= Math.max(2e-3 * Math.abs(b), 1e-9);
-// As exact as two or three digits of a fraction are.
-const sameEntry = (a, b) => (typeof a === "boolean" ? a === b : Math.abs(a - b) <= 5e-3);
+// Two decimals: the one rule for all numbers.
+const close = (a, b) => Math.abs(a - b) <= 5.001e-3;
+const sameEntry = (a, b) => (typeof a === "boolean" ? a === b : close(a, b));
 
 const matches = (kind, value, known) => {
   if (kind === "number") return close(value, known);
-  if (kind === "numbers") return value.every((x, i) => Math.abs(x - known[i]) <= 1e-3);
+  if (kind === "numbers") return value.every((x, i) => close(x, known[i]));
   if (kind === "mask" || kind === "matrix") {
     return value.every((row, i) => row.every((x, j) => sameEntry(x, known[i][j])));
   }

@@ -39,6 +39,7 @@ def check_class(answer, praise, asked=(), **arguments):
         NotRight: it is no class, the checker finds something, or it could not compare.
     """
     require_class(answer)
+    answer = class_of(answer, arguments)
     report = check(answer, **arguments)
     outcomes = {result.test: result.outcome for result in report.results}
     compared = outcomes.get(COMPARED) == "passed"
@@ -73,6 +74,7 @@ def check_repair(answer, praise, versions, **arguments):
         NotRight: a mistake is left. The credit is the share of those that are not.
     """
     require_class(answer)
+    answer = class_of(answer, arguments)
     built = _built(answer, arguments)
     share = _share_repaired(built, versions(), arguments)
     if share < 1:
@@ -118,6 +120,16 @@ def require_class(answer):
         raise NotRight(
             f"Expected a class derived from nn.Module, but got {described(answer)}."
         )
+
+
+def class_of(answer, arguments):
+    """Return the class of an instance, if it can be built with the check's sizes.
+
+    The sizes that a reader gave the instance may differ from those.
+    """
+    if isinstance(answer, type) or not isinstance(answer, nn.Module):
+        return answer
+    return type(answer) if _built(type(answer), arguments) else answer
 
 
 def refuse_findings(report, free=()):

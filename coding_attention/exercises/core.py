@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten
 
 from attncheck import limits
 from attncheck.build import first_line
@@ -44,16 +45,41 @@ class Failed:
     text: str = ""
 
 
-class _Recorder(TorchFunctionMode):
-    """Notes the names of the PyTorch functions that are called inside."""
+class Recorder(TorchFunctionMode):
+    """Notes which PyTorch functions a reader's code calls, and on what.
 
-    def __init__(self):
+    Attributes:
+        names: of the functions, as the reader wrote them: "matmul" for ``@``, "mT".
+        sources: for each result, the set of the arguments that went into it, counted
+            from zero.
+    """
+
+    def __init__(self, arguments=()):
         super().__init__()
-        self.names = set()
+        self.names, self.sources = set(), set()
+        # Tensors are kept so that no other one gets the id of one that is gone.
+        self._known = {id(x): (x, {i}) for i, x in enumerate(arguments)}
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.names.add(getattr(function, "__name__", ""))
-        return function(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        self.names.add(_name_of(function))
+        used = [self._known[id(x)][1] for x in _leaves((args, kwargs))
+                if id(x) in self._known]  # fmt: skip
+        for x in _leaves(result):
+            if isinstance(x, torch.Tensor):
+                self._known[id(x)] = x, set().union(*used)
+                self.sources.add(frozenset().union(*used))
+        return result
+
+
+def _name_of(function):
+    name = getattr(function, "__name__", "")
+    return function.__self__.__name__ if name == "__get__" else name
+
+
+def _leaves(tree):
+    return tree_flatten(tree)[0]
 
 
 def tried(check, answer):
@@ -81,19 +107,19 @@ def attempt(function, *arguments):
 
 
 def recorded(function, arguments):
-    """Return what :func:`attempt` does, and the names of PyTorch's functions in it.
+    """Return what :func:`attempt` does, and the :class:`Recorder` of the call.
 
     Raises:
         NotRight: it did not return in time.
     """
-    worker, recorder = limits.Worker(SECONDS), _Recorder()
+    worker, recorder = limits.Worker(SECONDS), Recorder(arguments)
 
     def job():
         with recorder:  # a mode holds in the thread that enters it
             return function(*arguments)
 
     try:
-        return worker.call(job), recorder.names
+        return worker.call(job), recorder
     except limits.TimedOutError:
         raise NotRight(
             f"A call didn't return within {SECONDS:g} seconds. Look for a loop whose "
@@ -101,7 +127,7 @@ def recorded(function, arguments):
         ) from None
     # sys.exit() in an answer must not end the reader's session.
     except (Exception, SystemExit) as error:
-        return Failed(type(error).__name__, first_line(error)), recorder.names
+        return Failed(type(error).__name__, first_line(error)), recorder
     finally:
         worker.close()
 
@@ -122,6 +148,44 @@ def is_ours(answer):
             if str(getattr(kind, "__module__", "")).split(".")[0] in PACKAGES:
                 return kind.__name__.strip("_")
     return ""
+
+
+def watch_runs(module):
+    """Return a list that gets an entry for each run of a module: whether a hook is in.
+
+    It isn't watched by a hook, which the reader's code could find.
+    """
+    forward, runs = module.forward, []
+
+    def run(*arguments, **named):
+        runs.append(has_hooks(module))
+        return forward(*arguments, **named)
+
+    module.forward = run
+    return runs
+
+
+def has_hooks(module):
+    """Whether a hook is registered in a module or a part of it."""
+    return any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
+
+
+def require_one_hooked_run(runs):
+    """Require that a module ran once, with a hook in it.
+
+    Raises:
+        NotRight: it ran without one, several times or not at all.
+    """
+    if not any(runs):
+        raise NotRight(
+            "The numbers are right, but no hook read them. Register one, run the model "
+            "or layer, and return what the hook collected."
+        )
+    if len(runs) > 1:
+        raise NotRight(
+            f"The numbers are right, but it ran {len(runs)} times. Once is enough: all "
+            f"hooks can collect in the same run."
+        )
 
 
 def seeded(*shape, seed=0):
@@ -179,8 +243,8 @@ def number(answer, wanted):
 
 
 def close(a, b):
-    """Whether two numbers agree to about three digits, as a reader would round."""
-    return math.isclose(a, b, rel_tol=2e-3, abs_tol=1e-9)
+    """Whether two numbers agree to two decimals: the one rule for all of them."""
+    return abs(a - b) <= 5.001e-3
 
 
 def of_length(answer, length, wanted):

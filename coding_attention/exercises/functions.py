@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatch
 
 import torch
 
@@ -17,6 +18,11 @@ from coding_attention.exercises.core import (
 )
 
 
+def read_result(result, *arguments):
+    """Return what counts of a result: all of it, where an exercise doesn't say more."""
+    return result
+
+
 @dataclass(frozen=True)
 class FunctionCheck:
     """Tries a function out beside the right one and beside each known mistake.
@@ -28,8 +34,12 @@ class FunctionCheck:
         mistakes: pairs (wrong function, hint). A wrong answer that agrees with one of
             them in all cases gets its hint.
         praise: what to learn from the right answer.
-        without: names of PyTorch functions that the exercise asks to do without.
+        without: patterns of names of PyTorch functions that the exercise asks to do
+            without, such as "*softmax".
         uses: the name of one that it asks for.
+        look_at_sources: function that refuses a right answer by the sets of arguments
+            that went into each of its results.
+        read_result: function of a result and the arguments; returns what counts of it.
     """
 
     signature: str
@@ -39,6 +49,8 @@ class FunctionCheck:
     praise: str
     without: tuple = ()
     uses: str = ""
+    look_at_sources: Callable | None = None
+    read_result: Callable = read_result
 
     def __call__(self, answer):
         """Return the praise.
@@ -49,7 +61,7 @@ class FunctionCheck:
         require_function(answer, self.signature)
         cases = self.cases()
         runs = [recorded(answer, _copies(case)) for case in cases]
-        given = [result for result, _ in runs]
+        given = self._read([result for result, _ in runs], cases)
         if all(result is None for result in given):
             raise NothingYet(
                 "The function returns None. If you have written it, return its result."
@@ -58,17 +70,21 @@ class FunctionCheck:
         if wrong:
             self._name_mistake(given, cases)
             self._say_what_is_seen(given[wrong[0]], cases[wrong[0]])
-        self._require_way(set().union(*(names for _, names in runs)))
+        self._require_way([recorder for _, recorder in runs])
         self._require_inputs_kept(answer, cases[0])
         return self.praise
 
+    def _read(self, results, cases):
+        pairs = zip(results, cases, strict=True)
+        return [self.read_result(result, *case) for result, case in pairs]
+
     def _right(self, case):
-        return self.right(*_copies(case))
+        return self.read_result(self.right(*_copies(case)), *case)
 
     def _name_mistake(self, given, cases):
         for mistake, hint in self.mistakes:
             results = [recorded(mistake, _copies(case))[0] for case in cases]
-            if _same_mistake(given, results):
+            if _same_mistake(given, self._read(results, cases)):
                 raise NotRight(hint)
 
     def _say_what_is_seen(self, given, case):
@@ -86,25 +102,38 @@ class FunctionCheck:
         raise NotRight(f"{difference(given, right)} It was {called}.")
 
     def _called(self, case):
-        names = self.signature.partition("(")[2].rstrip(")").split(", ")
         return ", ".join(
             f"{name} of shape {tuple(value.shape)}"
             if isinstance(value, torch.Tensor)
             else f"{name}={value}"
-            for name, value in zip(names, case, strict=True)
+            for name, value in zip(self._arguments, case, strict=True)
         )
 
-    def _require_way(self, names):
-        used = [name for name in self.without if name in names]
+    @property
+    def _arguments(self):
+        return self.signature.partition("(")[2].rstrip(")").split(", ")
+
+    def _require_way(self, recorders):
+        names = sorted(set().union(*(recorder.names for recorder in recorders)))
+        used = [n for n in names if any(fnmatch(n, way) for way in self.without)]
         if used:
+            name = {"matmul": "matmul (or @)", "special_softmax": "special.softmax"}
             raise NotRight(
-                f"The numbers are right, but they come from PyTorch's own {used[0]}. "
-                f"Write it without that."
+                f"The numbers are right, but they come from PyTorch's own "
+                f"{name.get(used[0], used[0])}. Write it without that."
             )
         if self.uses and self.uses not in names:
             raise NotRight(
                 f"The numbers are right. Now write it with torch.{self.uses}, which is "
                 f"what this exercise is about."
+            )
+        if self.look_at_sources:
+            self.look_at_sources(
+                [
+                    {self._arguments[i] for i in one}
+                    for recorder in recorders
+                    for one in recorder.sources
+                ]
             )
 
     def _require_inputs_kept(self, answer, case):
@@ -163,8 +192,9 @@ def difference(given, right):
         return "The result contains NaN."
     wrong = ~torch.isclose(given.detach().double(), right.double(), 1e-4, 1e-5)
     place = tuple(wrong.nonzero()[0].tolist())
+    named = f"row {place[-2]}, column {place[-1]}, " if len(place) > 1 else ""
     return (
-        f"The shape is right, but the numbers aren't. At index {place}, "
+        f"The shape is right, but the numbers aren't. At index {place}, {named}"
         f"{_short(given[place])} should be {_short(right[place])}."
     )
 

@@ -56,8 +56,11 @@ def _grid_table(exercise, grid):
     from coding_attention.exercises.build import check_of
     from coding_attention.exercises.table import Field, Rule, Table
 
+    check = check_of(exercise.name)
+
     def filled(function):
         result = function(*(x.clone() if hasattr(x, "clone") else x for x in grid.case))
+        result = check.read_result(result, *grid.case)
         if not isinstance(result, torch.Tensor):
             return None
         if grid.batched:
@@ -67,20 +70,16 @@ def _grid_table(exercise, grid):
         fits = tuple(result.shape) == size and result.dtype == wanted
         return result.tolist() if fits and result.isfinite().all() else None
 
-    check = check_of(exercise.name)
     rules = [Rule(check.praise, {"grid": (filled(check.right),)}, right=True)]
     for mistake, say in check.mistakes:
         rows = filled(mistake)
         if rows is not None and {"grid": (rows,)} not in [r.when for r in rules]:
             rules.append(Rule(say, {"grid": (rows,)}))
     rules.append(
-        Rule(
-            "The shape is right, the numbers are not. At index {index} it holds "
-            "{given}, right is {known}."
-        )
+        Rule("Look at the row of {row}, column {column}: {given} should be {known}.")
     )
     part = Field("grid", grid.kind, grid.label, (grid.rows, grid.columns))
-    derived = tuple(Field(n, "text") for n in ("index", "given", "known"))
+    derived = tuple(Field(n, "text") for n in ("row", "column", "given", "known"))
     return Table(exercise.wanted, (part,), tuple(rules), derived=derived)
 
 
@@ -105,8 +104,8 @@ def entries():
         # function of the text.
         for block in exercise.blocks("On the site", "js"):
             found[name]["derive"] = exercise.given(block.text).strip()
-        if getattr(grid_of(exercise), "batched", False):
-            found[name]["batched"] = True
+        if free := getattr(grid_of(exercise), "free", ()):
+            found[name]["free"] = free
     return found
 
 

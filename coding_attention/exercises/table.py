@@ -147,7 +147,7 @@ def matches(kind, value, known):
     if kind == "number":
         return close(value, known)
     if kind == "numbers":
-        return all(abs(a - b) <= 1e-3 for a, b in zip(value, known, strict=True))
+        return all(close(a, b) for a, b in zip(value, known, strict=True))
     return value == known
 
 
