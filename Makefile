@@ -122,7 +122,7 @@ weekly-newest:
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
 
-slides: $(SITE_READY) ## write decks of slides, for the first page and 01 to 10 (ROUTE=90min: one for a session)
+slides: $(SITE_READY) ## write decks of slides, for pages 01 to 05 (ROUTE=90min: one for a session)
 	@$(BIN)/python -m theme.slides $(if $(ROUTE),--route $(ROUTE))
 
 experiments: $(READY) ## compute the stored results of the pages again

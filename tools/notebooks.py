@@ -102,7 +102,8 @@ def _add_anchors(cells, page):
 
 def _cell_id(cell, counts):
     # Ids that say something and stay the same when another cell is added.
-    text = cell.metadata.get("name") or " ".join(cell.source.split()[:6])
+    words = re.sub(r"<!-- slide\b.*?-->", "", cell.source, flags=re.S)
+    text = cell.metadata.get("name") or " ".join(words.split()[:6])
     slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:48] or "cell"
     counts[slug] = counts.get(slug, 0) + 1
     return slug if counts[slug] == 1 else f"{slug}-{counts[slug]}"

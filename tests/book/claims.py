@@ -31,6 +31,8 @@ HEADER = re.compile(r"\A---\n.*?^---$", re.M | re.S)
 # Made from stored results by experiments/field/table.py and compared with them by
 # tests/experiments/test_field.py: no digit of it is typed.
 WRITTEN = re.compile(r"<!-- written by .*?<!-- end -->", re.S)
+# What stands on slides; tests/theme/test_slides.py holds its digits.
+SLIDE = re.compile(r"<!-- slide\b.*?-->", re.S)
 SPACE_BEFORE_STOP = re.compile(r"\s<!--[^>]*-->[.,;:!?)]")
 
 
@@ -130,7 +132,9 @@ def prose(page):
     """The words of a page's Markdown half, each on the line where it stands there."""
     text = (BOOK / f"{page}.md").read_text(encoding="utf-8")
     blank = lambda match: "\n" * match[0].count("\n")  # noqa: E731
-    return WRITTEN.sub(blank, CELL.sub(blank, HEADER.sub(blank, text)))
+    for left_out in (HEADER, CELL, WRITTEN, SLIDE):
+        text = left_out.sub(blank, text)
+    return text
 
 
 def blocks(text):

@@ -1,1 +1,1 @@
-"""Decks of slides for the first page and 01 to 10: ``python -m theme.slides``."""
+"""Decks of slides, from marks in the pages: ``python -m theme.slides``."""

@@ -1,10 +1,18 @@
-"""The files of a deck: its HTML, the list of decks, the run sheet of a route."""
+"""Writes decks as HTML: slides, the notes sheet to print, the list of decks."""
 
 import html
+import json
 import re
+import textwrap
 
-from theme.slides import minutes
-from theme.slides.page import rendered
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from coding_attention.stored import html_of
+from theme.labs import STATE_TYPE, VIEW
+from theme.lean_site.maths import to_mathml
+from theme.printed_values import text_of
+from theme.slides.marks import MarkError, Shown
 
 DECK = """<!doctype html>
 <html lang="en">
@@ -12,113 +20,166 @@ DECK = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
-<link rel="stylesheet" href="kit/reveal.css">
 <link rel="stylesheet" href="kit/labs.css">
 <link rel="stylesheet" href="kit/slides.css">
+{scripts}
 </head>
 <body>
-<div class="reveal"><div class="slides">
+<main>
 {slides}
-</div></div>
-<script src="kit/reveal.js"></script>
-<script src="kit/notes.js"></script>
-<script>
-Reveal.initialize({{
-  width: 1280, height: 720, margin: 0, center: false, hash: true, transition: "none",
-  controls: false, pdfMaxPagesPerSlide: 1, pdfSeparateFragments: false,
-  plugins: [RevealNotes],
-}});
-</script>
+</main>
 </body>
 </html>
 """
-PLAIN = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>body {{ max-width: 50rem; margin: 2rem auto; font: 16px/1.5 sans-serif; }}
-td, th {{ padding: 0.2rem 0.8rem; text-align: left; vertical-align: top; }}
-td.number {{ text-align: right; }}</style></head>
-<body><h1>{title}</h1>
+SHEET = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<link rel="stylesheet" href="kit/sheet.css">
+</head>
+<body>
+<h1>{title}</h1>
 {body}
-</body></html>
+</body>
+</html>
 """
-HELP = """<p>Arrows to move, S for the speaker's notes, O for an overview. To print, add
-<code>?print-pdf</code> to the address; the notes come, too, with
-<code>?print-pdf&amp;showNotes=separate-page</code>. Minutes are a plan: {rule}
-Text and figures: CC BY 4.0.</p>"""
-RULE = (
-    f"words are told at {minutes.WORDS} a minute, a cell takes {minutes.CELL} minute, "
-    f"a question {minutes.QUESTION} more, a lab {minutes.LAB} more."
+HELP = """<p>Right and left arrows move, S opens the notes with a clock beside the plan,
+and printing gives one slide a page. In a lab, Page Up and Page Down move. Nothing needs
+a network: copy this whole folder to take it along. Text and figures: CC BY 4.0.</p>"""
+LONG, NEWLINE = 20, "\n"  # code of more lines is set smaller
+FIGURE = re.compile(
+    r'<figure class="attention-figure".*?aria-label="([^"]*)"(.*?)'
+    r"<figcaption[^>]*>(.*?)</figcaption></figure>",
+    re.S,
 )
-ASK = {
-    "question": "Let the class answer, then reveal.",
-    "lab": "Open the lab from the slide.",
-    "exercise": "Let the class work.",
-}
 
 
-def told(slides):
-    """Return the minutes of slides, the exercises on them aside."""
-    return sum(slide.minutes for slide in slides if slide.kind != "exercise")
+def _write_formula(source, options):
+    return to_mathml(source, "block" if options["display_mode"] else "inline")
 
 
-def written(title, slides):
-    """Return the HTML of a deck: pairs of a page's title and one slide of it."""
-    made = "\n".join(_section(slide, page) for page, slide in slides)
-    return DECK.format(title=html.escape(title), slides=made)
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+MARKDOWN.use(dollarmath_plugin, renderer=_write_formula, allow_space=False)
 
 
-def _section(slide, page):
-    level = "h1" if slide.kind == "title" else "h2"
-    head = f"<{level}>{rendered(slide.title, inline=True)}</{level}>"
-    source = f'<p class="from">Coding attention: {html.escape(page)}. CC BY 4.0</p>'
-    kind = "page beside" if slide.beside else "page"
-    whole = f'<div class="{kind}">{head}{slide.body}{source}</div>'
-    notes = f'<aside class="notes">{_notes(slide)}</aside>'
-    return f'<section data-timing="{slide.minutes * 60:.0f}">{whole}{notes}</section>'
+def render(text, inline=False):
+    """Return Markdown as HTML."""
+    return MARKDOWN.renderInline(text) if inline else MARKDOWN.render(text)
 
 
-def _notes(slide):
-    # What is asked stands on the slide.
-    said = re.sub(r"^>.*$\n?", "", slide.said, flags=re.M)
-    said = re.sub(r"<details>.*?</details>", "", said, flags=re.S)
-    first = " ".join(filter(None, [plan(slide.minutes), ASK.get(slide.kind)]))
-    answer = f'<div class="answer"><p>Answer:</p>{slide.answer}</div>'
-    return f"<p>{first}</p>{rendered(said)}{answer if slide.answer else ''}"
+def write_deck(title, slides, scripts):
+    """Return the HTML of a deck.
+
+    Args:
+        title: of the deck.
+        slides: pairs of a page's title and one slide of it.
+        scripts: the names of the scripts in the folder ``kit``.
+    """
+    made = "\n".join(_write_slide(slide, page) for page, slide in slides)
+    tags = "\n".join(f'<script defer src="kit/{name}"></script>' for name in scripts)
+    return DECK.format(title=html.escape(title), slides=made, scripts=tags)
 
 
-def plan(spent):
-    """Say the minutes of one slide."""
-    return f"{max(1, round(spent))} min." if spent >= 0.75 else "Half a minute."
+def _write_slide(slide, page):
+    parts = "\n".join(_write_part(part, slide.title, page) for part in slide.parts)
+    return f"""<section data-minutes="{slide.minutes:g}">
+<h2>{render(slide.title, inline=True)}</h2>
+<div class="body">
+{parts}
+</div>
+<footer>Coding attention: {html.escape(page)}. CC BY 4.0</footer>
+<aside>{render(slide.note)}</aside>
+</section>"""
 
 
-def run_sheet(title, slides):
-    """Return the HTML of a table: when each slide begins, and what to do with it."""
+def _write_part(part, title, page):
+    if not isinstance(part, Shown):
+        return f'<div class="words">{render(part)}</div>'
+    cell, name = part.cell, part.cell.metadata.name
+    if part.lab:
+        made = _write_lab(cell, part.lab, page)
+    elif name.startswith("figure-"):
+        made = "".join(map(_write_figure, cell.outputs))
+    else:
+        texts = {"code": cell.source, "output": text_of(cell).rstrip("\n")}
+        if part.part not in ("", *texts):
+            texts = {"code": _method(cell.source, part.part)}
+        made = "".join(
+            f'<pre class="{kind}{" long" if text.count(NEWLINE) > LONG else ""}">'
+            f"<code>{html.escape(text)}</code></pre>"
+            for kind, text in texts.items()
+            if text and part.part in ("", kind, *_methods(cell.source))
+        )
+    if not made:
+        raise MarkError(
+            f"the slide {title!r} shows {part.part or 'all'} of the cell {name!r}, "
+            f"which is nothing. Write code, output, or the name of a method."
+        )
+    return f'<div class="shown{" step" if part.later else ""}">{made}</div>'
+
+
+def _methods(source):
+    return re.findall(r"^    def (\w+)", source, re.M)
+
+
+def _method(source, name):
+    """Return one method of a class, without the indent that it has there."""
+    found = re.search(rf"^    def {name}\b.*?(?=^    def |\Z)", source, re.M | re.S)
+    return textwrap.dedent(found[0]).rstrip() if found else ""
+
+
+def _write_figure(output):
+    alt, drawn, caption = FIGURE.search(html_of(output)).groups()
+    drawings = "".join(re.findall(r"<svg\b.*?</svg>", drawn, re.S))
+    return (
+        f'<figure class="drawing"><div role="img" aria-label="{alt}">{drawings}</div>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _write_lab(cell, lab, page):
+    """Return a lab as the site's pages have it: theme/labs_loader.js shows it."""
+    picture = "".join(map(html_of, cell.outputs))
+    name = f"{page} {cell.metadata.name}"  # two pages may name a lab alike
+    view = _write_json(VIEW, {"model_id": name})
+    state = _write_json(STATE_TYPE, {"state": {name: lab}})
+    return f'<div class="lab">{picture}{view}{state}</div>'
+
+
+def _write_json(kind, data):
+    # A "</script>" within the data must not end the element that holds it.
+    text = json.dumps(data, sort_keys=True).replace("</", "<\\/")
+    return f'<script type="{kind}">{text}</script>'
+
+
+def write_sheet(title, slides):
+    """Return the HTML of the notes of a deck, to print: each with its time."""
     rows, start = [], 0.0
-    for number, (page, slide) in enumerate(slides, 1):
-        what = rendered(slide.title, inline=True)
-        asked = re.search(r'<p class="question">(.*?)</p>', slide.body, re.S)
-        doing = asked[1] if asked else ASK.get(slide.kind, "")
-        clock = f"{int(start) // 60}:{int(start) % 60:02}"
+    for number, (_, slide) in enumerate(slides, 1):
         rows.append(
-            f'<tr><td class="number">{clock}</td><td class="number">{number}</td>'
-            f"<td>{html.escape(page)}: {what} ({slide.kind})</td><td>{doing}</td></tr>"
+            f"<tr><td>{write_clock(start)}</td><td>{number}</td>"
+            f"<th>{render(slide.title, inline=True)}</th>"
+            f"<td>{render(slide.note)}</td></tr>"
         )
         start += slide.minutes
-    head = "<tr><th>from</th><th>slide</th><th>what</th><th></th></tr>"
-    body = f"<table>{head}{''.join(rows)}</table><p>In all {start:.0f} minutes. "
-    return PLAIN.format(title=html.escape(title), body=f"{body}A plan: {RULE}</p>")
+    body = f"<table>{''.join(rows)}</table><p>Ends at {write_clock(start)}.</p>"
+    return SHEET.format(title=f"Notes: {html.escape(title)}", body=body)
 
 
-def listed(title, decks):
-    """Return the HTML of the list of decks: their files, titles, slides and times."""
-    items = "".join(
-        f'<tr><td><a href="{file}.html">{html.escape(name)}</a></td>'
-        f'<td class="number">{len(slides)}</td>'
-        f'<td class="number">{minutes.rounded(told(slides))}</td>'
-        f'<td class="number">{sum(s.minutes for s in slides if s.kind == "exercise")}'
-        "</td></tr>"
+def write_clock(minutes):
+    """Return minutes as hours and minutes on a clock."""
+    return f"{int(minutes) // 60}:{int(minutes) % 60:02}"
+
+
+def write_list(title, decks):
+    """Return the HTML of the list of decks: (file, title, slides) each."""
+    rows = "".join(
+        f'<tr><th><a href="{file}.html">{html.escape(name)}</a></th>'
+        f"<td>{len(slides)} slides</td>"
+        f"<td>{sum(slide.minutes for _, slide in slides):g} minutes</td>"
+        f'<td><a href="{file}-notes.html">Notes</a></td></tr>'
         for file, name, slides in decks
     )
-    head = "<tr><th></th><th>slides</th><th>min.</th><th>exercises, min.</th></tr>"
-    body = f"<table>{head}{items}</table>{HELP.format(rule=RULE)}"
-    return PLAIN.format(title=f"Slides: {html.escape(title)}", body=body)
+    body = f"<table>{rows}</table>{HELP}"
+    return SHEET.format(title=f"Slides: {html.escape(title)}", body=body)
