@@ -9,7 +9,7 @@ links and the site map follow, and so does the first code cell of every page, wh
 installs the package where it is missing, as on Colab. Nothing is executed: where the
 package is, the cell does nothing.
 What is found elsewhere follows, too: pyproject.toml (the index shows its addresses),
-CITATION.cff with the entry for BibTeX, and README's badges.
+CITATION.cff, and README's badges.
 """
 
 import argparse
@@ -18,7 +18,6 @@ import sys
 from pathlib import Path
 
 from coding_attention.address import NOTEBOOKS, pages_site, parse_url
-from tools import citation
 from tools.notebooks import paired_pages, reword
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,10 +101,6 @@ def apply(root, url, site):
         if (root / name).exists():
             text = (root / name).read_text(encoding="utf-8")
             changed += _write(root / name, told(text, name, url, site))
-    if (root / "CITATION.cff").exists():
-        page = root / "book" / citation.PAGE.name
-        text = citation.written(page.read_text(encoding="utf-8"), root)
-        changed += _write(page, text)
     for page in paired_pages(root / "book"):
         pair = page.with_suffix(".ipynb")
         before = pair.read_bytes()

@@ -44,17 +44,16 @@ TOLD = ("pyproject.toml", "CITATION.cff", "README.md")
 
 def test_what_is_found_elsewhere_says_the_address(tmp_path):
     """The index, the citation and README; and nothing of it once it is taken back."""
-    (tmp_path / "book").mkdir()
-    for name in ("_config.yml", "book/teaching.md", *TOLD):
+    for name in ("_config.yml", *TOLD):
         shutil.copy(ROOT / name, tmp_path / name)
     repository.apply(tmp_path, "", "")
-    files = [tmp_path / name for name in ("book/teaching.md", *TOLD)]
+    files = [tmp_path / name for name in TOLD]
     before = [file.read_text("utf-8") for file in files]
     assert not any("some-org" in text for text in before)
     for url in (FORK, URL):  # a second address takes the place of the first
         repository.apply(tmp_path, url, "https://book.example")
-    teaching, project, cited, readme = [file.read_text("utf-8") for file in files]
-    assert "Forker" not in teaching + project + cited + readme
+    project, cited, readme = [file.read_text("utf-8") for file in files]
+    assert "Forker" not in project + cited + readme
     assert tomllib.loads(project)["project"]["urls"] == {
         "Homepage": "https://book.example",
         "Repository": URL,
@@ -63,7 +62,6 @@ def test_what_is_found_elsewhere_says_the_address(tmp_path):
     }
     assert yaml.safe_load(cited)["repository-code"] == URL
     assert yaml.safe_load(cited)["url"] == "https://book.example"
-    assert "url     = {https://book.example}" in teaching
     (badges,) = [line for line in readme.splitlines() if line.startswith("[![")]
     assert readme.startswith("# Coding attention\n")
     runs = f"{URL}/actions/workflows/publish.yml"
