@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from attncheck.build import DEFAULTS, UnusableError
+from attncheck.errors import UnusableError
+from attncheck.guesses import DEFAULTS
 from attncheck.isolated import EndedError, isolated
 from attncheck.loading import attention_classes, evaluated, load, parts, unfinished
 from attncheck.report import Report

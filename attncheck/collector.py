@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
+from torch import Tensor
 
-from attncheck.build import UnusableError, first_line
+from attncheck.errors import CallFailed, Failure, UnusableError, first_line
 from attncheck.mistakes import EARLY, EXPLAINS, LATE, MISTAKES, ORDER, SYMPTOMS
 from attncheck.report import Finding, Report, Result
-from attncheck.subject import CallFailed, Failure, Subject
+from attncheck.subject import Subject
 from attncheck.trace import Line
 from attncheck.wording import in_their_names
 
@@ -32,33 +32,23 @@ class Collector:
     Attributes:
         found: {name of the mistake: (test, done, seen)}.
         severities: {name of the mistake: another severity than usual}.
-        results: list of results.
+        report: what is to be said besides; results are added as they come.
         causes: names of mistakes that the output was matched to exactly.
         example: (expected, actual) weights of four tokens, or None.
-        compared: whether the output was compared with what is right.
-        agreed: what it was compared with, where it is equal, or "".
-        not_compared: why the class could not be compared with attention, or "".
-        needed: what has to be written by hand to have it compared, or "".
         blame: function (name) that returns the line at fault, or None.
         undeclared: whether nobody said what the layer does besides attention.
         tried: arguments of forward, and what else, that a probe has tried.
-        not_tried: what could change the result and was not tried.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report | None = None) -> None:
+        self.report = report or Report("")
         self.found: dict[str, tuple[str, str, str]] = {}
         self.severities: dict[str, str] = {}
-        self.results: list[Result] = []
         self.causes: tuple[str, ...] = ()
-        self.example: tuple[torch.Tensor, torch.Tensor] | None = None
-        self.compared = False
-        self.agreed = ""
-        self.not_compared = ""
-        self.needed = ""
+        self.example: tuple[Tensor, Tensor] | None = None
         self.blame: Callable[[str], Line | None] = lambda name: None
         self.undeclared = False
         self.tried: set[str] = set()
-        self.not_tried: list[str] = []
         self._test = ""
         self._told: list[str] = []
 
@@ -76,7 +66,7 @@ class Collector:
             probe(subject, self)
         except SkipTest as reason:
             if isinstance(reason, NotCompared):
-                self.not_compared = str(reason)
+                self.report.not_compared = str(reason)
             self._end(test, "not run", str(reason))
             return
         except Failure as failure:
@@ -109,14 +99,10 @@ class Collector:
         """Keep how a test ended: with anything told, it failed."""
         if self._told and outcome != "broken":
             outcome, why = "failed", ""
-        self.results.append(Result(test, outcome, why, tuple(self._told)))
+        self.report.results.append(Result(test, outcome, why, tuple(self._told)))
 
     def add(
-        self,
-        mistake: str,
-        done: str,
-        seen: str,
-        severity: str | None = None,
+        self, mistake: str, done: str, seen: str, severity: str | None = None
     ) -> None:
         """Add a finding, once for each mistake; the test has failed either way."""
         if mistake not in self._told:
@@ -127,12 +113,6 @@ class Collector:
             self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
 
-    def take(self, other: "Collector", built: str) -> None:
-        """Add the errors that were found in a class built otherwise."""
-        for name, (_, done, seen) in other.found.items():
-            if other.severity_of(name) == "error" and name != "differs":
-                self.add(name, f"{built} {done}".strip(), seen)
-
     def cannot_run(self, test: str, failure: Failure, done: str) -> None:
         """Add that the module failed where nothing else can be tested."""
         self.start(test)
@@ -141,17 +121,14 @@ class Collector:
 
     def not_run(self, tests: Iterable[str], why: str) -> None:
         """Note the tests that were left out."""
-        self.results += [Result(test, "not run", why) for test in tests]
+        self.report.results += [Result(test, "not run", why) for test in tests]
 
-    def hand_over(self, report: Report) -> None:
-        """Put what was gathered into a report."""
+    def finish(self) -> None:
+        """Put the findings into the report, and why it wasn't compared."""
+        report = self.report
         report.findings = self.findings()
-        report.results = self.results
-        report.not_compared, report.needed = self.not_compared, self.needed
-        report.compared = self.compared
-        report.agreed, report.not_tried = self.agreed, self.not_tried
-        if not self.compared and not report.not_compared:
-            ended = {result.test: result.why for result in self.results}
+        if not report.compared and not report.not_compared:
+            ended = {result.test: result.why for result in report.results}
             why = ended.get(COMPARES) or "the tests ended before that"
             report.not_compared = (
                 f"the output wasn't compared with correct attention: {why}"
@@ -192,7 +169,7 @@ class Collector:
     def severity_of(self, name: str) -> str:
         """Return the severity of a mistake that was found."""
         said = self.severities.get(name)
-        if name in SIGNS and self.undeclared and not self.compared and not said:
+        if name in SIGNS and self.undeclared and not self.report.compared and not said:
             return "warning"
         return said or MISTAKES[name].severity
 

@@ -9,34 +9,26 @@ from math import prod
 
 import torch
 
-from attncheck.build import UnusableError
-from attncheck.calling import (
+from attncheck.arguments import (
     CAUSAL,
-    Way,
     example_call,
+    is_pytorchs,
     masked_ways,
-    plain_way,
     ways,
 )
 from attncheck.collector import Collector, NotCompared
+from attncheck.errors import CallFailed, Failure, UnusableError
 from attncheck.numbers import changed
 from attncheck.probes.compare import Comparison
 from attncheck.probes.meaning import depends
-from attncheck.source import HEAD_WIDTHS, Source
-from attncheck.subject import CallFailed, Failure, How, Subject
-from attncheck.trace import Watch
-from attncheck.variants import (
-    first_subject,
-    narrower_heads,
-    one_by_one,
-    runs,
-    uneven,
-)
+from attncheck.source import Source
+from attncheck.subject import How, Subject
+from attncheck.variants import first_subject, runs, uneven
+from attncheck.ways import Way
 
 RUNS = "builds and runs"
 COUNTS = re.compile("len|patch|token|seq|block|pos")
 LISTS = re.compile(r"\[(\d+(?:, \d+)+)\]")  # sizes in an error
-SETTINGS = 8  # that are guessed one after another
 MEMORY = 5  # tokens of a memory that nobody declared, fewer than others
 
 
@@ -55,16 +47,13 @@ def first_call(
     except (Failure, UnusableError) as failure:
         if getattr(failure, "mistake", "") == "environment":
             raise UnusableError(f"this PyTorch can't run it: {failure}.") from None
-        if _refuses(failure):
-            other = _otherwise(source, subject, failure, collector, done)
-        else:
-            other = None
+        other = _otherwise(source, subject, failure, collector, done)
         if other is None:
             if isinstance(failure, UnusableError):
                 failure = CallFailed("forward_raises", str(failure).rstrip("."))
             collector.cannot_run(RUNS, failure, done)
             if failure.mistake == "forward_raises":
-                collector.needed = (
+                collector.report.needed = (
                     "say how to call it: fill in the rest of "
                     f"call={example_call(subject.pristine)}"
                 )
@@ -73,7 +62,7 @@ def first_call(
         subject = other
     if subject.causal and subject.how.call is None:
         _give_mask(subject, collector)
-    if not any(result.test == RUNS for result in collector.results):
+    if not any(result.test == RUNS for result in collector.report.results):
         collector.run(RUNS, _try_out, subject)
     plain = subject.how.call is None and subject.how.way is None
     if subject.layout == "tbd" and plain and subject.causal:
@@ -81,11 +70,6 @@ def first_call(
         if subject.uneven is not None:
             _set(subject.uneven, subject.how, subject.causal)
     return subject
-
-
-def _refuses(failure: Failure | UnusableError) -> bool:
-    return isinstance(failure, UnusableError) or failure.mistake in (
-        "forward_raises", "wrong_shape")  # fmt: skip
 
 
 def _otherwise(
@@ -96,109 +80,48 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_more_settings, _another_way, _full_length]
+    tries = [_another_way, _full_length]
     if not isinstance(failure, UnusableError):
-        tries += [_another_width, _narrower, _alone]
-    for attempt in [*tries, _other_guesses, _wider, _own_defaults]:
-        other = attempt(source, subject, failure)
-        if other is None:
-            continue
-        if other is not subject:
-            for name in ("reference", "skip_reference", "notes"):
-                setattr(other, name, getattr(subject, name))
-        if other.fixed_length and not other.how.way:
-            text = f"It raised {failure}. It runs with {other.fixed_length} tokens."
-            collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
-        return other
-    return None
-
-
-def _more_settings(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject with settings of its config that forward alone reads."""
-    for _ in range(SETTINGS):
-        if not source.ask(str(failure)):
+        if failure.mistake not in ("forward_raises", "wrong_shape"):
             return None
-        subject = first_subject(source, subject.causal, subject.how, source.build())
-        try:
-            subject(subject.tokens())
-        except CallFailed as other:
-            failure = other
-            continue
-        return subject
-    return None
+        tries += [_another_width, _alone]
+    found = any(attempt(subject, failure) for attempt in tries)
+    running = subject if found else _built_otherwise(source, subject, failure)
+    if running is not None and running.fixed_length and not running.how.way:
+        text = f"It raised {failure}. It runs with {running.fixed_length} tokens."
+        collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
+    return running
 
 
-def _narrower(
+def _built_otherwise(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
-    other = narrower_heads(source, subject)
-    if other is not None:
-        name = next(n for n in HEAD_WIDTHS if n in source.arguments)
-        size = source.arguments[name]
-        subject.note(f"Built with {name}={size}, which is d_in/h.")
-    return other
-
-
-def _other_guesses(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject built with other values for what was guessed, or None."""
-    for module in source.built_with_others():
+    """Return the subject built with other arguments, where it runs with some."""
+    for module in source.others(failure):
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
             tries = (_full_length, _another_way)
-            if runs(other) or any(one(source, other, failure) for one in tries):
-                return _with_notes(subject, other)
+            if runs(other) or any(attempt(other, failure) for attempt in tries):
+                for text in other.notes:
+                    subject.note(text)
+                other.notes = subject.notes
+                return other
     return None
 
 
-def _with_notes(subject: Subject, other: Subject) -> Subject:
-    """Return the other subject, and keep in the first one's notes how it is called."""
-    for text in other.notes:
-        subject.note(text)
-    return other
+def _alone(subject: Subject, failure: Failure | UnusableError) -> bool:
+    """Give it one sequence at a time; return whether it runs so."""
+    kept = subject.how
+    subject.how = replace(kept, one_by_one=True)
+    if runs(subject) is None:
+        subject.how = kept
+        return False
+    subject.note("It takes one sequence (t, d) at a time: each was passed alone.")
+    return True
 
 
-def _wider(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject with wider tokens, where a head would have none of them."""
-    ours = [n for n in ("d_in", "d_out") if n in source.mapped and source.chose(n)]
-    ours = [n for n in ours if source.chose(source.mapped[n])]
-    if not ours or not re.search(r"\b0\b", str(failure)):
-        return None
-    kept = dict(source.arguments), dict(source.sizes)
-    for width in (64, 128, 256):
-        source.arguments |= {source.mapped[n]: width for n in ours}
-        source.sizes |= dict.fromkeys(ours, width)
-        with contextlib.suppress(Failure, UnusableError):
-            other = first_subject(source, subject.causal, subject.how, source.build())
-            if runs(other) is not None or _another_way(source, other, failure):
-                subject.note(
-                    f"Built with a width of {width}; {kept[1]['d_in']} failed."
-                )
-                return _with_notes(subject, other)
-    source.arguments.clear()
-    source.arguments |= kept[0]
-    source.sizes |= kept[1]
-    return None
-
-
-def _alone(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    other = one_by_one(source, subject)
-    if other is not None:
-        subject.note("It takes one sequence (t, d) at a time: each was passed alone.")
-    return other
-
-
-def _full_length(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject where it runs with one number of tokens alone."""
+def _full_length(subject: Subject, failure: Failure | UnusableError) -> bool:
+    """Look for the one number of tokens that it runs with; return whether there is."""
     if isinstance(failure, UnusableError):  # it wasn't called, as nobody knew how
         kept = subject.how
         subject.how = replace(kept, way=next(_ways(subject), None))
@@ -211,7 +134,7 @@ def _full_length(
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
     # As of an image's patches and a token for its class.
-    counts = [v for n, v in source.arguments.items() if COUNTS.search(n)]
+    counts = [v for n, v in subject.given.items() if COUNTS.search(n)]
     named = [n + 1 for n in counts if type(n) is int]
     lengths = [subject.limit or 0, *_numbers(failure), *whole, *named, 16]
     for length in dict.fromkeys(lengths):
@@ -219,25 +142,23 @@ def _full_length(
             subject.fixed_length = length
             with contextlib.suppress(UnusableError):
                 if runs(subject) is not None:
-                    return subject
+                    return True
                 continue
-            if _another_way(source, subject, failure) is not None:
-                return subject
+            if _another_way(subject, failure):
+                return True
     subject.fixed_length = None
-    return None
+    return False
 
 
-def _another_width(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject where it runs with tokens as wide as the error says."""
+def _another_width(subject: Subject, failure: Failure | UnusableError) -> bool:
+    """Give tokens as wide as the error says; return whether it runs so."""
     known = subject.sizes["d_in"]
     for width in _numbers(failure):
         subject.sizes["d_in"] = width
         if runs(subject) is not None:
-            return subject
+            return True
     subject.sizes["d_in"] = known
-    return None
+    return False
 
 
 def _numbers(failure: Failure | UnusableError) -> list[int]:
@@ -246,59 +167,28 @@ def _numbers(failure: Failure | UnusableError) -> list[int]:
     return [number for number in dict.fromkeys(found) if 2 < number <= 1024]
 
 
-def _own_defaults(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject built with the defaults of its constructor, or None."""
-    if not source.own_defaults():
-        return None
-    try:
-        other = first_subject(source, subject.causal, subject.how, source.build())
-        if runs(other) is None and _another_way(source, other, failure) is None:
-            return None
-    except (Failure, UnusableError):
-        return None
-    subject.note("Built with its constructor's default values.")
-    return _with_notes(subject, other)
-
-
-def _another_way(
-    source: Source, subject: Subject, failure: Failure | UnusableError
-) -> Subject | None:
-    """Return the subject where forward runs with more than x, or None."""
+def _another_way(subject: Subject, failure: Failure | UnusableError) -> bool:
+    """Find out what forward wants besides x; return whether it runs so."""
     if subject.how.call is not None or subject.layer.documents:
-        return None
-    turned: list[tuple[How, bool]] = []
+        return False
     leaking: tuple[How, bool] | None = None
     kept = subject.how, subject.causal
     for optional in (False, True):
         for way in _ways(subject, optional):
             if subject.causal and _of_itself(subject, way):
-                return _told(subject)
-            if _given(subject, way) is None:
+                return _tell_way(subject)
+            if not _runs_by(subject, way):
                 continue
-            if subject.causal and (way.masked or way.opened) and _leaks(subject):
-                leaking = leaking or (subject.how, True)
-            elif (way.masked and not _takes_one(subject)) or (
-                way.opened and (not _precise(subject) or _blank(subject))
-            ):
-                leaking = leaking or (subject.how, subject.causal)
-            elif way.turns:
-                turned.append((subject.how, subject.causal))
-            else:
-                return _told(subject)
+            leaks = subject.causal and (way.mask or way.opened) and _leaks(subject)
+            alone = not way.mask or _takes_one(subject)
+            if not leaks and alone and (not way.opened or _is_precise(subject)):
+                return _tell_way(subject)
+            leaking = leaking or (subject.how, subject.causal)
             _set(subject, *kept)
-        if turned or leaking:
-            break
-    for how in turned:
-        _set(subject, *how)
-        if _is_attention(subject):
-            return _told(subject)
-    first = turned[0] if turned else leaking
-    if first:
-        _set(subject, *first)
-        return _told(subject)
-    return None
+        if leaking:
+            _set(subject, *leaking)
+            return _tell_way(subject)
+    return False
 
 
 def _of_itself(subject: Subject, way: Way) -> bool:
@@ -308,17 +198,18 @@ def _of_itself(subject: Subject, way: Way) -> bool:
     kept = subject.how
     both = (*way.tokens, *way.memory.split())
     one = replace(way, tokens=both, memory=None, memory_width=None)
-    if _given(subject, one) is not None and not _leaks(subject):
+    if _runs_by(subject, one) and not _leaks(subject):
         return True
     _set(subject, kept, True)
     return False
 
 
 def _ways(subject: Subject, optional: bool = False) -> Iterator[Way]:
-    widths = [None, *_in_widths(subject)]
-    has_memory, rope = bool(subject.layer.memory), subject.layer.rope
-    made = ways(subject.pristine, subject.causal, widths, has_memory, optional)
-    return (replace(way, base=rope.base) for way in made) if rope else made
+    matrices = [p for p in subject.pristine.parameters() if p.dim() == 2]
+    others = dict.fromkeys(p.shape[1] for p in matrices)  # a memory may be as wide
+    others.pop(subject.sizes["d_in"], None)
+    widths, memory = (None, *others), bool(subject.layer.memory)
+    return ways(subject.pristine, subject.causal, widths, memory, optional)
 
 
 def _takes_one(subject: Subject) -> bool:
@@ -330,7 +221,7 @@ def _takes_one(subject: Subject) -> bool:
     return True
 
 
-def _precise(subject: Subject) -> bool:
+def _is_precise(subject: Subject) -> bool:
     """Whether float32 does: a mask of the wrong kind shifts all scores by thousands."""
     x = subject.tokens()
     kept, y = subject.dtype, subject(x)
@@ -343,49 +234,25 @@ def _precise(subject: Subject) -> bool:
     return not changed(y, fine.to(y.dtype), 1e-5)
 
 
-def _blank(subject: Subject) -> bool:
-    """Whether all weights are alike, as where a mask of the wrong kind hides all."""
-    watch = Watch(module := subject.copy())
-    y = subject(subject.tokens(), module, mode=watch)
-    made = [weights for _, weights, _ in watch.seen.softmaxes if weights.shape[-1] > 1]
-    return not changed(y, y[:1, :1].expand_as(y)) or any(
-        one.isnan().any() or not changed(one, one[..., :1].expand_as(one), 1e-6)
-        for one in made
-    )
-
-
-def _told(subject: Subject) -> Subject:
-    way = subject.how.way
-    assert way is not None, "it was called in a way that was found"
-    if words := way.words():
+def _tell_way(subject: Subject) -> bool:
+    """Note what forward was called with; return that it runs."""
+    assert subject.how.way is not None, "it was called in a way that was found"
+    if words := subject.how.way.words():
         subject.note(f"forward was called with {words}.")
-    return subject
+    return True
 
 
-def _is_attention(subject: Subject) -> bool:
-    with contextlib.suppress(NotCompared):
-        Comparison(subject).decide(found := Collector())
-        return not found.found
-    return False
-
-
-def _in_widths(subject: Subject) -> list[int]:
-    """Return the widths that the module's matrices take, but for that of x."""
-    widths = [p.shape[1] for p in subject.pristine.parameters() if p.dim() == 2]
-    return [w for w in dict.fromkeys(widths) if w != subject.sizes["d_in"]]
-
-
-def _given(subject: Subject, way: Way) -> Subject | None:
-    """Return the subject called in this way if it runs so; else leave it as it is."""
+def _runs_by(subject: Subject, way: Way) -> bool:
+    """Call the subject in this way from now on, if it runs so; return whether."""
     how, causal = subject.how, subject.causal
     layer = subject.layer
     if way.memory:
         layer = replace(layer, memory=layer.memory or MEMORY)
     _set(subject, replace(how, way=way, layer=layer), causal and not way.memory)
     if runs(subject) is not None:
-        return subject
+        return True
     _set(subject, how, causal)
-    return None
+    return False
 
 
 def _set(subject: Subject, how: How, causal: bool) -> None:
@@ -398,15 +265,17 @@ def _give_mask(subject: Subject, collector: Collector) -> None:
     A class that promises to be causal by itself is told on; of another, the verdict
     says so.
     """
-    way = subject.how.way or plain_way(subject.pristine)
-    if way is None or way.masked or not _leaks(subject):
-        if way is not None and way.masked:
-            _say_masked(subject, collector, way)
+    way = subject.way
+    if way is None or is_pytorchs(subject.pristine):
+        return
+    if way.mask:
+        _say_masked(subject, collector, way)
+    if way.mask or not _leaks(subject):
         return
     how, acting, open_ = subject.how, [], subject(subject.tokens())
     found = list(masked_ways(subject.pristine, way))
     for masked, narrow in [*product(found, (False,)), *product(found, (True,))]:
-        if _given(subject, masked) is not None:
+        if _runs_by(subject, masked):
             if not _leaks(subject) and (_takes_one(subject) or narrow):
                 _say_masked(subject, collector, masked)
                 return
@@ -414,7 +283,7 @@ def _give_mask(subject: Subject, collector: Collector) -> None:
                 acting.append(masked)
             _set(subject, how, True)
     for masked in acting:  # it may hide too little
-        if _given(subject, masked) is not None:
+        if _runs_by(subject, masked):
             with contextlib.suppress(NotCompared):
                 Comparison(subject).decide(more := Collector())
                 if {*more.causes} & HIDES_LITTLE and len(more.causes) == 1:
@@ -429,19 +298,18 @@ HIDES_LITTLE = {"mask_fill_finite", "mask_fill_zero", "mask_added_as_ones",
 
 def _say_masked(subject: Subject, collector: Collector, way: Way) -> None:
     """Say that it is causal with a mask alone, and whether it promised more."""
-    _told(subject)
-    name = next((n for n, kind in way.others if isinstance(kind, tuple)
-                 and kind[0] == "mask"), "")  # fmt: skip
+    _tell_way(subject)
+    name = way.mask
     if not name:
         return
     collector.tried.add(name)
-    if subject.promised_causal or _promises(subject):
+    if subject.how.promised or _promises(subject):
         collector.start(RUNS)
         done = "Called it without a mask."
         collector.add("mask_missing", done, f"It leaks the future unless `{name}` is "
                       f"given, though it promises to be causal.")  # fmt: skip
     else:
-        subject.promise = f"causal only with `{name}`"
+        collector.report.promised = f"causal only with `{name}`"
 
 
 def _promises(subject: Subject) -> bool:

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attncheck import build
-from attncheck.build import UnusableError
+from attncheck.errors import Failure, UnusableError
+from attncheck.modules import duplicate
 from attncheck.source import Source
-from attncheck.subject import Failure, guarded
+from attncheck.subject import guarded
 
 
-def reference_from(
-    given: object, source: Source
-) -> Callable[[nn.Module, torch.Tensor], Any]:
+def reference_from(given: object, source: Source) -> Callable[[nn.Module, Tensor], Any]:
     """Return a function (module, x) that computes what is right.
 
     Raises:
@@ -27,9 +25,9 @@ def reference_from(
         except Failure as failure:
             raise UnusableError(f"the reference can't be built: {failure}.") from None
     if isinstance(given, nn.Module):
-        right = build.duplicate(given).eval()
+        right = duplicate(given).eval()
 
-        def function(module: nn.Module, x: torch.Tensor) -> Any:
+        def function(module: nn.Module, x: Tensor) -> Any:
             _take_parameters(right, module)
             return right(x)
     elif callable(given):
@@ -40,7 +38,7 @@ def reference_from(
             f"False, but got {type(given).__name__}."
         )
 
-    def guarded_function(module: nn.Module, x: torch.Tensor) -> Any:
+    def guarded_function(module: nn.Module, x: Tensor) -> Any:
         def job() -> Any:
             with torch.no_grad():
                 return function(module.eval(), x.clone())

@@ -5,8 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from attncheck.build import UnusableError
+from attncheck.errors import UnusableError
 
 NORMS = ("layer", "rms", "l2")
 PAIRINGS = ("halves", "neighbors")
@@ -43,7 +44,6 @@ class Layer:
         qk_norm: the norm of queries and keys within each head.
         prenorm: the norm of the input.
         residual: the input is added to the output.
-        postnorm: the norm of that sum; found, but no option.
         memory: how many tokens of a fixed memory make the keys and values.
         sink: one more learned score for each head, with no value.
         documents: two documents in each row, which do not see each other.
@@ -59,7 +59,6 @@ class Layer:
     qk_norm: str | None = None
     prenorm: str | None = None
     residual: bool = False
-    postnorm: str | None = None
     memory: int | None = None
     sink: bool = False
     documents: bool = False
@@ -90,7 +89,6 @@ class Layer:
             "qk_norm": self.qk_norm and f"a norm of queries and keys ({self.qk_norm})",
             "prenorm": self.prenorm and f"a norm of the input ({self.prenorm})",
             "residual": self.residual and "the input added",
-            "postnorm": self.postnorm and f"a norm of the sum ({self.postnorm})",
             "memory": self.memory and f"a memory of {self.memory} tokens",
             "sink": self.sink and "a sink for each head",
             "documents": self.documents and "documents packed into one row",
@@ -101,7 +99,7 @@ class Layer:
         return ", ".join(acting) or "nothing else"
 
 
-_FOUND = ("postnorm", "norms", "open")
+_FOUND = ("norms", "open")
 OPTIONS = tuple(f.name for f in fields(Layer) if f.name not in _FOUND)
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
@@ -170,9 +168,7 @@ def _rope(given: Any) -> tuple[Rope | None, tuple[str, ...]]:
     return rope, tuple(f"rope.{name}" for name in left)
 
 
-def memory_tokens(
-    count: int, like: torch.Tensor, width: int | None = None
-) -> torch.Tensor:
+def memory_tokens(count: int, like: Tensor, width: int | None = None) -> Tensor:
     """Return the same random memory (b, count, width) for each of (b, t, d)."""
     b, _, d = like.shape
     d = width or d
@@ -180,14 +176,14 @@ def memory_tokens(
     return memory.to(like).expand(b, count, d)
 
 
-def document_of(t: int) -> torch.Tensor:
+def document_of(t: int) -> Tensor:
     """Return the number of each token's document (t): the first has four tokens."""
     return (torch.arange(t) >= 4).long()
 
 
 def rotate(
-    x: torch.Tensor, rope: Rope, positions: torch.Tensor, width: int | None = None
-) -> torch.Tensor:
+    x: Tensor, rope: Rope, positions: Tensor, width: int | None = None
+) -> Tensor:
     """Rotate pairs of the last axis of x (b, h, t, d) by angles (t) · frequencies.
 
     Raises:
@@ -212,9 +208,7 @@ def rotate(
     return torch.cat([turned, rest], dim=-1)
 
 
-def _mismatched(
-    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, which: str
-) -> torch.Tensor:
+def _mismatched(x: Tensor, cos: Tensor, sin: Tensor, which: str) -> Tensor:
     if which == "halves with a table of neighbors":
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         one, two = x.chunk(2, dim=-1)
@@ -225,8 +219,8 @@ def _mismatched(
 
 
 def normalize(
-    x: torch.Tensor, how: str | None, pair: Numbers, width: int | None = None
-) -> torch.Tensor:
+    x: Tensor, how: str | None, pair: Numbers, width: int | None = None
+) -> Tensor:
     """Normalize over the last axis, as LayerNorm, RMSNorm or to length 1."""
     weight, bias, *eps = pair
     if how == "l2":

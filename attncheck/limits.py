@@ -142,11 +142,3 @@ def memory(extra: int = 4 * GIB) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def message(error: BaseException) -> str:
-    """Return an exception's message, also where it cannot be shown."""
-    try:
-        return str(error)
-    except Exception:
-        return "its message cannot be shown"

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from attncheck.build import UnusableError, first_line
+from attncheck.errors import UnusableError, first_line
 from attncheck.limits import TimedOutError, Worker
 from attncheck.report import Report
 

@@ -3,9 +3,10 @@
 import math
 
 import torch
+from torch import Tensor
 
 
-def changed(before: torch.Tensor, after: torch.Tensor, tolerance: float = 1e-5) -> bool:
+def changed(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
     """Whether two outputs differ by more than rounding. NaN equals NaN."""
     if before.shape != after.shape:
         return True

@@ -10,6 +10,7 @@ from itertools import islice, product
 from math import isclose, isnan
 
 import torch
+from torch import Tensor
 
 from attncheck.changes import CHANGES, base_recipe, pairs, recipes
 from attncheck.layer import Layer
@@ -45,7 +46,7 @@ class Match:
     layer: Layer = PLAIN
 
 
-def distance(output: torch.Tensor, expected: torch.Tensor) -> float:
+def distance(output: Tensor, expected: Tensor) -> float:
     """Return the largest difference, as a share of the largest expected value.
 
     Infinite unless shapes and non-finite entries agree and most entries are finite.
@@ -61,8 +62,8 @@ def distance(output: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def right_distance(
-    x: torch.Tensor,
-    output: torch.Tensor,
+    x: Tensor,
+    output: Tensor,
     candidates: Sequence[Projections],
     causal: bool,
     layer: Layer = PLAIN,
@@ -87,8 +88,8 @@ def _right(causal: bool, layer: Layer) -> list[Recipe]:
 
 
 def recognized(
-    x: torch.Tensor,
-    output: torch.Tensor,
+    x: Tensor,
+    output: Tensor,
     candidates: Sequence[Projections],
     causal: bool,
     layers: Iterable[Layer],
@@ -109,8 +110,8 @@ def recognized(
 
 
 def name_mistake(
-    x: torch.Tensor,
-    output: torch.Tensor,
+    x: Tensor,
+    output: Tensor,
     candidates: Sequence[Projections],
     causal: bool,
     layer: Layer = PLAIN,
@@ -154,12 +155,12 @@ def name_mistake(
 
 
 def with_weights(
-    x: torch.Tensor,
+    x: Tensor,
     projections: Projections,
     layer: Layer,
-    order: torch.Tensor | None,
-    visible: torch.Tensor,
-) -> torch.Tensor:
+    order: Tensor | None,
+    visible: Tensor,
+) -> Tensor:
     """Return the output where each token sees others, or finds keys in another order.
 
     Args:
@@ -178,8 +179,8 @@ def with_weights(
 
 
 def example(
-    match: Match, x: torch.Tensor, causal: bool, layer: Layer = PLAIN
-) -> tuple[torch.Tensor, torch.Tensor] | None:
+    match: Match, x: Tensor, causal: bool, layer: Layer = PLAIN
+) -> tuple[Tensor, Tensor] | None:
     """Return expected and actual weights of four tokens, each (4, 4), or None."""
     computation = Computation(x[:1, :4], match.projections, layer)
     try:
@@ -193,7 +194,7 @@ def example(
     return expected, actual
 
 
-def _gap(output: torch.Tensor, computation: Computation, recipe: Recipe) -> float:
+def _gap(output: Tensor, computation: Computation, recipe: Recipe) -> float:
     """Return the distance, infinite where the recipe does not fit the shapes."""
     try:
         expected = computation.output(recipe)

@@ -2,19 +2,18 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attncheck.build import duplicate
+from attncheck.modules import duplicate
 
 # A weight, outputs by inputs, and its bias, if it has one.
-Pair = tuple[torch.Tensor, torch.Tensor | None]
+Pair = tuple[Tensor, Tensor | None]
 # Names in use, without underscores and in lower case.
 _WORDS = {
     "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform qw "
@@ -35,6 +34,7 @@ _WORDS = {
     "rope_key": "wkr kr krope ropek ropekey wkrope kropeproj",
     "heads": "heads attnheads attentionheads attns",
 }
+LATENT = {"query", "down", "up_key", "up_value", "rope_query", "rope_key"}
 NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
 # As many more are made of: what may stand before a role's name, and behind it.
 _BEFORE = (
@@ -89,13 +89,13 @@ class Projections:
 
     def cpu(self) -> "Projections":
         """Return the same weights on the CPU."""
-        return self._each(torch.Tensor.cpu)
+        return self._each(Tensor.cpu)
 
     def double(self) -> "Projections":
         """Return the same weights in float64."""
-        return self._each(torch.Tensor.double)
+        return self._each(Tensor.double)
 
-    def _each(self, to: Callable[[torch.Tensor], torch.Tensor]) -> "Projections":
+    def _each(self, to: Callable[[Tensor], Tensor]) -> "Projections":
         def pairs(pair: Pair) -> tuple[Any, ...]:
             return tuple(None if w is None else to(w) for w in pair)
 
@@ -117,12 +117,6 @@ class Projections:
         """Width of one head."""
         return self.query[0].shape[0] // self.num_heads
 
-    @property
-    def d_out(self) -> int:
-        """Width of the result."""
-        width = self.out or self.query
-        return width[0].shape[0]
-
 
 def from_adapter(given: Any) -> Projections:
     """Make :class:`Projections` from the dictionary that a reader's function returns.
@@ -130,8 +124,6 @@ def from_adapter(given: Any) -> Projections:
     Raises:
         ValueError: an entry is missing or no tensor.
     """
-    if isinstance(given, Projections):
-        return given
     missing = {"query", "key", "value"} - set(given)
     if missing:
         raise ValueError(
@@ -141,7 +133,7 @@ def from_adapter(given: Any) -> Projections:
     pairs: dict[str, Any] = {}
     for role in ("query", "key", "value", "out"):
         entry = given.get(role)
-        if isinstance(entry, torch.Tensor) and entry.dim() == 2:
+        if isinstance(entry, Tensor) and entry.dim() == 2:
             entry = entry, None  # said to be out by in, so it is not to be turned
         pairs[role] = None if entry is None else _pair(entry)
         if entry is not None and pairs[role] is None:
@@ -150,13 +142,6 @@ def from_adapter(given: Any) -> Projections:
                 f"weight and bias, or an nn.Linear, but got {type(entry).__name__}."
             )
     return Projections(**pairs, num_heads=given.get("num_heads", 1))
-
-
-class Held(NamedTuple):
-    """A weight that is held as it is, used either way round, and its bias."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor
 
 
 def find(
@@ -180,7 +165,7 @@ def find(
             if found and rest is not None:
                 more = _from_layer(members | {"out": rest}, h, d_in)
                 found = [*(replace(one, sure=False) for one in more), *found]
-            found = [*_around(part, found), *_by_width(part, found), *found]
+            found = [*_by_width(part, found), *found]
         if found:
             return found
     for part in module.modules():
@@ -216,30 +201,6 @@ def _listed_heads(part: nn.Module, num_heads: int | None) -> nn.ModuleList | Non
         if alike and (len(child) == num_heads or re.search("head|att", name.lower())):
             return child
     return None
-
-
-def _around(part: nn.Module, found: list[Projections]) -> list[Projections]:
-    """Read projections before and behind PyTorch's layer as one with its own."""
-    inside = [c for c in part.children() if isinstance(c, nn.MultiheadAttention)]
-    if len(inside) != 1:
-        return []
-    outer = [{r: getattr(one, r) for r in ("query", "key", "value", "out")}
-             for one in found]  # fmt: skip
-    for name, child in part.named_children():  # what makes the keys and the values
-        if re.search("kv|context|memory|cond", name) and isinstance(child, nn.Linear):
-            outer.append(dict.fromkeys(("key", "value"), _pair(child)))
-    made = []
-    for given, own in product(outer, find(inside[0])):
-        pairs: dict[str, Any] = {}
-        with contextlib.suppress(RuntimeError):  # sizes that do not fit
-            for role in ("query", "key", "value"):
-                first = given.get(role)
-                pair = getattr(own, role)
-                pairs[role] = _chained(pair, first) if first else pair
-            last = given.get("out")
-            pairs["out"] = _chained(last, own.out) if last and own.out else own.out
-            made.append(replace(own, **pairs, sure=False))
-    return made
 
 
 def _left(part: nn.Module, but: Iterable[Any] = ()) -> nn.Linear | None:
@@ -279,7 +240,7 @@ def _members(part: nn.Module) -> dict[str, Any]:
     )
     # Lists and plain tensors are not registered, and may hold weights all the same.
     for name, value in vars(part).items():
-        if isinstance(value, list | torch.Tensor):
+        if isinstance(value, list | Tensor):
             everything.setdefault(name, value)
     members: dict[str, Any] = {}
     for name, value in everything.items():
@@ -287,26 +248,10 @@ def _members(part: nn.Module) -> dict[str, Any]:
         for role, names in NAMES.items():
             if plain in names:
                 members.setdefault(role, value)
-    if "qkv" in members and isinstance(members["qkv"], torch.Tensor):
+    if "qkv" in members and isinstance(members["qkv"], Tensor):
         bias = everything.get("in_proj_bias")
         members["qkv"] = (members["qkv"], bias)
-    if isinstance(qkv := members.get("qkv"), nn.Linear) and qkv.bias is None:
-        members["qkv"] = qkv.weight, _biases_apart(everything, len(qkv.weight) // 3)
-    for role, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o")):
-        bias = next((p for n, p in everything.items() if n.lower() == f"b_{letter}"), 0)
-        weight = members.get(role)
-        if isinstance(bias, torch.Tensor) and isinstance(weight, torch.Tensor):
-            members[role] = Held(weight, bias)
     return members
-
-
-def _biases_apart(everything: Mapping[str, Any], width: int) -> torch.Tensor | None:
-    """Return the bias of a joined layer that is held apart, without one for keys."""
-    parts: list[Any] = [everything.get(f"{one}_bias") for one in "qkv"]
-    if all(part is None for part in parts):
-        return None
-    parts = [torch.zeros(width) if part is None else part for part in parts]
-    return torch.cat(parts) if all(len(part) == width for part in parts) else None
 
 
 def _head_count(part: nn.Module) -> int | None:
@@ -333,7 +278,7 @@ def _from_heads(heads: Iterable[Any], out: Any, d_in: int | None) -> list[Projec
     return [Projections(**wide, out=out, num_heads=len(each), per_head=True)]
 
 
-def _join_biases(biases: list[Any]) -> torch.Tensor | None:
+def _join_biases(biases: list[Any]) -> Tensor | None:
     return None if any(bias is None for bias in biases) else torch.cat(biases)
 
 
@@ -348,8 +293,8 @@ def _from_layer(
         if None in roles.values():
             return []
         slices = getattr(members["query"], "weight", members["query"])
-        slices = _slices(slices) if isinstance(slices, torch.Tensor) else slices
-        if isinstance(slices, torch.Tensor) and slices.dim() == 3:  # one for each head
+        slices = _slices(slices) if isinstance(slices, Tensor) else slices
+        if isinstance(slices, Tensor) and slices.dim() == 3:  # one for each head
             stands = slices.shape[0] == d_in != slices.shape[1]
             num_heads = slices.shape[1 if stands else 0]
         if num_heads > 1 and all(
@@ -360,17 +305,11 @@ def _from_layer(
                 role: _for_each_head(weight, bias, num_heads)
                 for role, (weight, bias) in roles.items()
             }
-        held, rows = members.get("out"), roles["value"][0].shape[0]
-        if isinstance(held, Held):
-            out = _pair(held, rows)
-        elif isinstance(held, torch.Tensor) and held.dim() == 3:
-            by_head = held.detach().flatten(0, 1)  # one slice for each head
-            out = (by_head.T, None) if len(by_head) == rows else out
         plain = Projections(**roles, out=out, num_heads=num_heads)
         if plain.query[0].shape[0] % num_heads:
             return []
         return [plain, *_turned(plain, members)]
-    if {"query", "down", "up_key", "up_value"} <= set(members):
+    if set(members) >= LATENT:
         return _from_latent(members, out, num_heads)
     if "qkv" in members:
         return _from_combined(_pair(members["qkv"], d_in), out, num_heads)
@@ -383,7 +322,7 @@ def _from_layer(
     return []
 
 
-def _for_each_head(weight: torch.Tensor, bias: torch.Tensor | None, h: int) -> Pair:
+def _for_each_head(weight: Tensor, bias: Tensor | None, h: int) -> Pair:
     """Return the wide projection in which each head is projected alike."""
     return torch.block_diag(*[weight] * h), None if bias is None else bias.repeat(h)
 
@@ -396,16 +335,11 @@ def _from_latent(
     if None in given.values():
         return []
     query, down = given["query"], given["down"]
-    turned, r = given.get("rope_key"), len(down[0])
+    turned, r = given["rope_key"], len(down[0])
     try:
         key, value = (_chained(given[r], down) for r in ("up_key", "up_value"))
-        if turned is None:
-            return [Projections(query, key, value, out, h, latent=r)]
         d_rope = turned[0].shape[0]
-        if "rope_query" in given:
-            query = _beside(given["rope_query"], query, h)
-        else:  # in one weight, behind the other part of each head
-            query = _rolled(query, d_rope, h)
+        query = _beside(given["rope_query"], query, h)
         turned = _repeated(turned, h)
         nothing: Any = tuple(w if w is None else torch.zeros_like(w) for w in turned)
         swapped = (
@@ -438,14 +372,6 @@ def _repeated(pair: Pair, h: int) -> tuple[Any, ...]:
     return tuple(None if w is None else torch.cat([w] * h) for w in pair)
 
 
-def _rolled(pair: Pair, d_rope: int, h: int) -> tuple[Any, ...]:
-    """Bring the last rows of each head to its front."""
-    return tuple(
-        None if w is None else w.unflatten(0, (h, -1)).roll(d_rope, 1).flatten(0, 1)
-        for w in pair
-    )
-
-
 def _beside(one: Pair, other: Pair, h: int) -> Pair:
     """Join two projections head by head."""
     pairs = [(pair[0].unflatten(0, (h, -1)), pair[1]) for pair in (one, other)]
@@ -461,21 +387,12 @@ def _beside(one: Pair, other: Pair, h: int) -> Pair:
 
 def _turned(plain: Projections, members: dict[str, Any]) -> list[Projections]:
     """Square plain weights may be used as x @ W or as x @ W.T: offer the other way."""
-    turns: list[tuple[str, ...]] = []
-    if _is_square(plain.query) and isinstance(members["query"], torch.Tensor | Held):
-        turns.append(("query", "key", "value"))
-    if isinstance(members.get("out"), Held) and plain.out and _is_square(plain.out):
-        turns += [("out",), *(("out", *roles) for roles in turns)]
-    found = []
-    for roles in turns:
-        pairs = {role: getattr(plain, role) for role in roles}
-        turned: dict[str, Any] = {r: (w.T, bias) for r, (w, bias) in pairs.items()}
-        found.append(replace(plain, **turned))
-    return found
-
-
-def _is_square(pair: Pair) -> bool:
-    return pair[0].shape[0] == pair[0].shape[1]
+    square = plain.query[0].shape[0] == plain.query[0].shape[1]
+    if not square or not isinstance(members["query"], Tensor):
+        return []
+    pairs = {role: getattr(plain, role) for role in ("query", "key", "value")}
+    turned: dict[str, Any] = {r: (w.T, bias) for r, (w, bias) in pairs.items()}
+    return [replace(plain, **turned)]
 
 
 def _from_combined(
@@ -506,29 +423,7 @@ def _from_combined(
             for i in range(3)
         )
         found.append(Projections(query, key, value, out, num_heads))
-        found += _from_blocks(weight, bias, out, num_heads)
     return found
-
-
-def _from_blocks(
-    weight: torch.Tensor, bias: torch.Tensor | None, out: Pair | None, h: int
-) -> Iterator[Projections]:
-    """Read one weight in blocks of heads, each with queries, keys and values.
-
-    As in CodeGen, whose blocks hold queries, values and keys.
-    """
-    width = weight.shape[1]
-    for count in {c for c in (2, 4, 8) if h % c == 0}:
-        for order in ((0, 1, 2), (0, 2, 1)):
-            rows = torch.arange(len(weight)).view(count, 3, -1)[:, order]
-            if count == h and order == (0, 1, 2):
-                continue  # head by head, which was read before
-            each = [rows[:, i].flatten() for i in range(3)]
-            query, key, value = (
-                (weight[r].view(-1, width), None if bias is None else bias[r])
-                for r in each
-            )
-            yield Projections(query, key, value, out, h)
 
 
 def _cut(pair: Pair, count: int) -> Iterator[Pair]:
@@ -536,9 +431,7 @@ def _cut(pair: Pair, count: int) -> Iterator[Pair]:
     return zip(pair[0].split(sizes), _split_bias(pair[1], sizes), strict=True)
 
 
-def _split_bias(
-    bias: torch.Tensor | None, sizes: list[int]
-) -> Sequence[torch.Tensor | None]:
+def _split_bias(bias: Tensor | None, sizes: list[int]) -> Sequence[Tensor | None]:
     return [None] * len(sizes) if bias is None else bias.split(sizes)
 
 
@@ -555,9 +448,6 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
             return acting
     if isinstance(entry, nn.Linear):
         return entry.weight.detach(), _detached(entry.bias)
-    if isinstance(entry, Held) and entry.weight.dim() == 2:
-        plain = _plain(entry.weight.detach(), d_in)
-        return plain and (plain[0], entry.bias.detach())
     if isinstance(entry, tuple) and len(entry) == 2:
         weight: Any = entry[0].detach()
         if weight.dim() == 3:  # one slice, and one bias, for each head
@@ -570,10 +460,10 @@ def _pair(entry: Any, d_in: int | None = None) -> Pair | None:
     if isinstance(entry, nn.Module) and hasattr(entry, "weight"):
         # The Conv1D of GPT-2's published code: a linear layer stored transposed.
         weight, bias = entry.weight, getattr(entry, "bias", None)
-        if weight.dim() == 3 and isinstance(bias, torch.Tensor):
+        if weight.dim() == 3 and isinstance(bias, Tensor):
             return _pair((weight, bias), d_in)
         return (weight.detach().T, _detached(bias)) if weight.dim() == 2 else None
-    if isinstance(entry, torch.Tensor):
+    if isinstance(entry, Tensor):
         return _plain(entry.detach(), d_in)
     return None
 
@@ -609,7 +499,7 @@ def _acting(layer: nn.Module, d_in: int | None) -> Pair | None:
     return None
 
 
-def _plain(weight: torch.Tensor, d_in: int | None) -> Pair | None:
+def _plain(weight: Tensor, d_in: int | None) -> Pair | None:
     weight = _slices(weight)
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
@@ -623,11 +513,11 @@ def _plain(weight: torch.Tensor, d_in: int | None) -> Pair | None:
     return (weight.T if stands else weight), None
 
 
-def _slices(weight: torch.Tensor) -> torch.Tensor:
+def _slices(weight: Tensor) -> Tensor:
     """Return a weight without an axis for the batch, as in (h, 1, d_in, d_head)."""
     apart = weight.dim() == 4 and 1 in weight.shape[:2]
     return weight.flatten(0, 1) if apart else weight
 
 
-def _detached(bias: torch.Tensor | None) -> torch.Tensor | None:
+def _detached(bias: Tensor | None) -> Tensor | None:
     return None if bias is None else bias.detach()

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attncheck.layer import (
     Layer,
@@ -85,11 +86,8 @@ _shared_of = attrgetter(
 
 
 def attention(
-    x: torch.Tensor,
-    projections: Projections,
-    recipe: Recipe = RIGHT,
-    layer: Layer = PLAIN,
-) -> torch.Tensor:
+    x: Tensor, projections: Projections, recipe: Recipe = RIGHT, layer: Layer = PLAIN
+) -> Tensor:
     """Compute the layer's output (b, t, width) for tokens ``x`` (b, t, d_in).
 
     Raises:
@@ -108,7 +106,7 @@ class Computation:
     """
 
     def __init__(
-        self, x: torch.Tensor, projections: Projections, layer: Layer = PLAIN
+        self, x: Tensor, projections: Projections, layer: Layer = PLAIN
     ) -> None:
         self.x = x.double()
         self.p = projections.double()
@@ -119,37 +117,33 @@ class Computation:
         if layer.memory:
             width = projections.key[0].shape[1]
             self.memory = memory_tokens(layer.memory, x, width).double()
-        self._kept: dict[Any, torch.Tensor] = {}
+        self._kept: dict[Any, Tensor] = {}
 
-    def output(self, recipe: Recipe) -> torch.Tensor:
+    def output(self, recipe: Recipe) -> Tensor:
         """Return the output (b, t, width)."""
         context = self.context(recipe)
         if recipe.attend == "heads":
             context = context.transpose(1, 2)
         return self.joined(context, recipe)
 
-    def joined(self, context: torch.Tensor, recipe: Recipe = RIGHT) -> torch.Tensor:
+    def joined(self, context: Tensor, recipe: Recipe = RIGHT) -> Tensor:
         """Return the output made of the heads' results (b, h, t, d_head)."""
         context = _join(context, recipe)
         if self.p.out is not None:
             context = _project(context, self.p.out)
-        context = context + self.x if self.layer.residual else context
-        if self.layer.postnorm:
-            numbers = self.layer.norm_of("x")
-            context = normalize(context, self.layer.postnorm, numbers)
-        return context
+        return context + self.x if self.layer.residual else context
 
-    def values(self, recipe: Recipe) -> torch.Tensor:
+    def values(self, recipe: Recipe) -> Tensor:
         """Return the values of each head (b, h, t, d_head)."""
         return self._heads(recipe, 2)
 
-    def weights(self, recipe: Recipe) -> torch.Tensor:
+    def weights(self, recipe: Recipe) -> Tensor:
         """Return the attention weights (b, h, t_q, t_k)."""
         r = recipe
         key = (_weights_of(r), self._key(r, 0), self._key(r, 1), r.groups)
         return self._once(key, lambda: self._weights(r))
 
-    def context(self, recipe: Recipe) -> torch.Tensor:
+    def context(self, recipe: Recipe) -> Tensor:
         """Return the sum of values for each head."""
         r = recipe
         values = self._heads(r, 2)
@@ -157,9 +151,7 @@ class Computation:
             values = values.transpose(1, 2)
         return self.weights(r) @ values
 
-    def _once(
-        self, key: tuple[Any, ...], function: Callable[[], torch.Tensor]
-    ) -> torch.Tensor:
+    def _once(self, key: tuple[Any, ...], function: Callable[[], Tensor]) -> Tensor:
         if key not in self._kept:
             self._kept[key] = function()
         return self._kept[key]
@@ -168,10 +160,10 @@ class Computation:
         group = r.groups[max(slot - 1, 0)]
         return (slot, r.source[slot], r.split[slot], group, _shared_of(r))
 
-    def _heads(self, r: Recipe, slot: int) -> torch.Tensor:
+    def _heads(self, r: Recipe, slot: int) -> Tensor:
         return self._once(self._key(r, slot), lambda: self._made(r, slot))
 
-    def _made(self, r: Recipe, slot: int) -> torch.Tensor:
+    def _made(self, r: Recipe, slot: int) -> Tensor:
         """Return queries, keys or values (b, h, t, d_head) as the recipe does."""
         p, layer = self.p, self.layer
         name, how = r.source[slot], r.split[slot]
@@ -198,7 +190,7 @@ class Computation:
             made = _rotated(made, layer.rope, r.rotated, slot)
         return _share(made, p.num_heads, r.groups[slot - 1]) if slot else made
 
-    def _weights(self, r: Recipe) -> torch.Tensor:
+    def _weights(self, r: Recipe) -> Tensor:
         q, k = self._heads(r, 0), self._heads(r, 1)
         if r.attend == "heads":
             q, k = q.transpose(1, 2), k.transpose(1, 2)
@@ -220,14 +212,14 @@ class Computation:
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
-def hidden(which: str, t_q: int, t_k: int) -> torch.Tensor:
+def hidden(which: str, t_q: int, t_k: int) -> Tensor:
     """Return the mask (t_q, t_k), True where a score is hidden."""
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     if which == "none":
         return (j > i) & False
     if which == "beyond the next":
         return j > i + 1
-    compare: dict[str, Callable[..., torch.Tensor]] = {
+    compare: dict[str, Callable[..., Tensor]] = {
         "future": torch.gt,
         "past": torch.lt,
         "future and self": torch.ge,
@@ -238,13 +230,13 @@ def hidden(which: str, t_q: int, t_k: int) -> torch.Tensor:
     return compare[which](j, i)
 
 
-def _far(window: float, t_q: int, t_k: int, mask: str) -> torch.Tensor:
+def _far(window: float, t_q: int, t_k: int, mask: str) -> Tensor:
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     # Without a causal mask a window reaches to both sides.
     return (i - j).abs() >= window if mask == "none" else i - j >= window
 
 
-def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
+def _rotated(x: Tensor, rope: Rope, how: str, slot: int) -> Tensor:
     """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
     sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": (),
              "queries and values": (0, 2), "keys and values": (1, 2)}  # fmt: skip
@@ -268,9 +260,7 @@ def _rotated(x: torch.Tensor, rope: Rope, how: str, slot: int) -> torch.Tensor:
     return rotate(x, rope, positions, width.get(how))
 
 
-def _left_out(
-    x: torch.Tensor, share: float | Fraction, of_the_root: bool
-) -> torch.Tensor:
+def _left_out(x: Tensor, share: float | Fraction, of_the_root: bool) -> Tensor:
     """Set the part that is rotated to 0, and with it its part of the scores."""
     turned = int(x.shape[-1] * share)
     if turned == x.shape[-1]:
@@ -279,7 +269,7 @@ def _left_out(
     return x / float(1 - share) ** 0.5 if of_the_root else x
 
 
-def _project(x: torch.Tensor, pair: Pair) -> torch.Tensor:
+def _project(x: Tensor, pair: Pair) -> Tensor:
     weight, bias = pair
     y = x @ weight.T
     return y if bias is None else y + bias
@@ -307,7 +297,7 @@ def _factor(scale: str | float, projections: Projections, t: int) -> float:
     }[scale]
 
 
-def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
+def _split(x: Tensor, h: int, how: str) -> Tensor:
     """Cut (b, t, width) into heads (b, h, t, d_head), as meant or as mistaken."""
     b, t, width = x.shape
     if how == "view":  # straight to the target shape: mixes tokens
@@ -317,7 +307,7 @@ def _split(x: torch.Tensor, h: int, how: str) -> torch.Tensor:
     return x.reshape(b, t, h, width // h).transpose(1, 2)
 
 
-def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
+def _share(x: Tensor, h: int, groups: str) -> Tensor:
     """Repeat the keys or values of grouped heads until there are h."""
     repeats = h // x.shape[1]
     if repeats <= 1:
@@ -331,11 +321,8 @@ def _share(x: torch.Tensor, h: int, groups: str) -> torch.Tensor:
 
 
 def _masked(
-    scores: torch.Tensor,
-    mask: torch.Tensor,
-    recipe: Recipe,
-    sink: torch.Tensor | None,
-) -> torch.Tensor:
+    scores: Tensor, mask: Tensor, recipe: Recipe, sink: Tensor | None
+) -> Tensor:
     if recipe.turned == "scores":
         scores = scores.transpose(-2, -1)
     if recipe.mask_by == "adding ones":
@@ -351,9 +338,7 @@ def _masked(
     return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
 
 
-def _with_sink(
-    scores: torch.Tensor, sink: torch.Tensor, recipe: Recipe
-) -> torch.Tensor:
+def _with_sink(scores: Tensor, sink: Tensor, recipe: Recipe) -> Tensor:
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)
@@ -365,7 +350,7 @@ def _with_sink(
     return weights[..., 1:] if how == "last" else weights[..., :-1]
 
 
-def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
+def _normalize(scores: Tensor, how: Any) -> Tensor:
     if how == "none":
         return scores
     if how == "all":
@@ -377,7 +362,7 @@ def _normalize(scores: torch.Tensor, how: Any) -> torch.Tensor:
     return torch.softmax(scores, dim=how)
 
 
-def _join(context: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+def _join(context: Tensor, recipe: Recipe) -> Tensor:
     """Put heads (b, h, t, d_head) together to (b, t, width)."""
     b, h, t, d_head = context.shape
     if recipe.join == "view":  # without moving the heads back: mixes tokens

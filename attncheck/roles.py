@@ -9,13 +9,15 @@ it stands behind attention.
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from attncheck.errors import Failure
 from attncheck.numbers import changed
 from attncheck.projections import Projections
-from attncheck.subject import Failure, Subject
+from attncheck.subject import Subject
 from attncheck.trace import Product, Seen, Watch
 
-Pair = tuple[torch.Tensor, torch.Tensor | None]  # weight, bias
+Pair = tuple[Tensor, Tensor | None]  # weight, bias
 Parts = dict[str, list[Pair]]  # by role
 ROLES = ("query", "key", "value")
 T, PLACE = 5, 2  # tokens, and the one that is changed
@@ -49,34 +51,11 @@ def find_roles(subject: Subject) -> tuple[list[Projections], Seen]:
             weight = product.weight if every else product.weight[columns]
             pair = (weight, _cut(product.bias, columns))
             parts[role].append(pair)
-    parts = _composed(parts, seen.products, subject.sizes["d_in"])
     return _reading(subject, parts, seen), seen
 
 
-def _composed(parts: Parts, products: list[Product], d_in: int) -> Parts:
-    """Join two maps in a row into one, as where keys come from a narrow latent."""
-    wide = [product for product in products if product.weight.shape[1] == d_in]
-    used = set()
-    for role in ROLES:
-        for place, (weight, bias) in enumerate(parts[role]):
-            narrow = weight.shape[1]
-            first = [p for p in wide if p.weight.shape[0] == narrow != d_in]
-            if len(first) != 1:
-                continue
-            down = first[0]
-            if down.bias is not None:
-                more = weight @ down.bias
-                bias = more if bias is None else bias + more
-            parts[role][place] = (weight @ down.weight, bias)
-            used.add(down.weight.data_ptr())
-    return {
-        role: [pair for pair in pairs if pair[0].data_ptr() not in used]
-        for role, pairs in parts.items()
-    }
-
-
 def _roles_of(
-    subject: Subject, x: torch.Tensor, number: int, product: Product, y: torch.Tensor
+    subject: Subject, x: Tensor, number: int, product: Product, y: Tensor
 ) -> dict[str, list[int]]:
     """Return {role: columns of this product's output}."""
     width = product.output.shape[-1]
@@ -84,7 +63,7 @@ def _roles_of(
 
     tokens_first = subject.layout == "tbd"
 
-    def nudge(result: torch.Tensor) -> torch.Tensor:
+    def nudge(result: Tensor) -> Tensor:
         t = many.shape[1]
         flat = result.dim() == 2 and len(result) == width * t
         if not flat and (result.dim() != 3 or result.shape[tokens_first] != width):
@@ -113,8 +92,8 @@ def _kind(
     column: int,
     before: Seen,
     after: Seen,
-    y: torch.Tensor,
-    z: torch.Tensor,
+    y: Tensor,
+    z: Tensor,
     width: int,
     keys: int | None = None,
 ) -> str:
@@ -136,7 +115,7 @@ def _kind(
     return "out" if rows == [PLACE] else "value"
 
 
-def _of(tensor: torch.Tensor, column: int, width: int) -> torch.Tensor:
+def _of(tensor: Tensor, column: int, width: int) -> Tensor:
     """Return what belongs to one sequence of the batch, with an axis before."""
     if tensor.shape[0] % width:
         raise IndexError
@@ -144,12 +123,12 @@ def _of(tensor: torch.Tensor, column: int, width: int) -> torch.Tensor:
     return tensor[column * each : (column + 1) * each]
 
 
-def _changed_rows(a: torch.Tensor, b: torch.Tensor) -> list[int]:
+def _changed_rows(a: Tensor, b: Tensor) -> list[int]:
     """Return the indices along the first axis where two tensors differ."""
     return [i for i in range(len(a)) if changed(a[i], b[i])]
 
 
-def _cut(bias: torch.Tensor | None, columns: list[int]) -> torch.Tensor | None:
+def _cut(bias: Tensor | None, columns: list[int]) -> Tensor | None:
     return None if bias is None else bias[columns]
 
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attncheck import build, limits
-from attncheck.build import UnusableError
-from attncheck.calling import open_arguments
+from attncheck import limits
+from attncheck.arguments import open_arguments
 from attncheck.collector import Collector
+from attncheck.errors import Failure, UnusableError, first_line
 from attncheck.first_call import RUNS, first_call
 from attncheck.given_reference import reference_from
 from attncheck.layer import OPTIONS, described
 from attncheck.probes import PROBES
 from attncheck.report import Report
 from attncheck.source import Source
-from attncheck.subject import WINDOW, Failure, How, Subject, random_state_kept
+from attncheck.subject import WINDOW, How, Subject, random_state_kept
 from attncheck.surroundings import process_kept, quiet, settings_kept
 from attncheck.variants import first_subject
 
@@ -43,7 +43,7 @@ def check(
     causal: bool | None = None,
     *,
     weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
-    call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
+    call: Callable[[nn.Module, Tensor], Tensor] | None = None,
     layout: str = "btd",
     time_limit: float = 10.0,
     **arguments: Any,
@@ -135,7 +135,7 @@ def checked(
     own: Mapping[str, Any] | None = None,
     own_config: Mapping[str, Any] | None = None,
     weights: Callable[[nn.Module], Mapping[str, Any]] | None = None,
-    call: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
+    call: Callable[[nn.Module, Tensor], Tensor] | None = None,
     layout: str = "btd",
     time_limit: float = 10.0,
     **arguments: Any,
@@ -149,8 +149,8 @@ def checked(
         raise ValueError(f"time_limit must be a number of seconds, got {time_limit!r}.")
     _refuse_gone(module_or_class, arguments)
     worker = limits.Worker(time_limit)
-    collector = Collector()
     report = Report(subject=_name(module_or_class))
+    collector = Collector(report)
     with contextlib.ExitStack() as kept:
         # Prints and warnings of the class would bury the report.
         kept.enter_context(quiet())
@@ -173,8 +173,8 @@ def checked(
             source = Source(module_or_class, arguments, sees, worker, own_config)
             report.subject = source.label
             report.notes += source.notes
-            how = How(call, _layout(layout), weights, layer)
-            _run(source, reference, causal, how, collector, report)
+            how = How(call, _layout(layout), weights, layer, promised=causal is True)
+            _run(source, reference, causal, how, collector)
         except Failure as failure:  # its config could not be found out
             collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
         except UnusableError as error:
@@ -185,7 +185,7 @@ def checked(
             report.usable = False
             report.problem = (
                 f"the checker itself failed ({type(error).__name__}: "
-                f"{build.first_line(error)}). It says nothing about your class."
+                f"{first_line(error)}). It says nothing about your class."
             )
         finally:
             worker.close()
@@ -193,7 +193,7 @@ def checked(
             told = f"It changed {', '.join(names)}; they're restored now."
             report.notes.append(told)
     if report.usable:
-        collector.hand_over(report)
+        collector.finish()
     return report
 
 
@@ -255,32 +255,29 @@ def _run(
     causal: bool | None,
     how: How,
     collector: Collector,
-    report: Report,
 ) -> None:
     sees = causal is not False and not how.layer.memory
-    tests = [test for test, _ in PROBES]
     try:
-        subject = first_subject(source, sees, how, _built(source))
+        subject = first_subject(source, sees, how, _build(source))
     except Failure as failure:
         if failure.mistake == "environment":
             raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
         collector.cannot_run(RUNS, failure, f"Built as {source.label}.")
         return
-    subject.promised_causal = causal is True
-    report.notes = subject.notes = source.notes
-    subject.skip_reference = reference is False
-    plain = replace(how.layer, memory=None).plain
-    collector.undeclared = plain and reference is None
-    if reference is not None and reference is not False:
-        subject.reference = reference_from(reference, source)
-    running = first_call(source, subject, collector, tests)
-    asks = source.plan.asks if source.is_class else ""
+    collector.report.notes = subject.notes = source.notes
+    collector.undeclared = replace(how.layer, memory=None).plain and reference is None
+    running = first_call(source, subject, collector, [test for test, _ in PROBES])
+    asks = source.plan.asks
     if running is not None:
+        if reference is not None and reference is not False:
+            running.reference = reference_from(reference, source)
+        running.skip_reference = reference is False
         _probe(running, collector)
-        report.promised = running.promise
         _tell_untried(running, collector)
         failed = any(one.severity == "error" for one in collector.findings())
-        if not (asks and source.plan.config) or (collector.compared and not failed):
+        if not (asks and source.plan.config) or (
+            collector.report.compared and not failed
+        ):
             return
     if asks:
         raise UnusableError(asks)
@@ -308,21 +305,29 @@ def _probe(subject: Subject, collector: Collector) -> None:
 
 def _tell_untried(subject: Subject, collector: Collector) -> None:
     """List the arguments that could change the result, and that nobody has tried."""
-    if subject.how.call is not None:
+    if subject.how.call is not None or subject.way is None:
         return
-    names = open_arguments(subject.pristine, subject.how.way)
+    names = open_arguments(subject.pristine, subject.way)
     left = [f"`{name}`" for name in names if name not in collector.tried]
-    collector.not_tried = [*left, *collector.not_tried]
+    collector.report.not_tried = [*left, *collector.report.not_tried]
 
 
-def _built(source: Source) -> nn.Module:
-    """Return the module, in other sizes where the constructor refuses the usual."""
+def _build(source: Source) -> nn.Module:
+    """Return the module, built with other values where the constructor refuses ours.
+
+    Raises:
+        UnusableError: it needs what nobody can guess.
+        Failure: it refuses all of them.
+    """
     try:
         return source.build()
     except Failure as failure:
-        if failure.mistake != "constructor_raises":
-            raise
-        return source.build_otherwise(failure)
+        if failure.mistake == "constructor_raises":
+            for module in source.others(failure):
+                return module
+            if source.plan.asks:
+                raise UnusableError(source.plan.asks) from None
+        raise
 
 
 def _layout(layout: str) -> str:

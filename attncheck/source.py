@@ -9,21 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from attncheck.build import (
-    ALIASES,
-    DEFAULTS,
-    FunctionModule,
-    UnusableError,
-    constructor_arguments,
-    duplicate,
-    is_lazy,
-    parameters_of,
-    whole_sizes,
-)
-from attncheck.config import fields_of, guess, is_kv_heads, is_unsure, missing_in
+from attncheck.constructor import Plan, fields_of, parameters_of, plan_call
+from attncheck.errors import Failure, UnusableError
+from attncheck.guesses import ALIASES, DEFAULTS, guess, is_kv_heads, is_unsure
 from attncheck.limits import Worker
+from attncheck.modules import FunctionModule, duplicate
 from attncheck.projections import find
-from attncheck.subject import Failure, guarded, seed_everything
+from attncheck.subject import guarded, seed_everything
 
 # What a constructor calls the width of one head.
 HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head", "dim_per_head")
@@ -61,13 +53,11 @@ class Source:
         self.given = given
         self.worker = worker
         self.notes: list[str] = []
-        self.mapped: dict[str, str] = {}
-        self.arguments: dict[str, Any] = {}
+        self.plan = Plan({}, {})
         self.config = config
         self.is_class = inspect.isclass(given)
-        self._asked = set(arguments)
-        self._by_default = False
-        whole_sizes(arguments)
+        self._asked = dict(arguments)
+        _refuse_broken_sizes(arguments)
         if self.is_class:
             self._take_class(given, arguments, causal)
         elif isinstance(given, nn.Module):
@@ -80,10 +70,17 @@ class Source:
                 f"({type(given).__name__}). Pass the class itself, as in "
                 f"check(MyAttention), or from a terminal path/to/file.py:MyAttention."
             )
-        self.sizes: dict[str, Any] = {name: arguments.get(name) for name in DEFAULTS}
+        self.arguments, self.mapped = self.plan.arguments, self.plan.mapped
+        self.sizes = self._known_sizes()
+
+    def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes that were given, or that the constructor is given."""
+        sizes = {name: self._asked.get(name) for name in DEFAULTS}
+        values = self.defaults() | self.arguments
         for ours, theirs in self.mapped.items():
-            if ours in self.sizes:
-                self.sizes[ours] = self.arguments[theirs]
+            if ours in sizes and isinstance(values.get(theirs), int | float):
+                sizes[ours] = values[theirs]
+        return sizes
 
     def _take_class(self, given: type, arguments: dict[str, Any], causal: bool) -> None:
         if not issubclass(given, nn.Module):
@@ -93,31 +90,24 @@ class Source:
             )
         self.plan = guarded(
             self.worker,
-            lambda: constructor_arguments(given, arguments, causal, self.config),
+            lambda: plan_call(given, arguments, causal, self.config),
             "constructor_raises",
         )
-        self.arguments, self.mapped = self.plan.arguments, self.plan.mapped
         if self.plan.guessed:
             told = ", ".join(f"{n}={v!r}" for n, v in self.plan.guessed.items())
             self.notes.append(f"Guessed from the names: {told}.")
-        ignored = [name for name in arguments if self._ignores(name)]
+        taken = {*self.plan.arguments, *self.plan.mapped}
+        ignored = [name for name in arguments if name not in taken]
         if ignored:
             self.notes.append(
                 f"{given.__name__} doesn't take {', '.join(ignored)}: ignored."
             )
-        shown = ", ".join(f"{n}={v!r}" for n, v in self.arguments.items())
+        shown = ", ".join(f"{n}={v!r}" for n, v in self.plan.arguments.items())
         self.label = f"{given.__name__}({shown})"
-
-    def _ignores(self, name: str) -> bool:
-        return name not in self.arguments and name not in self.mapped
 
     def chose(self, name: str) -> bool:
         """Whether nobody asked for the value of an argument."""
         return name not in {*self._asked, *(self.config or {})}
-
-    def rates(self) -> dict[str, float]:
-        """Return the arguments that are rates of dropout, each set to 0."""
-        return dict.fromkeys(self.plan.rates, 0.0) if self.is_class else {}
 
     def defaults(self) -> dict[str, Any]:
         """Return what the constructor takes where nothing is given."""
@@ -128,43 +118,6 @@ class Source:
         held = fields_of(self.plan.config[1]) if self.plan.config else {}
         plain = {n: v for n, v in (held or {}).items() if isinstance(v, int | float)}
         return taken | plain
-
-    def ask(self, text: str) -> bool:
-        """Give the setting that a text says forward lacks; return whether it was."""
-        if not self.is_class or not self.plan.config:
-            return False
-        missing, (name, kind, names) = missing_in(text), self.plan.config
-        found, value = guess(missing or "", DEFAULTS | self.sizes)
-        if not missing or not found or missing in names:
-            return False
-        self.plan.config = name, kind, names | {missing}
-        self.arguments[missing] = value
-        return True
-
-    def own_defaults(self) -> bool:
-        """Leave to the constructor what has a default; return whether that is news."""
-        if not self.is_class or self.plan.config or self._by_default:
-            return False
-        self._by_default = True
-        parameters = parameters_of(self.given)
-        needed = {
-            name: value
-            for name, value in self.arguments.items()
-            if name in self._asked
-            or name not in parameters
-            or parameters[name].default is inspect.Parameter.empty
-        }
-        if needed == self.arguments:
-            return False
-        self.arguments.clear()
-        self.arguments.update(needed)
-        self.sizes = dict.fromkeys(self.sizes)
-        for ours, theirs in self.mapped.items():
-            default = parameters[theirs].default
-            value = needed.get(theirs, default)
-            if ours in self.sizes and isinstance(value, int | float):
-                self.sizes[ours] = value
-        return True
 
     def build(self, seed: int = 0, **changes: Any) -> nn.Module:
         """Return a module: built after ``seed`` with changed arguments, or a copy.
@@ -187,74 +140,59 @@ class Source:
 
         return guarded(self.worker, job, "constructor_raises")
 
-    def build_otherwise(self, failure: Failure) -> nn.Module:
-        """Build it with other sizes, or with its own; return the module and a note.
+    def others(self, failure: Exception) -> Iterator[nn.Module]:
+        """Yield modules built with other values of what nobody gave, likely ones first.
 
-        Raises:
-            Failure: as it was, if no sizes are right for the constructor.
+        While one is in use, the arguments and sizes are its own, and a note says so.
         """
-        named = [int(number) for number in re.findall(r"\b\d+\b", str(failure))]
-        widths = [n for n in named if 2 < n <= 1024] + [32, 64, 128, 512]
-        ours = [n for n in ("d_in", "d_out") if n in self.mapped]
-        ours = [n for n in ours if self.mapped[n] not in self._asked]
-        guessed = self.plan.guessed if self.is_class else {}
-        others = [n for n, v in guessed.items() if v == DEFAULTS["d_in"]]
-        for width in dict.fromkeys(widths) if ours or others else ():
-            with contextlib.suppress(Failure, UnusableError):
-                own = dict.fromkeys(others, width)
-                module = self.build(own=own, **dict.fromkeys(ours, width))
-                self.arguments |= own
-                for name in ours:
-                    self.arguments[self.mapped[name]] = self.sizes[name] = width
-                self.notes.append(
-                    f"Built with a width of {width}; {DEFAULTS['d_in']} failed."
-                )
-                return module
-        if self.is_class and (made := self._with_more()) is not None:
-            return made
-        for module in self.built_with_others():
-            return module
-        if self.is_class and self.own_defaults():
+        kept = self.arguments, self.sizes
+        for arguments, note in self._other_arguments(failure):
+            self.arguments = arguments
+            self.sizes = self._known_sizes()
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
-                self.notes.append("Built with its constructor's default values.")
-                return module
-        if self.is_class and self.plan.asks:
-            raise UnusableError(self.plan.asks)
-        raise failure
-
-    def built_with_others(self) -> Iterator[nn.Module]:
-        """Yield modules with other values for what was guessed, as they are built."""
-        kept, changes = dict(self.arguments), self._others() if self.is_class else []
-        alone = [{name: value} for change in changes for name, value in change.items()]
-        whole = {n: v for change in reversed(changes) for n, v in change.items()}
-        for change in [*changes, *(alone if len(changes) < len(alone) else []), whole]:
-            if not change:
-                continue
-            self.arguments.clear()
-            self.arguments |= kept | change
-            with contextlib.suppress(Failure, UnusableError):
-                module = self.build()
-                for ours, theirs in self.mapped.items():
-                    if theirs in change and ours in self.sizes:
-                        self.sizes[ours] = change[theirs]
-                told = ", ".join(
-                    f"{n}={getattr(v, '__name__', v)}" for n, v in change.items()
-                )
-                self.notes.append(f"Built with {told}; it failed without.")
+                self.notes.append(note)
                 yield module
                 self.notes.pop()
-        self.arguments.clear()
-        self.arguments |= kept
+        self.arguments, self.sizes = kept
 
-    def _others(self) -> list[dict[str, Any]]:
-        """Return other values for arguments that nobody gave, likely ones first."""
+    def _other_arguments(
+        self, failure: Exception
+    ) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield (arguments, a note on them), likely ones first."""
+        if not self.is_class:
+            return
+        refused = getattr(failure, "mistake", "") == "constructor_raises"
+        changes, given = self._changes(), self.arguments
+        if refused or re.search(r"\b0\b", str(failure)):
+            changes += self._widths(failure)
+        if refused and not self.plan.config:
+            changes.append(self._left_out())
+        for change in changes:
+            told = [f"{n}={getattr(v, '__name__', v)}" for n, v in change.items()]
+            note = f"Built with {', '.join(told)}; it failed without."
+            if told:
+                yield given | change, note
+        if not self.plan.config:
+            parameters = parameters_of(self.given)
+            needed = {
+                name: value
+                for name, value in given.items()
+                if name in self._asked
+                or name not in parameters
+                or parameters[name].default is inspect.Parameter.empty
+            }
+            if needed != given:
+                yield needed, "Built with its constructor's default values."
+
+    def _changes(self) -> list[dict[str, Any]]:
+        """Return other values for arguments that nobody gave, alone and together."""
         h = self.sizes["num_heads"] or DEFAULTS["num_heads"]
         d_in, guessed = self.sizes["d_in"] or DEFAULTS["d_in"], self.plan.guessed
         free = {n: v for n, v in guessed.items() if n not in self.mapped.values()}
         values = self.defaults() | self.arguments
         widths = [n for n in HEAD_WIDTHS if type(values.get(n)) is int]
-        changes: list[dict[str, Any]] = [
+        tries: list[dict[str, Any]] = [
             {n: d_in // h for n in widths if self.chose(n)},
             {m: h * values[n] for n in widths if not self.chose(n)
              for m in [*self.mapped.values()][: "d_in" in self.mapped]},
@@ -267,15 +205,26 @@ class Source:
               for size in (3, (2, 4))),
         ]  # fmt: skip
         acts = [n for n, v in free.items() if v == "gelu"]
-        changes += [dict.fromkeys(acts, act) for act in (nn.GELU, nn.functional.gelu)]
-        same = [{n: v for n, v in c.items() if values.get(n) != v} for c in changes]
-        return [change for change in same if change]
+        tries += [dict.fromkeys(acts, act) for act in (nn.GELU, nn.functional.gelu)]
+        changes = [{n: v for n, v in c.items() if values.get(n) != v} for c in tries]
+        changes = [change for change in changes if change]
+        alone = [{name: value} for one in changes for name, value in one.items()]
+        whole = {n: v for one in reversed(changes) for n, v in one.items()}
+        return [*changes, *(alone if len(changes) < len(alone) else []), whole]
 
-    def _with_more(self) -> nn.Module | None:
-        """Give what is None by default and can't be left out; return the module."""
-        parameters = parameters_of(self.given)
+    def _widths(self, failure: Exception) -> list[dict[str, Any]]:
+        """Return widths that the error names, and usual ones, where none was given."""
+        ours = [n for n in ("d_in", "d_out") if n in self.mapped and self.chose(n)]
+        names = [self.mapped[n] for n in ours if self.chose(self.mapped[n])]
+        names += [n for n, v in self.plan.guessed.items() if v == DEFAULTS["d_in"]]
+        told = [int(number) for number in re.findall(r"\b\d+\b", str(failure))]
+        widths = [n for n in told if 2 < n <= 1024] + [32, 64, 128, 256, 512]
+        return [dict.fromkeys(names, width) for width in dict.fromkeys(widths)]
+
+    def _left_out(self) -> dict[str, Any]:
+        """Return values for what is None by default, and may be needed all the same."""
         more = {}
-        for name, parameter in parameters.items():
+        for name, parameter in parameters_of(self.given).items():
             if parameter.default is not None or name in self.arguments:
                 continue
             found, value = guess(name, DEFAULTS | self.sizes)
@@ -283,20 +232,7 @@ class Source:
                 found, value = True, nn.Identity
             if found and value is not None:
                 more[name] = value
-        if not more or self.plan.config:
-            return None
-        kept = dict(self.arguments)
-        self.arguments |= more
-        with contextlib.suppress(Failure, UnusableError):
-            module = self.build()
-            told = ", ".join(
-                f"{n}={getattr(v, '__name__', v)}" for n, v in more.items()
-            )
-            self.notes.append(f"Built with {told}; it failed without.")
-            return module
-        self.arguments.clear()
-        self.arguments |= kept
-        return None
+        return more
 
     def complete_sizes(self, module: nn.Module) -> None:
         """Read from the built module the sizes that no argument told."""
@@ -304,9 +240,6 @@ class Source:
         for name in ("d_in", "context_length", "num_heads"):
             if sizes[name] is None:
                 sizes[name] = size_held(module, name)
-        if is_lazy(module):
-            sizes["d_in"] = sizes["d_in"] or DEFAULTS["d_in"]
-            return
         readings = find(module, sizes["num_heads"], sizes["d_in"])
         if readings and not ("d_in" in self.mapped and self.is_class):
             sizes["d_in"] = readings[0].d_in
@@ -314,6 +247,22 @@ class Source:
             sizes["d_in"] = _last_width(module) or DEFAULTS["d_in"]
         if sizes["context_length"] is None:
             sizes["context_length"] = _mask_length(module)
+
+
+def _refuse_broken_sizes(given: Mapping[str, Any]) -> None:
+    """Refuse sizes that no tensor can have.
+
+    Raises:
+        UnusableError: a size is no whole number from 1.
+    """
+    for name in DEFAULTS:
+        value = given.get(name)
+        if name == "dropout" or value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UnusableError(
+                f"{name} must be a whole number, 1 or more, but got {value!r}."
+            )
 
 
 def _wants_nothing(given: Any) -> bool:

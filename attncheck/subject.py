@@ -8,63 +8,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attncheck.build import (
-    FunctionModule,
-    UnusableError,
-    duplicate,
-    first_line,
-    fold,
-    randomise,
-)
-from attncheck.calling import (
-    Way,
-    inputs,
-    is_pytorchs,
-    mask_of_pytorch,
-    with_documents,
-    with_memory,
-)
+from attncheck.arguments import is_pytorchs, usual_way
+from attncheck.errors import CallFailed, CallHung, UnusableError, first_line, message
 from attncheck.layer import Layer, document_of, memory_tokens
-from attncheck.limits import TimedOutError, Worker, message
+from attncheck.limits import TimedOutError, Worker
+from attncheck.modules import duplicate, randomize
 from attncheck.projections import Projections, find, from_adapter
 from attncheck.reference import PLAIN
+from attncheck.ways import Way
 
 WINDOW = re.compile(r"((local|sliding|attn|attention)_?)?window(_size|_length|_len)?")
 LOW = (torch.float16, torch.bfloat16)
 MANY = 4  # sequences that a cache may have no room for
-
-
-class Failure(Exception):  # noqa: N818 (an outcome that probes look at)
-    """The module did not do what was asked.
-
-    Attributes:
-        mistake: the name of the mistake that this is.
-        severity: another severity than usual, or None.
-    """
-
-    def __init__(self, mistake: str, text: str, severity: str | None = None) -> None:
-        super().__init__(text)
-        self.mistake = mistake
-        self.severity = severity
-
-
-class CallFailed(Failure):
-    """It raised, or returned something else than (b, t, width).
-
-    Attributes:
-        many: whether that was for more sequences than a cache may have room for.
-    """
-
-    many = False
-
-
-class CallHung(Failure):
-    """It did not return. Its thread is lost, so no test can go on."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +38,7 @@ class How:
         layer: what acts besides attention.
         one_by_one: give it each sequence (t, d_in) alone.
         way: what forward is given besides x, found out by trying.
+        promised: whether whoever checks it says that it is causal by itself.
     """
 
     call: Callable[..., Any] | None = None
@@ -86,6 +47,7 @@ class How:
     layer: Layer = PLAIN
     one_by_one: bool = False
     way: Way | None = None
+    promised: bool = False
 
 
 class Subject:
@@ -99,7 +61,6 @@ class Subject:
         how: :class:`How` to call it and what it is meant to do.
 
     Attributes:
-        fresh: a copy with the weights that it was built with.
         pristine: a copy with weights drawn anew, so that mistakes show.
     """
 
@@ -124,33 +85,34 @@ class Subject:
         self.replaced_memory: int | None = None  # the token that is another one
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
-        self.reference: Callable[[nn.Module, torch.Tensor], Any] | None = None
+        self.reference: Callable[[nn.Module, Tensor], Any] | None = None
         self.skip_reference = False
         self.uneven: Subject | None = None  # the same with d_in ≠ d_out
-        self.promised_causal = False  # by whoever checks it
-        self.promise = ""  # what the verdict depends on
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta' and have no values.")
         self.pristine = duplicate(module)
-        self.fresh = duplicate(module)
-        for held in (self.pristine, self.fresh):
-            fold(held)
         floating = [p for p in self.pristine.parameters() if p.is_floating_point()]
         if floating and floating[0].dtype in LOW:
             self.pristine.float()
-        randomise(self.pristine)
+        randomize(self.pristine)
         self.device = floating[0].device if floating else torch.device("cpu")
         self.dtype = torch.float32
         if floating and floating[0].dtype == torch.float64:
             self.dtype = torch.float64
         self._shared: nn.Module | None = None
-        self._head: int | None = None
         self.variant: Callable[..., Subject | None]
 
     @property
     def width(self) -> int:
         """How wide a token is."""
         return self.sizes["d_in"]
+
+    @property
+    def way(self) -> Way | None:
+        """How forward is called where nobody says; None where it can't be told."""
+        with contextlib.suppress(UnusableError):
+            return self.how.way or usual_way(self.pristine, self.layer, self.causal)
+        return None
 
     def speaks_of(self, pattern: str) -> bool:
         """Whether a name in the module fits, of its class, parts or arguments."""
@@ -159,8 +121,7 @@ class Subject:
         names += [name for name, _ in module.named_modules()]
         names += module.state_dict()
         names += [name for name, _ in module.named_buffers()]
-        if not isinstance(module, FunctionModule):
-            names += inspect.signature(module.forward).parameters
+        names += inspect.signature(module.forward).parameters
         return any(re.search(pattern, name.lower()) for name in names)
 
     @property
@@ -200,7 +161,7 @@ class Subject:
 
     def tokens(
         self, b: int = 3, t: int = 6, seed: int = 0, size: float = 1.0
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return random tokens (b, t, d_in), t no more than the layer allows."""
         generator = torch.Generator().manual_seed(seed)
         t = self.fixed_length or min(t, self.sizes.get("context_length") or t)
@@ -209,14 +170,14 @@ class Subject:
 
     def __call__(
         self,
-        x: torch.Tensor,
+        x: Tensor,
         module: nn.Module | None = None,
         train: bool = False,
         seed: int = 0,
         grad: bool = False,
         mode: AbstractContextManager[Any] | None = None,
         any_shape: bool = False,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the module's output (b, t, width) for a copy of ``x``.
 
         Args:
@@ -272,8 +233,12 @@ class Subject:
                 raise UnusableError(
                     f"weights(module) failed: {first_line(error)}"
                 ) from error
-        found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
-        return [projections.cpu() for projections in found]
+        return [
+            projections.cpu()
+            for projections in find(
+                self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in")
+            )
+        ]
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
@@ -288,60 +253,49 @@ class Subject:
             self._shared = self.copy()
         return self._shared
 
-    def _forward(self, module: nn.Module, x: torch.Tensor) -> Any:
+    def _forward(self, module: nn.Module, x: Tensor) -> Any:
         if self.how.one_by_one:
             outputs = [self._plain_call(module, one) for one in x]
-            if all(isinstance(y, torch.Tensor) for y in outputs):
+            if all(isinstance(y, Tensor) for y in outputs):
                 return torch.stack(outputs)
             return outputs[0]
         x = x.transpose(0, 1) if self.layout == "tbd" else x
         return self._plain_call(module, x)
 
-    def _plain_call(self, module: nn.Module, x: torch.Tensor) -> Any:
-        if self.layer.documents:
-            call = self.how.call or with_documents
-            b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
-            return call(module, x, document_of(t).expand(b, t).to(x.device))
-        if self.how.call is not None and not self._call_takes_memory():
-            return self.how.call(module, x)
+    def _plain_call(self, module: nn.Module, x: Tensor) -> Any:
         memory: Any = None
         if self.layer.memory:
             memory = self._memory(x.transpose(0, 1) if self.layout == "tbd" else x)
             memory = memory.transpose(0, 1) if self.layout == "tbd" else memory
-        if self.how.call is not None:
-            return self.how.call(module, x, memory)
-        if self.how.way is not None:
-            b, t = x.shape[:2] if self.layout == "btd" else x.shape[1::-1]
-            return self.how.way.call(module, x, b, t, self._d_head(), memory)
-        if self.layer.memory:
-            return with_memory(module)(module, x, memory)
-        if is_pytorchs(module):
-            given = mask_of_pytorch(cast(nn.MultiheadAttention, module), x, self.causal)
-            return module(x, x, x, **given)
-        places, names = inputs(module)
-        return module(*[x] * places, **dict.fromkeys(names, x))
+        if self.how.call is None:
+            way = self.how.way or usual_way(module, self.layer, self.causal)
+            return self.call_by(way, module, x, memory)
+        if self.layer.documents:
+            b, t = self._counts(module, x)
+            return self.how.call(module, x, document_of(t).expand(b, t).to(x.device))
+        more = [memory] if self.layer.memory and _takes_three(self.how.call) else []
+        return self.how.call(module, x, *more)
 
-    def _call_takes_memory(self) -> bool:
-        if not self.layer.memory:
-            return False
-        assert self.how.call is not None, "only such a call is asked about"
-        try:
-            inspect.signature(self.how.call).bind(None, None, None)
-        except (TypeError, ValueError):
-            return False
-        return True
+    def call_by(
+        self,
+        way: Way,
+        module: nn.Module,
+        x: Tensor,
+        memory: Tensor | None = None,
+        start: int = 0,
+    ) -> Any:
+        """Return what forward returns for x, as the layout has it, called in a way."""
+        return way.call(module, x, self._counts(module, x), memory, start)
 
-    def _d_head(self) -> int:
-        """Return the width of a head, as far as it is known."""
-        if self._head is None:
-            found = find(
-                self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in")
-            )
-            h = self.sizes.get("num_heads") or 1
-            self._head = found[0].d_head if found else self.sizes["d_in"] // h
-        return self._head
+    def _counts(self, module: nn.Module, x: Tensor) -> tuple[int, int]:
+        """Return the numbers of sequences and of tokens, as the module takes x."""
+        first = self.layout == "tbd"
+        if isinstance(module, nn.MultiheadAttention) and is_pytorchs(module):
+            first = not module.batch_first
+        t, b = x.shape[:2] if first else x.shape[1::-1]
+        return b, t
 
-    def _memory(self, x: torch.Tensor) -> torch.Tensor:
+    def _memory(self, x: Tensor) -> Tensor:
         assert self.layer.memory is not None, "only where there is a memory"
         width = self.how.way.memory_width if self.how.way else None
         memory = memory_tokens(self.layer.memory, x, width)
@@ -350,10 +304,10 @@ class Subject:
             memory[:, self.replaced_memory] = 0.5 - memory[:, self.replaced_memory]
         return memory
 
-    def _unwrap(self, output: Any) -> torch.Tensor:
+    def _unwrap(self, output: Any) -> Tensor:
         if isinstance(output, tuple | list) and output:
             # A cache may come before what was computed, as in ports from JAX.
-            held = [i for i, one in enumerate(output) if isinstance(one, torch.Tensor)]
+            held = [i for i, one in enumerate(output) if isinstance(one, Tensor)]
             place = held[0] if held else 0
             which = f"number {place + 1}" if place else "the first"
             self.note(
@@ -362,21 +316,28 @@ class Subject:
             )
             output = output[place]
         elif parts := fields_of(output):
-            name = next(
-                (n for n, v in parts.items() if isinstance(v, torch.Tensor)), ""
-            )
+            name = next((n for n, v in parts.items() if isinstance(v, Tensor)), "")
             if name:
                 self.note(
                     f"forward returned a {type(output).__name__}; only its "
                     f"{name!r} was tested."
                 )
                 output = parts[name]
-        if not isinstance(output, torch.Tensor):
+        if not isinstance(output, Tensor):
             text = f"it returned {type(output).__name__}, not a tensor"
             raise CallFailed("wrong_shape", text)
         if self.layout == "tbd" and output.dim() >= 2:
             output = output.transpose(0, 1)
         return output
+
+
+def _takes_three(call: Callable[..., Any]) -> bool:
+    """Whether a function takes (module, x, memory)."""
+    try:
+        inspect.signature(call).bind(None, None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def fields_of(output: Any) -> dict[Any, Any]:

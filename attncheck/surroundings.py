@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import IO, Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import torch
 
@@ -15,36 +15,21 @@ import torch
 ENDINGS = ("_exit", "abort", "execv", "execve", "execvp", "execvpe")
 
 
-class _Nowhere:
-    """Takes what is printed and forgets it."""
-
-    encoding = "utf-8"
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
-
-
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hide prints and warnings; give Python's own random state back."""
     state = random.getstate()
-    nowhere = cast("IO[str]", _Nowhere())
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(nowhere),
-        ):
-            warnings.simplefilter("ignore")
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        warnings.simplefilter("ignore")
+        try:
             yield
-    finally:
-        random.setstate(state)
+        finally:
+            random.setstate(state)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 OURS = str(Path(__file__).parent)
@@ -21,9 +21,9 @@ LIBRARY = str(Path(torch.__file__).parent)
 PRODUCTS = ("linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm")
 Line = tuple[str, int, str]  # file, number, text
 Arguments = tuple[Any, ...]
-Nudge = tuple[int, Callable[[torch.Tensor], torch.Tensor]]
+Nudge = tuple[int, Callable[[Tensor], Tensor]]
 # Name, kind, width, weight, bias, epsilon.
-Norm = tuple[str, str, int, torch.Tensor, torch.Tensor | None, float]
+Norm = tuple[str, str, int, Tensor, Tensor | None, float]
 # What attention without anything else does not call.
 EXTRAS = {
     "layer_norm": "a norm",
@@ -61,9 +61,9 @@ class Product:
         line: (file, number, text) of the code that called it, or None.
     """
 
-    weight: torch.Tensor
-    bias: torch.Tensor | None
-    output: torch.Tensor
+    weight: Tensor
+    bias: Tensor | None
+    output: Tensor
     place: int
     line: Line | None
 
@@ -83,9 +83,9 @@ class Seen:
     """
 
     products: list[Product] = field(default_factory=list)
-    softmaxes: list[tuple[int, torch.Tensor, Line | None]] = field(default_factory=list)
-    fused: list[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor, Line | None]] = (
-        field(default_factory=list)
+    softmaxes: list[tuple[int, Tensor, Line | None]] = field(default_factory=list)
+    fused: list[tuple[int, Tensor, Tensor, Tensor, Line | None]] = field(
+        default_factory=list
     )
     dropouts: list[tuple[int, tuple[int, ...], Line | None]] = field(
         default_factory=list
@@ -132,7 +132,7 @@ class Watch(TorchFunctionMode):
         seen, line = self.seen, _line()
         if line:
             seen.lines[name] = line
-        if name in PRODUCTS and isinstance(result, torch.Tensor):
+        if name in PRODUCTS and isinstance(result, Tensor):
             product = self._product(name, args, kwargs, result, line)
             if product is not None:
                 if self.nudge and self.nudge[0] == len(seen.products):
@@ -164,7 +164,7 @@ class Watch(TorchFunctionMode):
         name: str,
         args: Arguments,
         kwargs: dict[str, Any],
-        result: torch.Tensor,
+        result: Tensor,
         line: Line | None,
     ) -> Product | None:
         """Return the product if one of its factors is a parameter."""
@@ -178,18 +178,18 @@ class Watch(TorchFunctionMode):
             x, weight = args[:2]
             if name == "__rmatmul__":
                 x, weight = weight, x
-            if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+            if not isinstance(weight, Tensor) or weight.dim() != 2:
                 return None
             weight = weight.T
         if _storage(weight) not in self._parameters or weight.dim() != 2:
             return None
-        if isinstance(bias, torch.Tensor) and _storage(bias) not in self._parameters:
+        if isinstance(bias, Tensor) and _storage(bias) not in self._parameters:
             bias = None
         pair = (weight.detach(), None if bias is None else bias.detach())
         return Product(*pair, result, self._calls, line)
 
 
-def is_table(buffer: torch.Tensor) -> bool:
+def is_table(buffer: Tensor) -> bool:
     """Whether a buffer holds more numbers than a mask does."""
     if not buffer.is_floating_point() and not buffer.is_complex():
         return False
@@ -199,9 +199,9 @@ def is_table(buffer: torch.Tensor) -> bool:
     return buffer.numel() > 1 and len(finite[:4096].unique()) > 2
 
 
-def tensors(nested: object) -> Iterator[torch.Tensor]:
+def tensors(nested: object) -> Iterator[Tensor]:
     """Yield the tensors of nested lists and dictionaries."""
-    if isinstance(nested, torch.Tensor):
+    if isinstance(nested, Tensor):
         yield nested
     elif isinstance(nested, dict):
         yield from tensors(list(nested.values()))
@@ -223,33 +223,10 @@ def norms_of(module: nn.Module) -> list[Norm]:
             continue
         which = "rms" if "rms" in kind else "layer"
         bias = getattr(part, "bias", None)
-        bias = bias.detach() if isinstance(bias, torch.Tensor) else None
-        weight = _acting(part, which, weight.detach(), bias)
+        bias = bias.detach() if isinstance(bias, Tensor) else None
+        weight = weight.detach()
         found.append((name, which, len(weight), weight, bias, _eps(part)))
     return found
-
-
-def _acting(
-    part: nn.Module, which: str, weight: torch.Tensor, bias: torch.Tensor | None
-) -> torch.Tensor:
-    """Return what a norm multiplies with, by its acts.
-
-    That is its weight, or 1 + weight, or with the variance of a sample a bit less.
-    """
-    x = torch.randn(4, len(weight), generator=torch.Generator().manual_seed(0))
-    try:
-        with torch.no_grad():
-            y = part(x.to(weight)) - (0 if bias is None else bias)
-    except Exception:  # it may take more than that
-        return weight
-    centered = x - x.mean(dim=-1, keepdim=True) if which == "layer" else x
-    size = centered.square().mean(dim=-1, keepdim=True) + _eps(part)
-    plain = (centered / size.sqrt()).to(weight)
-    sample = (1 - 1 / len(weight)) ** 0.5
-    for acting in (weight + 1, weight * sample, (weight + 1) * sample):
-        if torch.allclose(y, plain * acting, 1e-4, 1e-5):
-            return acting
-    return weight
 
 
 def _eps(part: nn.Module) -> float:
@@ -263,7 +240,7 @@ def _eps(part: nn.Module) -> float:
 _RMS = getattr(nn, "RMSNorm", ())
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def _storage(tensor: Tensor) -> int:
     try:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):

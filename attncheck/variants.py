@@ -1,14 +1,14 @@
 """Builds the same class in other sizes, so that mistakes cannot hide behind equals."""
 
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
-from attncheck.build import DEFAULTS, UnusableError, is_lazy
-from attncheck.config import guess, is_head_width
-from attncheck.source import HEAD_WIDTHS, Source, set_dropout, size_held
-from attncheck.subject import CallFailed, Failure, How, Subject
+from attncheck.errors import CallFailed, UnusableError
+from attncheck.guesses import guess, meaning
+from attncheck.source import Source, set_dropout, size_held
+from attncheck.subject import How, Subject
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
 # a class has one width alone, d_out is that width. Rotary positions need an even
@@ -25,27 +25,16 @@ def first_subject(source: Source, causal: bool, how: How, module: nn.Module) -> 
     """
     if not isinstance(module, nn.Module):
         raise UnusableError(f"{source.label} doesn't return a torch.nn.Module.")
+    if any(is_lazy(p) for p in module.parameters()):
+        raise UnusableError("its weights get their sizes in the first call. Call an "
+                            "instance once, and check that.")  # fmt: skip
     source.complete_sizes(module)
-    if is_lazy(module):
-        module = _materialized(source, causal, how, module)
     subject = Subject(module, source.worker, causal, dict(source.sizes), how)
     subject.limit = source.sizes["context_length"]
     subject.given = source.defaults() | source.arguments
     subject.takes_length = "context_length" in source.mapped
     subject.variant = lambda **changes: variant(source, subject, **changes)
     return subject
-
-
-def _materialized(
-    source: Source, causal: bool, how: How, module: nn.Module
-) -> nn.Module:
-    """Call a lazy module once, so that it gets its sizes."""
-    sizes = {"d_in": DEFAULTS["d_in"], "context_length": 8} | {
-        name: value for name, value in source.sizes.items() if value
-    }
-    first = Subject(module, source.worker, causal, sizes, how)
-    first(first.tokens(), module)
-    return module
 
 
 def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
@@ -64,12 +53,10 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
         changes["dropout"] = dropout
     meant = "" if dropout == 0 else source.mapped.get("dropout", "")
     if alone or dropout == 0:
-        own |= {name: rate for name, rate in source.rates().items() if name != meant}
+        own |= {name: 0.0 for name in source.plan.rates if name != meant}
     own = _head_widths(source, subject.sizes | changes) | own
     try:
         module = source.build(own=own, **changes)
-        if is_lazy(module):
-            module = _materialized(source, subject.causal, subject.how, module)
     except CallFailed:
         return None
     by_argument = dropout is None or "dropout" in changes
@@ -92,12 +79,12 @@ def _head_widths(source: Source, sizes: dict[str, Any]) -> dict[str, Any]:
 
     Some split by a view that takes any width, and mix up tokens where it is wrong.
     """
-    guessed = source.plan.guessed if source.is_class else {}
+    guessed = source.plan.guessed
     known = {*source.mapped.values()}
     return {
         name: guess(name, sizes)[1]
         for name, value in guessed.items()
-        if is_head_width(name)
+        if meaning(name) == "d_head"
         and name not in known
         and value == guess(name, source.sizes)[1]
     }
@@ -109,40 +96,39 @@ def uneven(subject: Subject) -> Subject | None:
     With equal sizes, a mistake about one of them would not show.
     """
     d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
-    if d_out is not None:
-        if d_in != d_out or d_in < 4:
-            return None
-        other = subject.variant(d_in=d_in - d_in // 4)
-        if other is not None:
-            try:
-                other(other.tokens())
-            except CallFailed:  # as where the input is added to the output
-                return runs(subject.variant(d_in=24, d_out=24, num_heads=3))
-    return distinct(subject)
-
-
-def distinct(subject: Subject) -> Subject | None:
-    """Return a variant whose widths have no alias, or the nearest that runs."""
-    d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
-    h = subject.sizes["num_heads"] or 1
-    # A function that names the weights may tell the number of heads as well.
-    alike = POWER_OF_2 if subject.speaks_of("alibi|slope") else ()
-    tried = () if subject.how.weights else (*alike, *DISTINCT)
-    for wide_in, wide_out, heads in tried:
-        sizes = {"num_heads": heads} if subject.sizes["num_heads"] else {}
-        if subject.takes_length and subject.limit:  # no width of a head, nor its alias
-            sizes["context_length"] = subject.limit + 3
-        if d_out is None:
-            found = runs(subject.variant(d_in=wide_out, **sizes))
-        else:
-            found = runs(subject.variant(d_in=wide_in, d_out=wide_out, **sizes))
+    if d_out is not None and (d_in != d_out or d_in < 4):
+        return None
+    for sizes in _uneven_sizes(subject):
+        found = runs(subject.variant(**sizes))
         if found is not None and _whole_groups(found):
             return found
+    return None
+
+
+def _uneven_sizes(subject: Subject) -> list[dict[str, int]]:
+    """Return sizes without an alias, and then the nearest that may run."""
+    d_in, d_out = subject.sizes["d_in"], subject.sizes["d_out"]
+    h = subject.sizes["num_heads"] or 1
+    more = {}
+    if subject.takes_length and subject.limit:  # no width of a head, nor its alias
+        more = {"context_length": subject.limit + 3}
+    tries: list[dict[str, int]] = []
+    alike = POWER_OF_2 if subject.speaks_of("alibi|slope") else ()
+    # A function that names the weights may tell the number of heads as well.
+    for wide_in, wide_out, heads in () if subject.how.weights else (*alike, *DISTINCT):
+        known = {"num_heads": heads} if subject.sizes["num_heads"] else {}
+        wide = (
+            {"d_in": wide_out}
+            if d_out is None
+            else {"d_in": wide_in, "d_out": wide_out}
+        )
+        tries.append(known | more | wide)
     if d_out is None:
-        return runs(subject.variant(d_in=d_in + 2 * h))
+        return [*tries, {"d_in": d_in + 2 * h}]
     narrow = d_in - d_in // 4
-    wider = runs(subject.variant(d_in=narrow, d_out=d_out + 2 * h))
-    return wider or runs(subject.variant(d_in=narrow))
+    tries += [{"d_in": narrow, "d_out": d_out + 2 * h}, {"d_in": narrow}]
+    # Where the input is added to the output.
+    return [*tries, {"d_in": 24, "d_out": 24, "num_heads": 3}]
 
 
 def _whole_groups(subject: Subject) -> bool:
@@ -161,35 +147,3 @@ def runs(subject: Subject | None) -> Subject | None:
     except CallFailed:
         return None
     return subject
-
-
-def one_by_one(source: Source, subject: Subject) -> Subject | None:
-    """Return the subject called with one sequence (t, d_in) at a time, or None."""
-    how = replace(subject.how, one_by_one=True)
-    twin = Subject(subject.fresh, subject.worker, subject.causal, subject.sizes, how)
-    twin.limit, twin.given = subject.limit, subject.given
-    twin.variant = lambda **changes: variant(source, twin, **changes)
-    return runs(twin)
-
-
-def narrower_heads(source: Source, subject: Subject) -> Subject | None:
-    """Return the subject built with heads as wide as d_in / h, or None."""
-    h, d_in = subject.sizes["num_heads"], subject.sizes["d_in"]
-    known = {n: v for n, v in source.defaults().items() if type(v) is int}
-    names = [n for n in HEAD_WIDTHS if n in known | source.arguments]
-    if not source.is_class or not names or not h or not source.chose(names[0]):
-        return None
-    kept = dict(source.arguments)
-    source.arguments[names[0]] = d_in // h
-    try:
-        module = source.build()
-    except Failure:
-        source.arguments.clear()
-        source.arguments |= kept
-        return None
-    twin = Subject(
-        module, subject.worker, subject.causal, dict(subject.sizes), subject.how
-    )
-    twin.limit, twin.given = subject.limit, subject.given
-    twin.variant = lambda **changes: variant(source, twin, **changes)
-    return runs(twin)

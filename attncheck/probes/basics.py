@@ -4,11 +4,12 @@ import contextlib
 import re
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attncheck.collector import NEEDS_MORE, Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject
+from attncheck.subject import Subject
 
 # Names of what a token sees, where that is less than all.
 UNITS = r"window|chunk|patch|stride|segment|bucket|kernel|local|block_len|(^|_)unit"
@@ -41,7 +42,7 @@ def state(subject: Subject, found: Collector) -> None:
         subject.keeps_state = False
 
 
-def _run_between(subject: Subject, other: torch.Tensor, module: nn.Module) -> None:
+def _run_between(subject: Subject, other: Tensor, module: nn.Module) -> None:
     """Run the input in between, unless this size fails for a fresh instance, too."""
     try:
         subject(other)
@@ -51,7 +52,7 @@ def _run_between(subject: Subject, other: torch.Tensor, module: nn.Module) -> No
 
 
 def _depends_on_the_first(
-    subject: Subject, x: torch.Tensor, other: torch.Tensor, expected: torch.Tensor
+    subject: Subject, x: Tensor, other: Tensor, expected: Tensor
 ) -> bool:
     """Whether a shorter input before spoils the longer one."""
     module = subject.copy()

@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attncheck import parity
-from attncheck.calling import STARTERS, Way, cached_way, plain_way
+from attncheck.arguments import STARTERS, cached_way
 from attncheck.collector import Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject, fields_of, guarded, seed_everything
+from attncheck.subject import Subject, fields_of, guarded, seed_everything
 from attncheck.trace import tensors
+from attncheck.ways import Way
 
 RESETS = ("reset_cache", "clear_cache", "reset", "empty_cache", *STARTERS)
 T = 6
@@ -58,7 +60,7 @@ def cached(subject: Subject, found: Collector) -> None:
         _tell_chunks(stepped, x, found)
 
 
-def _tell_alone(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
+def _tell_alone(stepped: "_Stepped", x: Tensor, found: Collector) -> None:
     """Give one token at a time."""
     wanted = stepped.subject(x)
     seen = stepped.outputs(x, ONE_BY_ONE[: x.shape[1]])
@@ -70,10 +72,7 @@ def _tell_alone(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
         found.add("cache_unused", DONE, text)
         return
     text = f"They differ from token {_first(wanted, seen)} on."
-    if stepped.agrees_joined(x, wanted):
-        text = "It returns only the new keys and values; joined with the old ones by "
-        found.add("cache_forgets", DONE, f"{text}the caller, they agree.", "warning")
-    elif _is_blind(stepped, x, seen):
+    if _is_blind(stepped, x, seen):
         text += " With the cache, the order of tokens has no effect."
         found.add("cache_positions", DONE, text)
     else:
@@ -81,7 +80,7 @@ def _tell_alone(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
         found.add(name, DONE, f"{text} {why}".strip())
 
 
-def _is_blind(stepped: "_Stepped", x: torch.Tensor, seen: torch.Tensor) -> bool:
+def _is_blind(stepped: "_Stepped", x: Tensor, seen: Tensor) -> bool:
     """Whether the cache loses the order of tokens, which counts without it."""
     other = x.clone()
     other[:, [0, 2]] = x[:, [2, 0]]
@@ -91,9 +90,7 @@ def _is_blind(stepped: "_Stepped", x: torch.Tensor, seen: torch.Tensor) -> bool:
     return matters and not changed(seen[:, -1], shuffled[:, -1], 1e-4)
 
 
-def _hypothesis(
-    stepped: "_Stepped", x: torch.Tensor, seen: torch.Tensor
-) -> tuple[str, str]:
+def _hypothesis(stepped: "_Stepped", x: Tensor, seen: Tensor) -> tuple[str, str]:
     """Return the mistake that gives these outputs, one by one, and what it does."""
     places = torch.arange(x.shape[1])
     i, j = places[:, None], places
@@ -114,12 +111,12 @@ def _hypothesis(
     return "cache_differs", ""
 
 
-def _tell_chunks(stepped: "_Stepped", x: torch.Tensor, found: Collector) -> None:
+def _tell_chunks(stepped: "_Stepped", x: Tensor, found: Collector) -> None:
     """Give several tokens at a time: the mask must know what is in the cache."""
     told = stepped.subject
     one = told.says(SINGLE) and not told.says(PARTS)
     if one:
-        found.not_tried.append(f"{CHUNKS} (its comments speak of one token)")
+        found.report.not_tried.append(f"{CHUNKS} (its comments speak of one token)")
         return
     done = f"Compared all tokens at once with chunks of {IN_CHUNKS}."
     wanted = told(x)
@@ -143,12 +140,7 @@ def _sought(subject: Subject, found: Collector) -> "_Stepped | None":
         SkipTest: there is no cache, or none that changes anything.
     """
     why = "no cache was found"
-    usual: tuple[NewCache, ...] = (
-        lambda _: KeysAndValues(),
-        lambda _: (),
-        lambda _: {},
-    )
-    caches = [None, *_of_its_own(subject), *_of_its_file(subject), *usual]
+    caches = [None, *_of_its_own(subject), *_of_its_file(subject)]
     for new_cache, b in [(one, 2) for one in caches] + [(None, 1)]:  # room for one
         stepped = _Stepped.of(subject, new_cache, b)
         if stepped is None:
@@ -225,7 +217,7 @@ class _Stepped:
         self.subject, self.asking, self.name = subject, asking, name
         self.new_cache, self.b = new_cache, b
         self.names = [*dict(asking.others), *([name] if name else [])]
-        self.returned = self.joins = False
+        self.returned = False
         self._place: int | None = None  # of the cache in what is returned
 
     @classmethod
@@ -233,7 +225,7 @@ class _Stepped:
         cls, subject: Subject, new_cache: NewCache | None, b: int
     ) -> "_Stepped | None":
         """Return the layer called chunk by chunk, or None where there is no cache."""
-        way = subject.how.way or plain_way(subject.pristine)
+        way = subject.way
         if not subject.causal or way is None or way.memory:
             return None
         if not _called_so(subject, way):
@@ -241,11 +233,11 @@ class _Stepped:
         asking, name = cached_way(subject.pristine, way)
         return cls(subject, asking, name, new_cache, b) if asking else None
 
-    def tokens(self) -> torch.Tensor:
+    def tokens(self) -> Tensor:
         """Return random tokens, no more than are allowed."""
         return self.subject.tokens(b=self.b, t=T)
 
-    def outputs(self, x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    def outputs(self, x: Tensor, sizes: Sequence[int]) -> Tensor:
         """Return the outputs of chunks in a row, from a new cache.
 
         Raises:
@@ -253,17 +245,15 @@ class _Stepped:
         """
         module = self.subject.copy().eval()
 
-        def job() -> torch.Tensor:
+        def job() -> Tensor:
             seed_everything(0, self.subject.device)
             with torch.no_grad():
                 return self._run(module, x, sizes)
 
-        made: torch.Tensor = guarded(self.subject.worker, job, "forward_raises")
+        made: Tensor = guarded(self.subject.worker, job, "forward_raises")
         return made
 
-    def _run(
-        self, module: nn.Module, x: torch.Tensor, sizes: Sequence[int]
-    ) -> torch.Tensor:
+    def _run(self, module: nn.Module, x: Tensor, sizes: Sequence[int]) -> Tensor:
         for name in RESETS:
             if _begins(module, name):
                 getattr(module, name)()
@@ -273,44 +263,28 @@ class _Stepped:
         for size in sizes:
             chunk = x[:, start : start + size].contiguous()
             chunk = chunk.transpose(0, 1) if turned else chunk
-            y, new = self._step(module, chunk, cache, start)
-            old, cache = cache, new
-            if self.joins and old is not None and old is not INSIDE:
-                cache = _joined(old, new)
+            y, cache = self._step(module, chunk, cache, start)
             y = _first_tensor(y)
             outputs.append(y.transpose(0, 1) if turned else y)
             start += size
         return torch.cat(outputs, 1)
 
     def _step(
-        self, module: nn.Module, chunk: torch.Tensor, cache: Any, start: int
+        self, module: nn.Module, chunk: Tensor, cache: Any, start: int
     ) -> tuple[Any, Any]:
-        b, t = chunk.shape[:2] if self.subject.layout == "btd" else chunk.shape[1::-1]
         given: dict[str, Any] = {}
         if self.name and cache is not None and cache is not INSIDE:
             given = {self.name: cache}
         way = self.asking.with_values(given)
-        y = way.call(module, chunk, b, t, self.subject._d_head(), start=start)
+        y = self.subject.call_by(way, module, chunk, start=start)
         if self.name and start == 0:
-            self._place = _place_of_cache(y, t)
+            self._place = _place_of_cache(y, chunk.shape[self.subject.layout == "btd"])
             self.returned = self._place is not None
         if not self.name or self._place is None:
             return y, cache if self.new_cache else INSIDE
         if self.new_cache and type(y[self._place]) is not type(cache):
             return y, cache  # it is filled in place
         return y, y[self._place]
-
-    def agrees_joined(self, x: torch.Tensor, wanted: torch.Tensor) -> bool:
-        """Whether outputs agree where the caller joins what each call returns."""
-        if self.new_cache or not self.returned:
-            return False
-        self.joins = True
-        try:
-            return not changed(wanted, self.outputs(x, ONE_BY_ONE), 1e-4)
-        except CallFailed:
-            return False
-        finally:
-            self.joins = False
 
 
 def _called_so(subject: Subject, way: Way) -> bool:
@@ -338,16 +312,7 @@ def _begins(module: nn.Module, name: str) -> bool:
     return False
 
 
-def _joined(old: Any, new: Any) -> Any:
-    """Join two caches along the axis of tokens, where each holds its own."""
-    if isinstance(new, torch.Tensor):
-        return torch.cat([old, new], dim=-2)
-    if isinstance(new, list | tuple):
-        return tuple(_joined(*pair) for pair in zip(old, new, strict=True))
-    return new
-
-
-def _first_tensor(y: Any) -> torch.Tensor:
+def _first_tensor(y: Any) -> Tensor:
     """Return the output of a call that may return more.
 
     Raises:
@@ -355,8 +320,8 @@ def _first_tensor(y: Any) -> torch.Tensor:
     """
     if isinstance(y, tuple | list) and y:
         return _first_tensor(y[0])
-    y = next((v for v in fields_of(y).values() if isinstance(v, torch.Tensor)), y)
-    if not isinstance(y, torch.Tensor):
+    y = next((v for v in fields_of(y).values() if isinstance(v, Tensor)), y)
+    if not isinstance(y, Tensor):
         raise TypeError(f"the call returned {type(y).__name__}, not a tensor.")
     return y
 
@@ -365,40 +330,12 @@ def _place_of_cache(y: Any, t: int) -> int | None:
     """Return where in a tuple the cache may be: not weights, and with tensors."""
     for place in range(len(y) - 1, 0, -1) if isinstance(y, tuple | list) else ():
         entry = y[place]
-        weights = isinstance(entry, torch.Tensor) and entry.shape[-1] == t
+        weights = isinstance(entry, Tensor) and entry.shape[-1] == t
         if any(True for _ in tensors(entry)) and not weights:
             return place
     return None
 
 
-def _first(wanted: torch.Tensor, seen: torch.Tensor) -> int:
+def _first(wanted: Tensor, seen: Tensor) -> int:
     gaps = [changed(wanted[:, i], seen[:, i], 1e-4) for i in range(wanted.shape[1])]
     return gaps.index(True) if True in gaps else 0
-
-
-class KeysAndValues:
-    """A cache as many layers expect one: it joins new keys and values to the old."""
-
-    def __init__(self) -> None:
-        self.keys: dict[int, torch.Tensor] = {}
-        self.values: dict[int, torch.Tensor] = {}
-        self.current_length = 0
-
-    def update(self, *given: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return all keys and values of a layer, with the new ones."""
-        new = [
-            one for one in [*given, *named.values()] if isinstance(one, torch.Tensor)
-        ]
-        layer = next((one for one in given if type(one) is int), 0)
-        for held, one in zip((self.keys, self.values), new, strict=False):
-            old = [held[layer]] if layer in held else []
-            held[layer] = torch.cat([*old, one], dim=-2)
-        self.current_length = self.keys[layer].shape[-2]
-        return self.keys[layer], self.values[layer]
-
-    def __len__(self) -> int:
-        return self.current_length
-
-    def get_seq_length(self, layer: int = 0) -> int:
-        """Return how many tokens are held."""
-        return self.current_length

@@ -2,26 +2,23 @@
 
 import inspect
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attncheck import parity
-from attncheck.build import UnusableError, first_line
-from attncheck.calling import is_pytorchs
 from attncheck.collector import Collector, NotCompared
+from attncheck.errors import CallFailed, Failure, UnusableError, first_line
 from attncheck.layer import NORMS, PAIRINGS, Layer, Rope
 from attncheck.mistakes import EXPLAINS, MISTAKES
 from attncheck.numbers import changed
 from attncheck.projections import Projections
 from attncheck.roles import find_roles
-from attncheck.subject import CallFailed, Failure, Subject
+from attncheck.subject import Subject
 from attncheck.trace import Line, Seen, norms_of
-from attncheck.variants import distinct
 
 UNKNOWN = (
     "the weights weren't found, neither by their names nor by what they do. Name them: "
@@ -39,11 +36,8 @@ MEANT = {
 }
 # Mistakes by which a projection does not do what its name says.
 ROLES = {"projection_mixed_up", "scores_transposed"}
-SCALE = re.compile(r"(attn|attention|softmax|score|logit|qk|^)_?(scal(e|ing)|mult\w*)$")
 ROPE_BASE = re.compile(r"theta|rope\w*_base|rotary\w*_base|rope_freq|wavelength$")
 TABLES = {"a table of positions", "a table"}
-# By these a class computes the same in another way.
-PATHS = re.compile(r"flash|sdpa|fused|xformers|naive|eager|manual|mem\w*_?efficient")
 BASES = (10000.0, 500000.0, 1000000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
@@ -59,13 +53,9 @@ def compare(subject: Subject, found: Collector) -> None:
         _compare_with_reference(subject, found)
         return
     if subject.skip_reference:
-        found.needed = "leave out reference=False (--reference none)"
+        found.report.needed = "leave out reference=False (--reference none)"
         raise NotCompared("reference=False leaves the comparison out")
-    before = {*found.found}
     Comparison(subject).decide(found)
-    if found.found.keys() == before:
-        for told, other in _paths(subject):
-            _try_path(subject, told, other, found)
 
 
 def _compare_with_reference(subject: Subject, found: Collector) -> None:
@@ -73,12 +63,12 @@ def _compare_with_reference(subject: Subject, found: Collector) -> None:
     x = subject.tokens()
     y, right = subject(x), subject.reference(subject.pristine, x)
     gap = parity.distance(y, right)
-    found.compared = True
+    found.report.compared = True
     if gap >= parity.TOLERANCE * 5:
         done = "Compared with the reference, for the same weights and tokens."
         found.add("differs_from_reference", done, f"They differ by {_share(gap)}.")
     else:
-        found.agreed = f"your reference; output equal to {max(gap, 1e-9):.0e}"
+        found.report.agreed = f"your reference; output equal to {max(gap, 1e-9):.0e}"
 
 
 class Comparison:
@@ -103,12 +93,15 @@ class Comparison:
 
     def _without_weights(self) -> list[Projections]:
         """Return readings of a layer that learns nothing: the tokens themselves."""
-        if any(True for _ in self.subject.pristine.parameters()):
+        if not self._learns_nothing():
             return []
         width, h = self.subject.sizes["d_in"], self.subject.sizes["num_heads"]
         itself = torch.eye(width), None
         heads = [h] if h else [n for n in range(1, width + 1) if width % n == 0]
         return [Projections(itself, itself, itself, num_heads=n) for n in heads]
+
+    def _learns_nothing(self) -> bool:
+        return not any(True for _ in self.subject.pristine.parameters())
 
     @property
     def readings(self) -> list[Projections]:
@@ -122,7 +115,7 @@ class Comparison:
             NotCompared: nothing that was tried gives this output.
         """
         found.blame = self.blame
-        if self._equal() or self._recognized():
+        if self.is_right():
             self._agree(found)
             return
         if not self.readings:
@@ -132,7 +125,7 @@ class Comparison:
             self._leave_open(found)
             return
         self._ask_if_meant(match)
-        found.compared = True
+        found.report.compared = True
         found.causes = match.names
         found.example = parity.example(match, self.x, self.subject.causal, match.layer)
         seen = f"Differs from correct attention ({_share(self.gap)} off), but equals "
@@ -143,8 +136,16 @@ class Comparison:
         for cause in match.names:
             found.add(cause, DONE, seen)
 
+    def is_right(self) -> bool:
+        """Whether it is right attention, as declared or with what might act in it.
+
+        Raises:
+            NotCompared: its window is another than the constructor was given.
+        """
+        return self._equal() or self._recognized()
+
     def _agree(self, found: Collector) -> None:
-        found.compared = True
+        found.report.compared = True
         causal = "causal" if self.subject.causal else "not causal"
         built = self.owner.candidates() if self.owner is not self.subject else []
         reading = built[0] if built else self.agreeing
@@ -153,12 +154,11 @@ class Comparison:
         how = "names" if named else "what they do"
         more = "" if self.layer.plain else f", with {self.layer.words()}"
         heads = f"{h} {'head' if h == 1 else 'heads'} of {d}"
-        found.agreed = (
+        found.report.agreed = (
             f"attention, {causal}, {heads}{more}, weights by {how}; output equal to "
             f"{max(self.gap, 1e-9):.0e}"
         )
         self._tell_shared(found)
-        self._tell_unused_positions(found)
         _tell_own_arguments(self.owner, found)
 
     def _leave_open(self, found: Collector) -> None:
@@ -174,7 +174,7 @@ class Comparison:
             seen += (
                 f" It was compared with attention with {self.subject.layer.words()}."
             )
-            found.compared = True
+            found.report.compared = True
             found.add("differs", DONE, seen)
             return
         told = ", ".join(self.seen.extras) if self.seen else ""
@@ -252,18 +252,15 @@ class Comparison:
                      if ROPE_BASE.search(n) and _number(v)]  # fmt: skip
             bases = [b for b in dict.fromkeys([*known, *BASES]) if b > 1]
             ropes += [Rope(p, b, s) for s in SHARES for b in bases for p in PAIRINGS]
-        changes: list[dict[str, Any]] = [{}]
-        if "a norm" in extras or any(norms_of(self.subject.pristine)):
-            changes += [{"qk_norm": n} for n in NORMS]
-            changes += [{"prenorm": n} for n in NORMS[:2]]
+        norms = self._norm_changes()
+        changes: list[dict[str, Any]] = [{}, *norms]
         changes += [change | {"residual": True} for change in changes]
-        if len(changes) > 2:
-            changes += [{"residual": True, "postnorm": n} for n in NORMS[:2]]
         if _sinks(self.subject.pristine) is not None:
             changes.append({"sink": True})
         if meant := self.owner.given_window:
             changes += [{"window": w} for w in (meant, meant + 1, meant - 1) if w > 0]
-        changes += [{"scale": by} for by in self._scales()]
+        if self._learns_nothing():  # the simplest attention there is
+            changes.append({"scale": 1.0})
         if self.owner.speaks_of("alibi|slope") and self.readings:
             changes.append({"bias": _Slopes(self.readings[0].num_heads)})
         made = [
@@ -273,46 +270,41 @@ class Comparison:
         ]
         return [self._with_numbers(one) for one in made]
 
-    def _scales(self) -> list[float]:
-        """Return the factors of scores that the constructor was given by name."""
-        values = [float(v) for n, v in self.owner.given.items()
-                  if SCALE.search(n) and _number(v)]  # fmt: skip
-        if not any(True for _ in self.subject.pristine.parameters()):
-            values.append(1.0)  # the simplest attention there is
-        return [by for v in values for by in dict.fromkeys((v, 1 / v))]
+    def _norm_changes(self) -> list[dict[str, Any]]:
+        """Return norms of the input, or of queries and keys, that might act."""
+        acts = self.seen is not None and "a norm" in self.seen.extras
+        if not acts and not norms_of(self.subject.pristine):
+            return []
+        return [{"qk_norm": n} for n in NORMS] + [{"prenorm": n} for n in NORMS[:2]]
 
     def _opened(self) -> list[Layer]:
         """Return layers that fill what the description of this one leaves open."""
-        layer, choices = self.layer, []
-        if layer.rope:
-            pairings = PAIRINGS if "rope.pairing" in layer.open else ()
-            bases = BASES if "rope.base" in layer.open else ()
-            shares = SHARES if "rope.share" in layer.open else ()
-            choices = [
-                replace(layer, rope=Rope(*one))
-                for one in product(
-                    pairings or (layer.rope.pairing,),
-                    bases or (layer.rope.base,),
-                    shares or (layer.rope.share,),
-                )
+        layer, ropes = self.layer, [self.layer.rope]
+        if rope := layer.rope:
+            ropes = [
+                Rope(pairing, base, share)
+                for pairing in self._left("pairing", PAIRINGS, rope.pairing)
+                for base in self._left("base", BASES, rope.base)
+                for share in self._left("share", SHARES, rope.share)
             ]
-        kinds = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
-        both = [replace(one, qk_norm=n) for one in choices or [layer] for n in kinds]
+        norms = NORMS if "qk_norm" in layer.open else (layer.qk_norm,)
+        both = [replace(layer, rope=r, qk_norm=n) for r in ropes for n in norms]
         return [self._with_numbers(one) for one in both if one != layer]
+
+    def _left(self, name: str, every: tuple[Any, ...], known: Any) -> tuple[Any, ...]:
+        """Return what rotary positions may be, where the description says nothing."""
+        return every if f"rope.{name}" in self.layer.open else (known,)
 
     def _match(self, found: Collector) -> parity.Match | None:
         """Return the mistakes that give the same output, or None."""
         if parity.distance(self.y, self.x) < 1e-3:
             return None  # it returns its input: attention to itself alone gives that
-        extras = set(self.seen.extras) if self.seen else set()
         layers = [self.layer]
-        if self.subject.layer.plain and TABLES & extras:
-            layers += [self._with_numbers(Layer(rope=Rope(p))) for p in PAIRINGS]
         if self.subject.layer.plain:
-            beside = [{"qk_norm": n} for n in NORMS] if "a norm" in extras else []
-            beside += [{"prenorm": n} for n in NORMS[:2]] if "a norm" in extras else []
-            more: list[dict[str, Any]] = [{"residual": True}, *beside]
-            more += [{"residual": True, "postnorm": n} for n in NORMS[:2] if beside]
+            table = self.seen is not None and TABLES & {*self.seen.extras}
+            norms = self._norm_changes()
+            more: list[dict[str, Any]] = [{"rope": Rope(p)} for p in PAIRINGS if table]
+            more += [{"residual": True}, *norms]
             layers += [self._with_numbers(replace(self.layer, **one)) for one in more]
         else:
             layers += [one for one in self._opened() if one.rope]
@@ -338,7 +330,7 @@ class Comparison:
             kind = type(self.owner.pristine)
             own = [module and module.__doc__, kind.__doc__, self.owner.source]
             text = "\n".join(str(one) for one in own if one).lower()
-            if re.search(words, text) or self.owner.speaks_of(words) or self._scales():
+            if re.search(words, text) or self.owner.speaks_of(words):
                 raise NotCompared(
                     f"{MISTAKES[name].title.lower()}, and nothing else differs; if "
                     f'that\'s meant, declare it: scale="{scale}" (--scale {scale})'
@@ -360,17 +352,6 @@ class Comparison:
             shape = f"({reading.d_head}, {reading.d_head})"
             seen = f"Queries of {reading.num_heads} heads come from one matrix {shape}."
             found.add("projection_shared", DONE, seen)
-
-    def _tell_unused_positions(self, found: Collector) -> None:
-        """Tell of a table of rotary positions that changes nothing."""
-        if self.owner.layer.rope or self.owner.layer.bias is not None:
-            return
-        seen = self.seen or find_roles(self.subject)[1]
-        if "a table of positions" in seen.extras and self.owner.speaks_of(
-            "rope|rotary"
-        ):
-            text = "They're equal, although forward uses a table of positions."
-            found.add("rope_unused", "Compared with attention without positions.", text)
 
     def blame(self, name: str) -> Line | None:
         """Return the line of the reader's code that a mistake is likely in."""
@@ -401,7 +382,7 @@ class Comparison:
                     "weren't found. Rename it, or pass reference="
                 )
             numbers["sink"] = sinks, None
-        if layer.qk_norm or layer.prenorm or layer.postnorm:
+        if layer.qk_norm or layer.prenorm:
             numbers |= self._norms(module, layer)
         return replace(layer, norms=tuple(numbers.items()))
 
@@ -409,9 +390,7 @@ class Comparison:
         norms: dict[str, tuple[Any, ...]] = {}
         for name, kind, width, *numbers in norms_of(module):
             last = name.split(".")[-1].lower()
-            ours = kind == (layer.prenorm or layer.postnorm) and not last.startswith(
-                ("q", "k")
-            )
+            ours = kind == layer.prenorm and not last.startswith(("q", "k"))
             if ours and width == self.subject.sizes["d_in"] and "x" not in norms:
                 norms["x"] = tuple(numbers)
             elif last.startswith("k") and "k" not in norms:
@@ -425,7 +404,7 @@ class Comparison:
         return norms
 
 
-def _output(subject: Subject, t: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _output(subject: Subject, t: int) -> tuple[Tensor, Tensor]:
     """Return tokens and output, of another length where it doesn't take t tokens."""
     for other in (t, 8, 6):
         try:
@@ -435,30 +414,6 @@ def _output(subject: Subject, t: int) -> tuple[torch.Tensor, torch.Tensor]:
             pass
     x = subject.tokens(t=t)
     return x, subject(x)
-
-
-def _paths(subject: Subject) -> Iterator[tuple[str, Subject]]:
-    """Yield (how it was made, a layer that is to compute the same in another way)."""
-    if is_pytorchs(subject.pristine):
-        return
-    for name, value in subject.given.items():
-        if type(value) is bool and PATHS.search(name):
-            other = subject.variant(own={name: not value})
-            if other is not None:
-                yield f"Built it with {name}={not value}.", other
-
-
-def _try_path(subject: Subject, told: str, other: Subject, found: Collector) -> None:
-    """Look whether another way gives the same, and if not, what is wrong with it."""
-    more = Collector()
-    try:
-        if not changed(subject(subject.tokens()), other(other.tokens()), 1e-4):
-            return
-        other.uneven = distinct(other)
-        Comparison(other).decide(more)
-    except (NotCompared, Failure, UnusableError):
-        return
-    found.take(more, told)
 
 
 def _tell_own_arguments(subject: Subject, found: Collector) -> None:
@@ -477,7 +432,7 @@ def _tell_own_arguments(subject: Subject, found: Collector) -> None:
                 replaced: list[str] = replaced) -> Any:  # fmt: skip
             bound = signature.bind(*args, **kwargs)
             old = bound.arguments.get(name)
-            if isinstance(old, torch.Tensor) and old.is_floating_point():
+            if isinstance(old, Tensor) and old.is_floating_point():
                 replaced.append(name)
                 bound.arguments[name] = old.roll(1, dims=0) * 0.5 + 1.0
             return bound.args, bound.kwargs
@@ -502,12 +457,12 @@ class _Bound:
     def __init__(self, bias: Any, module: nn.Module) -> None:
         self.bias, self.module = bias, module
 
-    def __call__(self, t: int) -> torch.Tensor:
-        if isinstance(self.bias, torch.Tensor):
+    def __call__(self, t: int) -> Tensor:
+        if isinstance(self.bias, Tensor):
             return self.bias.detach().cpu().double()[..., :t, :t]
         try:
             with torch.no_grad():
-                made: torch.Tensor = self.bias(self.module, t)
+                made: Tensor = self.bias(self.module, t)
                 return made.detach().cpu().double()
         except Exception as error:
             why = f"bias(module, {t}) raised {type(error).__name__}"
@@ -520,7 +475,7 @@ class _Slopes(_Bound):
     def __init__(self, h: int) -> None:
         self.slopes = 2.0 ** (-8 * torch.arange(1, h + 1, dtype=torch.float64) / h)
 
-    def __call__(self, t: int) -> torch.Tensor:
+    def __call__(self, t: int) -> Tensor:
         i = torch.arange(t)
         return -self.slopes[:, None, None] * (i[:, None] - i).abs()
 
@@ -529,7 +484,7 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _sinks(module: nn.Module) -> torch.Tensor | None:
+def _sinks(module: nn.Module) -> Tensor | None:
     """Return the numbers of the parameter that is called a sink, or None."""
     for name, parameter in module.named_parameters():
         if "sink" in name.split(".")[-1].lower():

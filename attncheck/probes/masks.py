@@ -1,17 +1,18 @@
 """A mask that the caller gives hides what it says, and nothing else."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attncheck.calling import LINKS, Way, as_mask, counts, mask_names, plain_way
+from attncheck.arguments import mask_names
 from attncheck.collector import Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, How, Subject
+from attncheck.subject import How, Subject
+from attncheck.ways import Way, as_mask
 
 HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 # Axes between that of sequences and that of keys; the last two have a row for each
@@ -30,12 +31,10 @@ def masks(subject: Subject, found: Collector) -> None:
     """
     if isinstance(subject.pristine, nn.MultiheadAttention):
         raise SkipTest("PyTorch's own layer needs no test")
-    way = subject.how.way or plain_way(subject.pristine)
+    way = subject.way
     if subject.how.call is not None or way is None:
         raise SkipTest("the way to call it was given")
     names = mask_names(subject.pristine, way)
-    if subject.causal and not subject.layer.memory:
-        names = [name for name in names if not counts(name)]
     names = [name for name in names if "query" not in name] or names
     if not names:
         raise SkipTest("no argument takes a mask")
@@ -57,7 +56,7 @@ class _Outcome:
     right: bool
     acts: bool
     mixed: bool
-    y: torch.Tensor
+    y: Tensor
 
 
 class _Masked:
@@ -75,8 +74,7 @@ class _Masked:
         t = subject.layer.memory or self.x.shape[1]
         self.hidden = torch.zeros(2, t, dtype=torch.bool)
         # A causal mask hides what comes last anyway.
-        first = subject.causal and not counts(name)
-        self.hidden[0, slice(2) if first else slice(t - 2, t)] = True
+        self.hidden[0, slice(2) if subject.causal else slice(t - 2, t)] = True
         own = not subject.layer.memory
         self.real = ~self.hidden[0] if own else torch.ones(self.x.shape[1]).bool()
         self.plain = subject(self.x)
@@ -98,7 +96,7 @@ class _Masked:
             return
         alike = len(seen) > 1 and all(not changed(o.y, seen[0][1].y) for _, o in seen)
         acting = [one for _, one in seen if one.acts or one.mixed]
-        if (acting and alike) or re.search(LINKS, self.name.lower()):
+        if acting and alike:
             return  # a switch, or what is added to the scores
         if self._replaces():
             return
@@ -122,9 +120,6 @@ class _Masked:
 
         Those with a row for each query are tried where no other is right.
         """
-        if counts(self.name):
-            one = self._outcome("counts", ())
-            return [("counts", one)] if one else []
         seen: list[tuple[str, _Outcome]] = []
         for shape in SHAPES:
             pairs = -1 in shape
@@ -156,9 +151,9 @@ class _Masked:
         return _Outcome(bool(known) and acts and not mixed, acts, mixed, y)
 
     def _call(
-        self, x: torch.Tensor, how: str, shape: tuple[int, ...],
-        hidden: torch.Tensor | None = None,
-    ) -> torch.Tensor:  # fmt: skip
+        self, x: Tensor, how: str, shape: tuple[int, ...],
+        hidden: Tensor | None = None
+    ) -> Tensor:  # fmt: skip
         kept = self.subject.how
         try:
             self.subject.how = self._how(how, shape, hidden)
@@ -166,9 +161,7 @@ class _Masked:
         finally:
             self.subject.how = kept
 
-    def _how(
-        self, how: str, shape: tuple[int, ...], hidden: torch.Tensor | None
-    ) -> How:
+    def _how(self, how: str, shape: tuple[int, ...], hidden: Tensor | None) -> How:
         hidden = self.hidden if hidden is None else hidden
         if -1 in shape:
             hidden = hidden[:, None].expand(-1, self.x.shape[1], -1)
@@ -183,7 +176,7 @@ class _Masked:
         """Whether a mask that hides nothing acts: as one by default stays out then."""
         none = torch.zeros_like(self.hidden)
         acts = []
-        for how, shape in self._forms():
+        for how, shape in product(HOWS, SHAPES):
             try:
                 y = self._call(self.x, how, shape, none)
             except CallFailed:
@@ -191,13 +184,10 @@ class _Masked:
             acts.append(changed(y, self.plain, 1e-4))
         return bool(acts) and all(acts)
 
-    def _forms(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        return product(HOWS, SHAPES)
-
     def _square(self) -> bool:
         """Whether it takes a mask of pairs only with as many keys as queries."""
         subject, kept = self.subject, self.subject.layer
-        if not kept.memory or counts(self.name):
+        if not kept.memory:
             return False
         t = self.x.shape[1]
         subject.layer = replace(kept, memory=t)

@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from attncheck.calling import CAUSAL, own_memories, plain_way
+from attncheck.arguments import CAUSAL, own_memories
 from attncheck.collector import Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.layer import document_of
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject
+from attncheck.subject import Subject
 
 MEMORY = 6  # tokens of a memory that nobody asked for, as many as of the input
 DONE = "Replaced one token at a time and compared all outputs."
@@ -84,7 +86,7 @@ def dependence(subject: Subject, found: Collector) -> None:
         _tell_full(subject, matrix, known, found)
 
 
-def depends(subject: Subject, t: int = 6) -> torch.Tensor:
+def depends(subject: Subject, t: int = 6) -> Tensor:
     """Return (t, t), True where output i changes when token j is replaced.
 
     Small tokens are tried as well: with large ones softmax may be so sharp that a
@@ -98,7 +100,7 @@ def depends(subject: Subject, t: int = 6) -> torch.Tensor:
     return made
 
 
-def _depends(subject: Subject, size: float, t: int, seed: int = 0) -> torch.Tensor:
+def _depends(subject: Subject, size: float, t: int, seed: int = 0) -> Tensor:
     x = subject.tokens(t=t, size=size, seed=seed)
     y = subject(x)
     fresh = subject.tokens(t=t, seed=seed + 5, size=2 * size)
@@ -112,11 +114,7 @@ def _depends(subject: Subject, size: float, t: int, seed: int = 0) -> torch.Tens
 
 
 def _tell_causal(
-    subject: Subject,
-    ahead: torch.Tensor,
-    matrix: torch.Tensor,
-    known: torch.Tensor,
-    found: Collector,
+    subject: Subject, ahead: Tensor, matrix: Tensor, known: Tensor, found: Collector
 ) -> None:
     t = len(matrix)
     behind, itself = matrix.tril(-1), matrix.diagonal()
@@ -128,7 +126,7 @@ def _tell_causal(
     if not behind.any() and itself.all():
         text = "Outputs changed only with their own token."
         found.add("tokens_not_mixed", DONE, text)
-    elif found.not_compared and (lost.any() or not itself.all()):
+    elif found.report.not_compared and (lost.any() or not itself.all()):
         return  # a span of its own, of which nobody says what is meant
     elif not itself[known].all() or (behind.any() and not known[0] and known[1:].all()):
         rows = torch.nonzero(~itself | ~known).flatten().tolist()
@@ -137,11 +135,7 @@ def _tell_causal(
 
 
 def _tell_leak(
-    subject: Subject,
-    ahead: torch.Tensor,
-    behind: torch.Tensor,
-    itself: torch.Tensor,
-    found: Collector,
+    subject: Subject, ahead: Tensor, behind: Tensor, itself: Tensor, found: Collector
 ) -> None:
     t = len(ahead)
     i, j = torch.nonzero(ahead)[0].tolist()
@@ -166,7 +160,7 @@ def _listed(distances: list[int]) -> str:
     return ", ".join(map(str, distances))
 
 
-def _tell_documents(seen: torch.Tensor, found: Collector) -> None:
+def _tell_documents(seen: Tensor, found: Collector) -> None:
     if seen.any():
         i, j = seen.nonzero()[0].tolist()
         done = "Replaced one token at a time in a row with two documents."
@@ -175,11 +169,11 @@ def _tell_documents(seen: torch.Tensor, found: Collector) -> None:
 
 
 def _tell_full(
-    subject: Subject, matrix: torch.Tensor, known: torch.Tensor, found: Collector
+    subject: Subject, matrix: Tensor, known: Tensor, found: Collector
 ) -> None:
     missing = ~matrix & known[:, None]
     t = len(matrix)
-    if not missing.any() or (found.not_compared and subject.speaks_of("window")):
+    if not missing.any() or (found.report.not_compared and subject.speaks_of("window")):
         return
     seen = f"{int(missing.sum())} of {t * t} pairs of an output and a token are "
     seen += "independent."
@@ -189,7 +183,7 @@ def _tell_full(
         found.add("mask_unwanted", DONE, seen)
 
 
-def _tell_memory(subject: Subject, known: torch.Tensor, found: Collector) -> None:
+def _tell_memory(subject: Subject, known: Tensor, found: Collector) -> None:
     acts = _memory_acts(subject, subject.layer.memory or 0)[:, known]
     done = "Replaced one token of the memory at a time."
     if not acts.any():
@@ -199,7 +193,7 @@ def _tell_memory(subject: Subject, known: torch.Tensor, found: Collector) -> Non
         found.add("mask_unwanted", done, text)
 
 
-def _memory_acts(subject: Subject, count: int) -> torch.Tensor:
+def _memory_acts(subject: Subject, count: int) -> Tensor:
     """Return (count, t), True where an output changes with a token of the memory."""
     x, columns = subject.tokens(size=0.2), []
     y = subject(x)
@@ -215,8 +209,8 @@ def _memory_acts(subject: Subject, count: int) -> torch.Tensor:
 
 def memory(subject: Subject, found: Collector) -> None:
     """Give a memory where forward may take one: no causal mask is for it."""
-    way = None if subject.how.call else subject.how.way or plain_way(subject.pristine)
-    if way is None or way.masked or way.memory or subject.layer.memory:
+    way = None if subject.how.call else subject.way
+    if way is None or way.mask or way.memory or subject.layer.memory:
         raise SkipTest("no argument may take a memory")
     flags = [n for n, v in way.others if v is True and CAUSAL.search(n.lower())]
     way = way.with_values(dict.fromkeys(flags, False))  # it was for tokens alone
@@ -234,7 +228,7 @@ def memory(subject: Subject, found: Collector) -> None:
             # It was to be read if forward names it more than where it takes it.
             read = len(re.findall(rf"\b{name}\b", subject.source)) > 1
             done = f"Passed a memory as {name}, and replaced one token at a time."
-            if read and found.compared and not acts.any():
+            if read and found.report.compared and not acts.any():
                 found.add("cross_ignores_memory", done, "No output changed.")
             elif torch.equal(acts, torch.ones_like(acts).triu()):
                 text = f"Outputs ignored it in {int((~acts).sum())} of {acts.numel()} "
@@ -243,7 +237,7 @@ def memory(subject: Subject, found: Collector) -> None:
 
 def equal_tokens(subject: Subject, found: Collector) -> None:
     """Repeat one token: an average of equal values is that value, at any position."""
-    if found.not_compared or subject.layer.sink or subject.layer.residual:
+    if found.report.not_compared or subject.layer.sink or subject.layer.residual:
         raise SkipTest("more than the tokens may be mixed")
     if subject.layer.memory and subject.layer.ordered:
         raise SkipTest("queries at other places weigh the memory otherwise")

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attncheck.collector import Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject
+from attncheck.subject import Subject
 from attncheck.trace import Arguments, tensors
 
 
@@ -18,14 +20,6 @@ def saved(subject: Subject, found: Collector) -> None:
     second, first = subject.variant(seed=1), subject.variant(seed=0)
     if second is None or first is None:
         raise SkipTest("this needs the class, not an instance")
-    for name, part in first.pristine.named_modules():
-        for own, held in vars(part).items():
-            tensor = isinstance(held, torch.Tensor)
-            if tensor and held.requires_grad and held.is_leaf:
-                done = "Looked for tensors that need a gradient."
-                seen = f"{f'{name}.{own}'.strip('.')} is a tensor, and no parameter."
-                found.add("weights_not_saved", done, seen)
-                return
     if unseen := _in_lists(first.pristine):
         done = "Looked for layers that the module doesn't know."
         seen = f"{unseen} holds layers whose parameters it doesn't have."
@@ -92,12 +86,10 @@ def _by_design(subject: Subject, module: torch.nn.Module) -> bool:
     kind = type(subject.pristine)
     if "device" in inspect.signature(kind).parameters:
         return True  # one that is built on a device
-    if "device" in getattr(kind.forward, "__globals__", {}):
-        return True  # its file names the device once for all
     if any(_moves_itself(part) for part in subject.pristine.modules()):
         return True
     held = [one for part in module.modules() for one in vars(part).values()]
-    keeps = any(isinstance(one, torch.Tensor) and one.dim() > 0 for one in held)
+    keeps = any(isinstance(one, Tensor) and one.dim() > 0 for one in held)
     return subject.how.call is not None and not keeps
 
 
@@ -127,7 +119,7 @@ class _Moved(TorchFunctionMode):
     ALLOWED = ("to", "type_as", "copy_", "__getitem__", "__setitem__", "view_as",
                "expand_as", "__get__")  # fmt: skip
 
-    def __init__(self, module: torch.nn.Module, x: torch.Tensor) -> None:
+    def __init__(self, module: torch.nn.Module, x: Tensor) -> None:
         super().__init__()
         moved = [*module.parameters(), *module.buffers(), x]
         self.moved = {id(one): one for one in moved}  # held, lest ids come again

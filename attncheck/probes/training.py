@@ -4,12 +4,14 @@ import re
 from math import prod
 
 import torch
+from torch import Tensor
 
-from attncheck.calling import kinds_of
+from attncheck.arguments import kind_of, parameters_of_forward
 from attncheck.collector import Collector, SkipTest
+from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import CallFailed, Subject, guarded
-from attncheck.trace import Watch, tensors
+from attncheck.subject import Subject, guarded
+from attncheck.trace import Watch
 
 P = 0.5
 RATES = 0.2, 0.5
@@ -35,7 +37,7 @@ def same_in_training(subject: Subject, found: Collector) -> None:
         found.add("dropout_rate_ignored", done, "The two outputs differ.", severity)
     elif changed(still, first):
         normed = any("BatchNorm" in type(m).__name__ for m in one.pristine.modules())
-        if normed and found.not_compared:
+        if normed and found.report.not_compared:
             return  # their numbers are those of the batch, maybe by design
         done = "Passed the same tokens in train() and eval(), with dropout 0."
         watch = Watch(module := one.copy())
@@ -56,16 +58,12 @@ def dropout(subject: Subject, found: Collector) -> None:
         raise SkipTest("no dropout was found")
     x = dropped.tokens(b=16)
     still, y = dropped(x), dropped(x, train=True, seed=1)
-    places, times = dropped_at(dropped)
+    places = dropped_at(dropped)
     if not changed(still, y):
         done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         told = ", although dropout runs: what it returns goes nowhere" if places else ""
         severity = "error" if places else None
         found.add("dropout_unused", done, f"The outputs are equal{told}.", severity)
-    elif times > 1:
-        done = "Counted the dropout calls in one call in training mode."
-        seen = f"Each attention weight went through dropout {times} times."
-        found.add("dropout_rate_ignored", done, seen)
     elif "scores" in places and "weights" not in places:
         done = "Looked at where dropout is called in training mode."
         found.add("dropout_elsewhere", done, "It's called on the scores.", "error")
@@ -98,11 +96,11 @@ def _tell_elsewhere(dropped: Subject, places: list[str], found: Collector) -> No
 def _tell_rate(subject: Subject, found: Collector) -> None:
     """Compare the spread of two rates: it grows with p / (1 - p)."""
     both = [one for rate in RATES if (one := subject.variant(dropout=rate, alone=True))]
-    if len(both) < 2 or not found.compared or _is_normed(subject):
+    if len(both) < 2 or not found.report.compared or _is_normed(subject):
         return
     spreads, times = [], 1
     for one in both:
-        times = max(len(dropped_at(one)[0]), 1)
+        times = max(len(dropped_at(one)), 1)
         x = one.tokens(b=1, t=2).expand(1024, -1, -1).contiguous()
         try:
             y = one(x, train=True, seed=4)
@@ -129,15 +127,15 @@ def _is_normed(subject: Subject) -> bool:
     return "a norm" in watch.seen.extras
 
 
-def dropped_at(subject: Subject) -> tuple[list[str], int]:
-    """Return (where dropout acted: on weights, scores, …; how often on weights)."""
+def dropped_at(subject: Subject) -> list[str]:
+    """Return where dropout acted: on weights, on scores or elsewhere."""
     x = subject.tokens(b=2)
     grid = x.shape[1], subject.layer.memory or x.shape[1]
     watch = Watch(module := subject.copy())
     try:
         subject(x, module, train=True, mode=watch)
     except CallFailed:
-        return [], 0
+        return []
     seen = watch.seen
     softmax = min((place for place, *_ in seen.softmaxes), default=0)
     # A bias has fewer numbers than there are scores.
@@ -152,9 +150,7 @@ def dropped_at(subject: Subject) -> tuple[list[str], int]:
             before = any(p.place > place for p in seen.products[:1])
             later = place > max((p.place for p in seen.products), default=0)
             places.append("inputs" if before else "outputs" if later else "values")
-    computed = len(seen.softmaxes) + len(seen.fused)
-    times = places.count("weights") / computed if computed else 0
-    return sorted(set(places)), round(times)
+    return sorted(set(places))
 
 
 def gradients(subject: Subject, found: Collector) -> None:
@@ -176,68 +172,29 @@ def gradients(subject: Subject, found: Collector) -> None:
         found.add("no_gradient", done, "The input gets no gradient.")
         return
     cut = [name for name, p in module.named_parameters() if _cut_off(p)]
-    cut = _acting(subject, cut, x.detach()) if cut else []
-    cut += [] if cut else _thirds_cut(module)
+    cut = _acting(subject, cut) if cut else []
     if cut:
         held = dict(module.named_parameters())
         # What is no matrix, such as a norm, may wait for another method.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
-        vectors = vectors and _never_acts(subject, cut, x.detach(), y.detach())
         seen = f"No gradient for {', '.join(cut)}."
         severity = "warning" if vectors else None
         found.add("gradient_missing", done, seen, severity)
 
 
-def _acting(subject: Subject, cut: list[str], x: torch.Tensor) -> list[str]:
+def _acting(subject: Subject, cut: list[str]) -> list[str]:
     """Return the parameters that are for the output that is tested.
 
-    Others are for another output, or for a memory that nobody gave.
+    Others may be for a memory that nobody gave.
     """
-    kinds = kinds_of(subject.pristine)
-    spare = "memory" in kinds.values() or any("mem" in name for name in kinds)
+    others = list(parameters_of_forward(subject.pristine))[1:]
+    spare = any(kind_of(name) == "memory" or "mem" in name for name in others)
     spare = spare and not subject.layer.memory
     idle = [n for n in cut if spare and re.search(MEMORY, n.lower())]
-    module, outputs = subject.copy(), []
-    module.register_forward_hook(lambda _, args, made: outputs.append(made))
-    subject(x * 1.0, module, train=True, grad=True)
-    more = outputs[0][1:] if outputs and isinstance(outputs[0], tuple | list) else ()
-    for one in tensors(more):
-        if one.requires_grad and one.dim() == 3 and one.shape[-1] != x.shape[1]:
-            one.square().sum().backward(retain_graph=True)
-            held = dict(module.named_parameters())
-            idle += [n for n in cut if n in held and not _cut_off(held[n])]
     return [n for n in cut if n not in idle]
 
 
-def _thirds_cut(module: torch.nn.Module) -> list[str]:
-    """Return what of a weight that joins projections gets no gradient, in words.
-
-    A joined weight has a gradient as soon as one of its parts has.
-    """
-    told = []
-    for name, p in module.named_parameters():
-        joined = re.search("qkv|c_attn|in_proj", name.lower())
-        if joined and p.dim() == 2 and p.grad is not None:
-            for axis in (0, 1):
-                dead = ~p.grad.any(dim=1 - axis)
-                if p.shape[axis] % 3 == 0 and dead.float().mean() >= 0.3:
-                    told.append(f"{int(dead.sum())} of {len(dead)} rows of {name}")
-    return told
-
-
-def _never_acts(
-    subject: Subject, names: list[str], x: torch.Tensor, y: torch.Tensor
-) -> bool:
-    """Whether parameters may hold any numbers."""
-    module = subject.copy()
-    held = dict(module.named_parameters())
-    with torch.no_grad():
-        for name in names:
-            held[name].mul_(-1.7).add_(0.3)
-    return not changed(y, subject(x, module, train=True))
-
-
-def _cut_off(parameter: torch.Tensor) -> bool:
+def _cut_off(parameter: Tensor) -> bool:
     """Whether no gradient arrives. That of a key's bias is 0 by nature: let it be."""
     if not parameter.requires_grad or not parameter.numel():
         return False

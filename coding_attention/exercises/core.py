@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 
 from attncheck import limits
-from attncheck.build import first_line
+from attncheck.errors import first_line
 
 SECONDS = 10.0  # for one call of a reader's function
 PACKAGES = ("attention", "attncheck", "coding_attention")

@@ -16,7 +16,7 @@ import types
 
 import torch
 
-from attncheck.build import first_line
+from attncheck.errors import first_line
 from attncheck.isolated import EndedError, isolated
 from coding_attention import exercises
 from coding_attention.exercises import Verdict

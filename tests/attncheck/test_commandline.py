@@ -1,5 +1,6 @@
 """``python -m attncheck`` and the fixture for other test suites."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,16 @@ def test_a_file_may_import_its_neighbors(write):
     write("WIDTH = 3\n", "neighbor_of_mine.py")
     cls = load(write("from neighbor_of_mine import WIDTH\n" + RIGHT) + ":Attention")
     assert cls.__name__ == "Attention"
+
+
+def test_a_class_of_a_notebook_and_what_a_factory_returns_are_checked(write):
+    cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", RIGHT]},
+             {"cell_type": "markdown", "source": ["Attention"]}]  # fmt: skip
+    notebook = write(json.dumps({"cells": cells}), "mine.ipynb")
+    assert main([f"{notebook}:Attention"]) == 0
+    assert main([notebook, "--no-causal"]) == 1
+    made = "\ndef make(heads):\n    return Attention(16, 16, 8, 0.0, heads)\n"
+    assert main([f"{write(RIGHT + made)}:make(heads=2)"]) == 0
 
 
 def test_as_a_program_it_runs_without_a_warning(write):

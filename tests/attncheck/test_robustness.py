@@ -189,7 +189,7 @@ def test_the_worker_passes_results_and_errors_on():
         slow.call(lambda: time.sleep(0.5))
 
 
-def test_a_busy_machine_gets_more_time_and_a_call_that_waits_does_not():
+def test_a_busy_machine_gets_more_time():
     worker, late = Worker(seconds=0.05), threading.Event()
     shares = iter((0.0, 0.01, 0.02))  # of a processor, a fifth of the clock's
 
@@ -201,22 +201,28 @@ def test_a_busy_machine_gets_more_time_and_a_call_that_waits_does_not():
         return 10.0 if share is None else share
 
     worker._computed = computed
-    worker.call(lambda: late.wait(60))
+    assert worker.call(lambda: late.wait(60))
     worker.close()
-    idle = Worker(seconds=0.05)
-    idle._computed = lambda: 0.0
+
+
+def test_a_call_that_only_waits_gets_no_more_time():
+    worker, ended = Worker(seconds=0.05), threading.Event()
+    worker._computed = lambda: 0.0
     with pytest.raises(TimedOutError):
-        idle.call(lambda: late.clear() or late.wait(60))
-    late.set()
-    idle._thread.join()
+        worker.call(lambda: ended.wait(60))
+    ended.set()
+    worker._thread.join()
 
 
-def test_a_slow_layer_is_told_that_tests_are_missing():
-    def forward(self, x):
-        time.sleep(0.3)
-        return self.linear(x)
+def test_a_slow_layer_is_told_that_tests_are_missing(monkeypatch):
+    call = Worker.call
 
-    report = attention.check(layer(forward), time_limit=2.0)
+    def slow_call(worker, function):
+        worker.spent += 1.0
+        return call(worker, function)
+
+    monkeypatch.setattr(Worker, "call", slow_call)
+    report = attention.check(attention.CausalAttention)
     assert "time ran out; raise time_limit" in [r.why for r in report.results]
     assert not report.ok
 
