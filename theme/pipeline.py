@@ -26,6 +26,7 @@ from theme import (
     labs,
     machine,
     opening,
+    own_sentence,
     practice,
     proofs,
     provenance,
@@ -103,6 +104,7 @@ STEPS = [
     Step("start", find.drop_theirs, (), "Sphinx makes no search", LEAN),
     Step("start", labs.write_assets, (), "the labs' scripts are there"),
     Step("start", practice.write_assets, (), "so are those of the exercises"),
+    Step("start", own_sentence.write_assets, (), "and what reads an own sentence"),
     # A page is read into a tree.
     Step("source", stored.restore_figures, (), "a stored figure is HTML again"),
     Step("source", labs.set_beside_figures, ("stored.restore_figures",),
@@ -141,6 +143,7 @@ STEPS = [
     Step("page", practice.add_to_page, ("launch.choose_buttons",),
          "exercises have a place to answer"),
     Step("page", find_the_bug.add_assets, (), "the game has its script"),
+    Step("page", own_sentence.add_to_page, (), "a sentence can be typed"),
     Step("page", opening.add_run_link, ("opening.mark_way_in", "launch.choose_buttons"),
          "the first page can be run"),
     Step("page", describe.note, (), "it has a description", LEAN),

@@ -39,11 +39,16 @@ BADGES = (
     f"[![Published]({RUNS}/badge.svg)]({RUNS}) **[Read it online]({{site}})** · "
     f"**[Run it in Binder]({BINDER})** · **[in Colab]({COLAB}{PAGE})**\n\n"
 )
+FORM = (
+    "Open it there: "
+    "<{site}/book/03_trainable_self_attention.html#your-own-sentence>\n\n"
+)
 # File: what it says of the address, and the line that this comes before.
 TOLD = {
     "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
     "CITATION.cff": (CITED, r"^abstract: "),
     "README.md": (BADGES, r"^\*\*\[Read it here\]"),
+    "book/03_trainable_self_attention.md": (FORM, r"^</div>$"),
 }
 
 

@@ -109,27 +109,26 @@ def place(words, word):
     return places[int(count or 1) - 1]
 
 
-def find_largest(model, head, sentence, query):
+def find_largest(looks, head, sentence, query):
     """Give the words, and the place of a query's largest weight, [CLS] included."""
-    words, weights = model.look(sentence)
+    words, weights = looks[sentence]
     layer, number = map(int, head.split("."))
     return words, weights[layer, number, place(words, query)].argmax().item()
 
 
-def count_right(model, head, examples):
+def count_right(looks, head, examples):
     """Count the examples whose target has the largest weight of all: [right, of]."""
     right = 0
     for sentence, query, target in examples:
-        words, largest = find_largest(model, head, sentence, query)
+        words, largest = find_largest(looks, head, sentence, query)
         right += largest == place(words, target)
     return [right, len(examples)]
 
 
-def count_word_before(model):
+def count_word_before(looks):
     """Count the words that head 0.2 gives its largest weight to the word before."""
     right, count = 0, 0
-    for sentence in typed():
-        words, weights = model.look(sentence)
+    for words, weights in looks.values():
         largest = weights[0, 2].argmax(dim=1)[1:-1]  # of each word
         right += (largest == torch.arange(len(words) - 2)).sum().item()
         count += len(largest)
@@ -138,11 +137,12 @@ def count_word_before(model):
 
 def measure(model):
     """Count how often heads do what is said of them; how often 1.3 and 3.1 agree."""
-    rates = {"0.2": count_word_before(model)}
+    looks = {sentence: model.look(sentence) for sentence in typed()}
+    rates = {"0.2": count_word_before(looks)}
     for head, name in LISTS.items():
-        rates[head] = count_right(model, head, typed(name))
+        rates[head] = count_right(looks, head, typed(name))
     same = sum(
-        find_largest(model, "1.3", s, query) == find_largest(model, "3.1", s, query)
+        find_largest(looks, "1.3", s, query) == find_largest(looks, "3.1", s, query)
         for s, query, _ in typed("pronouns")
     )
     return rates | {"agree": [same, len(typed("pronouns"))]}

@@ -26,7 +26,11 @@ def test_setting_an_address_executes_nothing(tmp_path):
     repository.apply(tmp_path, "", "")
     before = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
     changed = repository.apply(tmp_path, URL, "https://some-org.github.io/some-name")
-    assert {p.name for p in changed} == {"_config.yml", *(f"{n}.ipynb" for n in KERNEL)}
+    assert {p.name for p in changed} == {
+        "_config.yml",
+        "03_trainable_self_attention.md",  # whose form is on the site alone
+        *(f"{n}.ipynb" for n in KERNEL),
+    }
     assert not notebooks.is_stale(page)
     stored = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
     code = [c for c in stored.cells if c.cell_type == "code"]
@@ -39,12 +43,15 @@ def test_setting_an_address_executes_nothing(tmp_path):
     assert nbformat.read(page.with_suffix(".ipynb"), as_version=4) == before
 
 
-TOLD = ("pyproject.toml", "CITATION.cff", "README.md")
+PAGE = "book/03_trainable_self_attention.md"
+TOLD = ("pyproject.toml", "CITATION.cff", "README.md", PAGE)
 
 
 def test_what_is_found_elsewhere_says_the_address(tmp_path):
     """The index, the citation and README; and nothing of it once it is taken back."""
-    for name in ("_config.yml", *TOLD):
+    (tmp_path / "book").mkdir()
+    pair = PAGE.replace(".md", ".ipynb")
+    for name in ("_config.yml", pair, *TOLD):
         shutil.copy(ROOT / name, tmp_path / name)
     repository.apply(tmp_path, "", "")
     files = [tmp_path / name for name in TOLD]
@@ -52,8 +59,11 @@ def test_what_is_found_elsewhere_says_the_address(tmp_path):
     assert not any("some-org" in text for text in before)
     for url in (FORK, URL):  # a second address takes the place of the first
         repository.apply(tmp_path, url, "https://book.example")
-    project, cited, readme = [file.read_text("utf-8") for file in files]
-    assert "Forker" not in project + cited + readme
+    texts = [file.read_text("utf-8") for file in files]
+    assert not any("Forker" in text for text in texts)
+    project, cited, readme, page = texts
+    form = "https://book.example/book/03_trainable_self_attention.html"
+    assert f"<{form}#your-own-sentence>" in page.split('<div class="own-sentence">')[1]
     assert tomllib.loads(project)["project"]["urls"] == {
         "Homepage": "https://book.example",
         "Repository": URL,
