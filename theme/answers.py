@@ -17,7 +17,7 @@ OUTPUT_HIDDEN = {"all", "input+output", "output"}
 SHOW, HIDE = "Show the answer", "Hide the answer"
 
 
-def fold(page):
+def fold_answers(page):
     """Put the answer to each prediction of a page into one fold, and open the rest."""
     for quote in list(page.document.findall(nodes.block_quote)):
         if roles.role(quote) == "predict" and (parts := answer_to(quote)):

@@ -25,6 +25,13 @@ READ += ("attention.functional", "attention.convert", "attention.parallel")
 
 
 def read_package(app):
+    """Import the package for autodoc, and drop links that few entries would have."""
+    import_package()
+    # From an entry of the literature back to the text.
+    app.env.settings["footnote_backlinks"] = False
+
+
+def import_package():
     """Import the package, so that autodoc finds it and imports nothing itself."""
     # The mock knows neither `torch.Tensor | None` nor `-torch.inf`.
     _MockObject.__or__ = _MockObject.__neg__ = lambda self, *_: self
@@ -39,11 +46,6 @@ def read_package(app):
                 getattr(module, public)  # some are imported when they are asked for
     # Or autodoc would import PyTorch to read the source of nn.Module, where it can.
     ModuleAnalyzer.cache["module", "torch.nn"] = PycodeError("PyTorch is mocked")
-
-
-def no_backlinks(app):
-    """Leave out links from an entry back to the text: some had one, others none."""
-    app.env.settings["footnote_backlinks"] = False
 
 
 class AuthorYearLabels(BaseLabelStyle):

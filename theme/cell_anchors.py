@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 
 
-def add(page):
+def add_anchors(page):
     """Turn `name` metadata of cells into targets before links are resolved."""
     known = page.env.metadata[page.env.docname]
     # Where MyST looks when another page links here; it knows headings only.

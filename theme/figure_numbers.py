@@ -53,7 +53,7 @@ def figure_cells(document):
             yield name, cell, raws
 
 
-def count(page):
+def number_figures(page):
     """Write each figure's number before its caption."""
     docname = page.env.docname
     numbers = page.env.metadata[docname]["figure_numbers"] = {}
@@ -70,7 +70,7 @@ def count(page):
             raw.rawsource = text
 
 
-def refer(page):
+def number_links(page):
     """Turn links that read "figure" into the numbers of the figures they lead to."""
     for link in page.document.findall(nodes.reference):
         if link.astext().lower() != "figure":

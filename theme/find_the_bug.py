@@ -27,7 +27,7 @@ GUESSING = 2.0794  # the logarithm of eight
 WIDTH, HEIGHT, LEFT, BOTTOM, MOST = 300, 170, 34, 146, 2.5
 
 
-def shown(x):
+def format_number(x):
     """Give a number of a picture as people read it."""
     return x if isinstance(x, str) else f"{x:.2f}"
 
@@ -39,8 +39,10 @@ def table(values, kind, name):
     head = "".join(f'<th scope="col">{word}</th>' for word in heads)
     lines = []
     for word, row in zip(WORDS, values, strict=True):
-        cells = "".join(f'<td style="--tone:{tone(x)}">{shown(x)}</td>' for x in row)
-        total = f'<td class="fb-sum">{shown(row_sum(row))}</td>' if sums else ""
+        cells = "".join(
+            f'<td style="--tone:{tone(x)}">{format_number(x)}</td>' for x in row
+        )
+        total = f'<td class="fb-sum">{format_number(row_sum(row))}</td>' if sums else ""
         lines.append(f'<tr><th scope="row">{word}</th>{cells}{total}</tr>')
     return (
         f'<table aria-label="{escape(name)}"><thead><tr><td></td>{head}</tr></thead>'
@@ -74,7 +76,7 @@ def y(loss):
 
 def chart(losses, name):
     """Give the loss over training as a line, and guessing as a dotted one."""
-    numbers = [shown(losses[i]) for i in (0, len(losses) // 2, -1)]
+    numbers = [format_number(losses[i]) for i in (0, len(losses) // 2, -1)]
     words = f"{name}: the loss is {numbers[0]} at first, {numbers[1]} halfway, "
     ticks = "".join(
         f'<text x="{LEFT - 6}" y="{y(x) + 4:.1f}" text-anchor="end">{x}</text>'

@@ -27,15 +27,6 @@ def assets():
     }
 
 
-def write_assets(app):
-    if app.builder.format != "html":
-        return
-    folder = Path(app.outdir) / "_static"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in assets().items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
 def set_beside_figures(app, name, source):
     """Set what a lab's script reads beside its figure, as an element of its own."""
     if LAB not in source[0]:

@@ -127,13 +127,13 @@ def _at(host, slug):
 
 
 def notebooks(url=""):
-    """Give the notebook of each exercise, as a mapping of name to text.
+    """Give the notebook of each exercise, as a mapping of file to text.
 
     Args:
         url: the repository, from which a first cell installs the package.
     """
     install = address.source(url, os.environ.get("BOOK_COMMIT") or address.BRANCH)
-    return {f"{e.slug}.ipynb": alone(e, install) for e in EXERCISES.values()}
+    return {f"exercises/{e.slug}.ipynb": alone(e, install) for e in EXERCISES.values()}
 
 
 def _launch(context):
@@ -141,19 +141,6 @@ def _launch(context):
         if button.get("label") == "launch-buttons":
             for one in button["buttons"]:
                 yield one["text"], one["url"]
-
-
-def write_assets(app):
-    if app.builder.format != "html":
-        return
-    folder = Path(app.outdir) / "_static"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in assets().items():
-        (folder / name).write_text(text, encoding="utf-8")
-    (folder / "exercises").mkdir(exist_ok=True)
-    repository = app.config.html_theme_options.get("repository_url", "")
-    for name, text in notebooks(repository).items():
-        (folder / "exercises" / name).write_text(text, encoding="utf-8")
 
 
 def add_to_page(app, pagename, templatename, context, doctree):

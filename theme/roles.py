@@ -56,7 +56,7 @@ def _source(cell):
     return code.astext() if code is not None else ""
 
 
-def mark(page):
+def mark_roles(page):
     """Mark quotes and cells by what they are for."""
     for quote in page.document.findall(nodes.block_quote):
         if found := role(quote):
@@ -106,8 +106,3 @@ def _permalink(name):
 
 def _html(text):
     return nodes.raw("", text, format="html")
-
-
-def add_sheet(app):
-    """Let every page ask for the looks of these parts."""
-    app.add_css_file("looks.css", priority=870)

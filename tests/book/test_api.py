@@ -157,7 +157,7 @@ def test_package_is_read_without_what_it_imports():
     code = (
         "import sys\n"
         "from theme import api\n"
-        "api.read_package(None)\n"
+        "api.import_package()\n"
         "import attention\n"
         "print('torch' in sys.modules)\n"
         "base = attention.SelfAttention_v2.__mro__[2]\n"

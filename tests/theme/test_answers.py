@@ -35,7 +35,7 @@ def folded(*parts):
     document = new_document("")
     section = nodes.section("", nodes.title("", "One"), *parts)
     document += section
-    answers.fold(type("Page", (), {"document": document}))
+    answers.fold_answers(type("Page", (), {"document": document}))
     (fold,) = section.findall(answers.HideCodeCellNode)
     return section, fold
 

@@ -119,7 +119,7 @@ def test_a_picture_is_asked_for_only_where_it_has_an_address(site):
             html_baseurl=base, html_title="T", site_card_alt="of the book"
         )
         context = {"pagename": "p", "title": "A", "site_description": "d"}
-        return describe.tags(SimpleNamespace(config=config), context)
+        return describe.write_tags(SimpleNamespace(config=config), context)
 
     assert "og:image" not in tags("")
     assert f'content="https://x.example/_static/{describe.CARD}"' in tags(

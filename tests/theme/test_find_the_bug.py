@@ -51,7 +51,8 @@ def test_the_pictures_hold_the_stored_numbers(soup):
                     [cell.text for cell in row.select("td:not(.fb-sum)")]
                     for row in table.select("tbody tr")
                 ]
-                assert shown == [[find_the_bug.shown(x) for x in row] for row in grid]
+                known = [[find_the_bug.format_number(x) for x in row] for row in grid]
+                assert shown == known
                 assert table["aria-label"]
 
 
@@ -110,7 +111,7 @@ def test_wrong_then_right_then_a_score_that_stays(opened):
     expect(box.locator(".fb-reply")).to_have_text(f"Not this one. {wrong['looks']}")
     # What that mistake would have shown, from what its class computed.
     shown = box.locator("table[aria-label='With that mistake'] tbody td:not(.fb-sum)")
-    numbers = [find_the_bug.shown(x) for row in wrong["picture"] for x in row]
+    numbers = [find_the_bug.format_number(x) for row in wrong["picture"] for x in row]
     assert shown.all_text_contents() == numbers
     assert not box.locator("details").evaluate("e => e.open")
     button(page, 1, right).click()
@@ -213,7 +214,7 @@ def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
         drawn = line.last.get_attribute("points").replace(",", " ").split()
         wanted = find_the_bug.points(choice["picture"]).replace(",", " ").split()
         near = [float(x) for x in wanted]
-        start, end = (find_the_bug.shown(choice["picture"][i]) for i in (0, -1))
+        start, end = (find_the_bug.format_number(choice["picture"][i]) for i in (0, -1))
         told = f"With that mistake: the loss is {start} at first, {end} in the end."
         name = case_of(page, number).get_by_role("img", name=told, exact=True)
         assert name.count() == 1

@@ -106,7 +106,7 @@ def test_no_landmark_is_empty(soups):
 
 def test_comments_and_indents_are_left_out_of_scripts_and_nothing_else():
     script = '  // why\nlet a = "//x"; // kept\n\n// end\n  b("  ");\n'
-    assert assets.bare(script) == 'let a = "//x"; // kept\n\nb("  ");\n'
+    assert assets.strip_script(script) == 'let a = "//x"; // kept\n\nb("  ");\n'
 
 
 # The functions
@@ -120,16 +120,16 @@ def test_what_no_page_has_stops_the_build():
         '<p class="collapsed admonition-title">Show</p></summary>'
         '<div role="doc-biblioentry"></div>'
     )
-    assert markup.missing([markup.mended(body)]) == []
+    assert markup.find_missing([markup.mend(body)]) == []
     for row in markup.ROWS:
         if row.sign:
             others = re.sub(row.pattern, "", body)
-            assert markup.missing([markup.mended(others)]) == [row]
+            assert markup.find_missing([markup.mend(others)]) == [row]
 
 
 def test_an_unknown_inline_script_stops_the_build():
     with pytest.raises(ThemeError, match=r"inline script.*track"):
-        markup.mended("<p><script>track()</script></p>")
+        markup.mend("<p><script>track()</script></p>")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_unknown_inline_script_stops_the_build():
     ],
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
-    assert assets.needed(name, body) is loaded
+    assert assets.is_needed(name, body) is loaded
 
 
 def test_a_formula_keeps_the_signs_beside_it_and_the_text_keeps_the_rest():
@@ -220,10 +220,10 @@ def test_description_is_cut_at_a_word():
     from docutils import nodes
 
     page = nodes.section("", nodes.paragraph("", "word " * 50))
-    text = describe.description(page, "fallback")
+    text = describe.describe_page(page, "fallback")
     # 31 words, their spaces and the dots are 156 signs; one more word is too many.
     assert text == "word " * 31 + "…"
-    assert describe.description(None, "fallback") == "fallback"
+    assert describe.describe_page(None, "fallback") == "fallback"
 
 
 def test_buttons_are_chosen():
@@ -243,4 +243,4 @@ def test_data_of_widgets_is_kept():
     data = '<script type="application/vnd.coding-attention.lab+json">{"a": 1}</script>'
     thebe = '<script type="text/x-thebe-config">{}</script>'
     empty = "<script>\n</script>"
-    assert markup.mended(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"
+    assert markup.mend(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"

@@ -94,7 +94,7 @@ def test_the_side_bar_folds_what_is_not_the_chapter(soup):
      ("covers much", "")],
 )  # fmt: skip
 def test_sections_are_cut_short(text, short):
-    assert contents.sections(text) == short
+    assert contents.find_sections(text) == short
 
 
 def test_fonts_hold_what_pages_show(site, soup):

@@ -210,7 +210,7 @@ def read_index(site):
 
 def test_every_place_in_the_table_of_words_is_in_the_book(site):
     table = yaml.safe_load(find.WORDS.read_text("utf-8"))
-    known = find.places(read_index(site))
+    known = find.number_pieces(read_index(site))
     gone = [
         a for part in ("answers", "messages") for a in table[part] if a not in known
     ]

@@ -4,14 +4,13 @@ The theme's pages load their icons, mathematics and live-code tools from large s
 or from other hosts. Here stands what takes their place: the frame around a page is a
 template of our own (templates/layout.html), and the theme gives its style sheets, the
 classes that they hang on, and the addresses of its buttons. One module for each
-concern; `theme.pipeline` says when each runs:
+concern; `theme.setup` says when each runs:
 
     frame     what the template shows: title, policy, foot
     markup    the article's markup, where it fails accessibility checks
     maths     formulas as MathML, made at build time, in place of MathJax
     icons     the icons in use as inline SVG, in place of Font Awesome
     assets    scripts and styles: those the page needs, none that blocks it
-    styles    the style sheets of every page, joined
     contents  the side bar, with the numbers of pages and sections
     policy    a Content-Security-Policy that the page itself meets
     describe  title, description, social card and structured data

@@ -10,10 +10,7 @@ anything is painted: the color theme, the faces.
 
 import json
 import re
-import shutil
 from pathlib import Path
-
-from theme.lean_site import styles
 
 # Sets what the theme's own script would set only after the first paint.
 THEME_SCRIPT = (
@@ -55,6 +52,10 @@ NEVER = {
     "basic.css", "theme.css", "bootstrap.css", "pydata-sphinx-theme.css",
     "sphinx-book-theme.css", "pygments.css",
 }  # fmt: skip
+# The sheets of every page: the base, and one joined from these in this order. Between
+# the two stand those that only some pages need (static_files.py).
+BASE, JOINED = "base.css", "book.css"
+PARTS = ["frame.css", "book.css", "search.css", "site.css", "looks.css"]
 # Parts of site.js, beside site.js itself: what a reader may ask for on every page.
 ON_EVERY_PAGE = ["frame", "copy", "open_search", "place", "late"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
@@ -68,24 +69,24 @@ NEEDED_FOR = {
 LABS = "labs.js"
 
 
-def bare(script):
+def strip_script(script):
     """Leave out what is for people: lines that are comments, and indents."""
     return re.sub(r"^ *//.*\n|^ +", "", script, flags=re.MULTILINE)
 
 
-def needed(name, body):
+def is_needed(name, body):
     """Tell whether a page with this body asks for a file."""
-    return not never(name) and (
+    return not is_never_used(name) and (
         name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
     )
 
 
-def never(name):
+def is_never_used(name):
     """Tell whether no page asks for a file; MyST-NB numbers its sheet."""
     return name in NEVER or name.startswith("mystnb.")
 
 
-def sheets(links, body, own):
+def choose_sheets(links, body, own):
     """Choose the sheets of a page: the base, what it needs of others, our own.
 
     Args:
@@ -94,15 +95,15 @@ def sheets(links, body, own):
         own: gives the address of a file of ours.
     """
     names = {link: _name(link) for link in links}
-    some = [k for k, n in names.items() if n not in styles.PARTS and needed(n, body)]
-    return [own(styles.BASE), *some, own(styles.JOINED)]
+    some = [k for k, n in names.items() if n not in PARTS and is_needed(n, body)]
+    return [own(BASE), *some, own(JOINED)]
 
 
 def _name(address):
     return address.partition("?")[0].rpartition("/")[2]
 
 
-def choose(app, pagename, templatename, context, doctree):
+def choose_files(app, pagename, templatename, context, doctree):
     """Give the template the scripts and sheets that the page needs."""
     body = context.get("body", "")
     version = app.config.site_digest[:8]
@@ -118,20 +119,20 @@ def choose(app, pagename, templatename, context, doctree):
     scripts = [
         link
         for link in linked(context["script_files"], "js_tag", "src")
-        if needed(_name(link), body)
+        if is_needed(_name(link), body)
     ]
     late = [link for link in scripts if _name(link) == LABS]
     links = linked(context["css_files"], "css_tag", "href")
     context |= {
         "first_script": THEME_SCRIPT,
         "has_maths": "<math" in body,
-        "sheets": sheets(links, body, own),
+        "sheets": choose_sheets(links, body, own),
         "scripts": [own("site.js"), *(s for s in scripts if s not in late)],
         "late_scripts": late,
     }
 
 
-def site_script(config):
+def compose_script(config):
     """Write the constants of the theme's extensions, then the site's own script."""
     constants = {
         "toggleHintShow": str(config.togglebutton_hint),
@@ -146,23 +147,5 @@ def site_script(config):
         *(here / "scripts" / f"{name}.js" for name in ON_EVERY_PAGE),
     ]
     return "\n".join(
-        [*lines, *(bare(file.read_text(encoding="utf-8")) for file in own)]
+        [*lines, *(strip_script(file.read_text(encoding="utf-8")) for file in own)]
     )
-
-
-def write_script(app, error):
-    """Write the script that every page asks for."""
-    if not error and app.builder.format == "html":
-        file = Path(app.outdir) / "_static" / "site.js"
-        file.write_text(site_script(app.config), encoding="utf-8")
-
-
-def drop_unused(app, error):
-    """Take away what no page asks for, which is most of what would be uploaded."""
-    if not error and app.builder.format == "html":
-        folder = Path(app.outdir) / "_static"
-        shutil.rmtree(folder / "vendor", ignore_errors=True)
-        for file in folder.rglob("*"):
-            # With them the maps from what was packed to its sources.
-            if file.is_file() and (never(file.name) or file.suffix == ".map"):
-                file.unlink()

@@ -16,7 +16,7 @@ from coding_attention.book import list_parts, number_page
 COVERS = re.compile(r"covers sections? (3[.\d]*)(?: and (3[.\d]*))?")
 
 
-def sections(text):
+def find_sections(text):
     """Give the sections that a page covers, as short as "3.4" or "3.1, 3.2"."""
     match = COVERS.search(text)
     found = (
@@ -30,16 +30,16 @@ def sections(text):
 def note_sections(page):
     """Keep what a page says that it covers."""
     for paragraph in page.document.findall(nodes.paragraph):
-        if found := sections(" ".join(paragraph.astext().split())):
+        if found := find_sections(" ".join(paragraph.astext().split())):
             page.env.metadata[page.env.docname]["covers"] = found
             return
 
 
-def list_pages(app, pagename, templatename, context, doctree):
-    """Give the template the parts of the book with their pages."""
+def list_contents(env, here):
+    """List the parts of the book with their pages, as the page `here` shows them."""
     parts = []
     for caption, names in list_parts():
-        pages = [_page(app.env, name, pagename) for name in names]
+        pages = [_page(env, name, here) for name in names]
         parts.append(
             {
                 "caption": caption,
@@ -48,7 +48,7 @@ def list_pages(app, pagename, templatename, context, doctree):
                 "numbered": any(page["number"] for page in pages),
             }
         )
-    context["parts"] = parts
+    return parts
 
 
 def _page(env, name, here):

@@ -9,7 +9,7 @@ from docutils import nodes
 CARD = "social-card.png"  # drawn from the SVG beside it
 
 
-def description(doctree, fallback):
+def describe_page(doctree, fallback):
     """Give the page's first paragraph, cut at a word."""
     paragraph = next(iter(doctree.findall(nodes.paragraph)), None) if doctree else None
     text = " ".join(paragraph.astext().split()) if paragraph is not None else fallback
@@ -18,12 +18,7 @@ def description(doctree, fallback):
     return text[:157].rsplit(" ", 1)[0].rstrip(",.;:") + " …"
 
 
-def note(app, pagename, templatename, context, doctree):
-    """Keep the description of a page."""
-    context["site_description"] = description(doctree, app.config.site_description)
-
-
-def tags(app, context):
+def write_tags(app, context):
     """Write the tags of a page, those with full addresses only where one is known."""
     base = app.config.html_baseurl.rstrip("/")
     values = {
@@ -59,7 +54,7 @@ def _meta(kind, name, value):
     return f'<meta {kind}="{name}" content="{html.escape(value)}" />'
 
 
-def structured(app, context):
+def write_data(app, context):
     """Give the data of a page that search engines read."""
     address = _address(app, context)
     data = {

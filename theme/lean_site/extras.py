@@ -97,11 +97,13 @@ def site_map(base, pages):
     )
 
 
-def missing_page(app):
+def add_missing_page(app):
+    """Add the page for wrong addresses."""
     yield "404", {"title": "Not found", "body": MISSING}, "page.html"
 
 
-def write(app, error):
+def write_files(app, error):
+    """Write the files beside the pages."""
     if error or app.builder.format != "html":
         return
     folder, root = Path(app.outdir), f"{app.config.root_doc}.html"

@@ -20,7 +20,7 @@ import yaml
 
 from coding_attention.book import list_pages, list_parts
 from theme.lean_site import sections
-from theme.lean_site.assets import bare
+from theme.lean_site.assets import strip_script
 
 HERE = Path(__file__).parent / "scripts"
 WORDS = Path(__file__).with_name("search_words.yml")
@@ -43,7 +43,7 @@ browser's own search within a page do what they can.</p></noscript>
 """
 
 
-def index(site):
+def collect_index(site):
     """Collect what can be found.
 
     Args:
@@ -76,17 +76,18 @@ def _weigh_pages():
     return weights
 
 
-def vocabulary(found):
+def read_words(found):
     """Give what readers type and how the book says it, from search_words.yml.
 
     Args:
-        found: what `index` gives.
+        found: what `collect_index` gives.
 
     Returns:
         The table, with the number of its piece in the place of each address. Where a
         heading has changed, that is the number of its page.
     """
-    table, number = yaml.safe_load(WORDS.read_text(encoding="utf-8")), places(found)
+    table = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    number = number_pieces(found)
     for part in ("answers", "messages", "symbols"):
         table[part] = [
             [number.get(address, number.get(address.partition("#")[0])), phrases]
@@ -96,7 +97,7 @@ def vocabulary(found):
     return table
 
 
-def places(found):
+def number_pieces(found):
     """Give the number of each piece by its address, such as book/index#the-pages."""
     number = {}
     for i, (page, kind, anchor, *_) in enumerate(found["pieces"]):
@@ -107,12 +108,14 @@ def places(found):
     return number
 
 
-def drop_theirs(app):
+def replace_search(app):
+    """Keep Sphinx from making a search of its own."""
     if app.builder.format == "html":
         app.builder.search = False
 
 
-def page(app):
+def add_page(app):
+    """Add the page that shows the hits of a query in its address."""
     yield "search", {"title": "Search", "body": PAGE}, "page.html"
 
 
@@ -120,19 +123,20 @@ def _short(data):
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-def write(app, error):
+def write_index(app, error):
+    """Write the engine and what it searches, from the finished pages."""
     if error or app.builder.format != "html":
         return
     site = Path(app.outdir)
-    found = index(site)
-    found["words"] = vocabulary(found)
+    found = collect_index(site)
+    found["words"] = read_words(found)
     texts = [piece[TITLES:] for piece in found["pieces"]]
     titles = found | {"pieces": [piece[:TITLES] for piece in found["pieces"]]}
     files = {
         "search-titles.js": f"globalThis.bookIndex = {_short(titles)};\n",
         "search-texts.js": f"globalThis.bookTexts = {_short(texts)};\n",
         "search.js": "".join(
-            bare((HERE / name).read_text(encoding="utf-8"))
+            strip_script((HERE / name).read_text(encoding="utf-8"))
             for name in ("minisearch.js", "search.js")
         ),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from theme.lean_site import describe, icons
+from theme.lean_site import contents, describe, icons
 from theme.lean_site.policy import policy
 
 HERE = Path(__file__).resolve().parent
@@ -30,22 +30,19 @@ def add_settings(app):
 
 
 def use_templates(app, config):
-    """Let our frame go before the theme's."""
-    config.templates_path.append(str(HERE / "templates"))
+    """Let our frame go before the theme's.
 
-
-def digest(app, config):
-    """Make a change of these files, or another theme, a change of the settings.
-
-    Sphinx writes a page again when the page or the settings changed.
+    A digest makes a change of these files, or another theme, a change of the settings:
+    Sphinx writes all pages again when a setting has changed.
     """
+    config.templates_path.append(str(HERE / "templates"))
     files = sorted(f for f in HERE.parent.rglob("*") if f.suffix in FILES)
     texts = [f.read_bytes() for f in files]
     texts += [version(name).encode() for name in MADE_WITH]
     config.site_digest = hashlib.sha256(b"".join(texts)).hexdigest()
 
 
-def edition():
+def read_edition():
     """Give the version of the book, as its citation names it."""
     return yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
 
@@ -63,16 +60,20 @@ def fill(app, pagename, templatename, context, doctree):
         for words, part in ABOUT.items()
         if SOURCES in app.env.found_docs
     }
+    context["site_description"] = describe.describe_page(
+        doctree, app.config.site_description
+    )
     context |= {
         "about": about | ({"Report a mistake": f"{url}/issues"} if url else {}),
         "author": app.config.author,
-        "edition": edition(),
+        "edition": read_edition(),
         "icon": icons.inline,
         "logo": app.config.html_theme_options["logo"],
         "page_contents": _page_contents(context),
+        "parts": contents.list_contents(app.env, pagename),
         "policy": policy(),
-        "social_tags": describe.tags(app, context),
-        "structured_data": describe.structured(app, context),
+        "social_tags": describe.write_tags(app, context),
+        "structured_data": describe.write_data(app, context),
     }
 
 

@@ -86,7 +86,7 @@ ROWS = [
 ANY = re.compile("|".join(f"(?P<r{i}>{r.pattern})" for i, r in enumerate(ROWS)), re.S)
 
 
-def mended(body):
+def mend(body):
     """Give an article's HTML with all rows mended, in one pass."""
 
     def one(match):
@@ -96,13 +96,13 @@ def mended(body):
     return ANY.sub(one, body)
 
 
-def mend(app, pagename, templatename, context, doctree):
+def mend_body(app, pagename, templatename, context, doctree):
     """Mend the body of a page."""
     if context.get("body"):
-        context["body"] = mended(context["body"])
+        context["body"] = mend(context["body"])
 
 
-def missing(pages):
+def find_missing(pages):
     """Give the rows that no page shows to have been mended.
 
     Args:
@@ -112,7 +112,7 @@ def missing(pages):
     return [row for row in ROWS if not any(row.sign in text for text in texts)]
 
 
-def complete(app, error):
+def require_all(app, error):
     """Require that each row stood on some page.
 
     Raises:
@@ -122,5 +122,5 @@ def complete(app, error):
         return
     folder = Path(app.outdir)
     files = (folder / f"{name}.html" for name in app.env.found_docs)
-    for row in missing(f.read_text(encoding="utf-8") for f in files if f.exists()):
+    for row in find_missing(f.read_text(encoding="utf-8") for f in files if f.exists()):
         raise ThemeError(GONE.format(what=row.what, pattern=row.pattern))

@@ -122,9 +122,6 @@ def _block(translator, node):
     raise nodes.SkipNode
 
 
-def use_renderer(app, config):
-    config.html_math_renderer = "mathml"
-
-
 def add_renderer(app):
+    """Offer MathML as a renderer; _config.yml chooses it."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

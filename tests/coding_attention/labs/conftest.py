@@ -79,16 +79,37 @@ def page_of(*labs):
 CONF = """
 import sys
 sys.path.insert(0, {root!r})
-from theme import pipeline
-# Of the book's steps those that labs need.
-modules = "labs", "cell_anchors", "stored"
-pipeline.STEPS[:] = [step for step in pipeline.STEPS
-                     if step.name.partition(".")[0] in modules]
-extensions = ["myst_nb", "theme"]
+from pathlib import Path
+from sphinx.transforms import SphinxTransform
+from theme import cell_anchors, labs, stored
+
+extensions = ["myst_nb"]
 html_theme = "sphinx_book_theme"
 nb_execution_mode = "off"
 exclude_patterns = ["out", "jupyter_execute"]
 html_context = {{"default_mode": "auto"}}
+
+
+class AddAnchors(SphinxTransform):
+    default_priority = 400
+
+    def apply(self):
+        cell_anchors.add_anchors(self)
+
+
+def write_scripts(app):
+    for name, text in labs.assets().items():
+        file = Path(app.outdir) / "_static" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def setup(app):  # of the book's steps those that labs need
+    app.connect("builder-inited", write_scripts)
+    app.connect("source-read", stored.restore_figures, priority=900)
+    app.connect("source-read", labs.set_beside_figures, priority=910)
+    app.add_transform(AddAnchors)
+    app.connect("html-page-context", labs.add_to_page, priority=920)
 """
 
 

@@ -1,0 +1,61 @@
+"""The one writer of scripts and style sheets of the site.
+
+Scripts, and the sheets that only some pages ask for, are there before the pages, whose
+addresses of them hold a digest. What every page asks for is two sheets: nothing is
+painted before the last one has come, and on a slow line each is a round trip. The face
+of the text comes within the second, as data.
+"""
+
+import base64
+import re
+import shutil
+from pathlib import Path
+
+from theme import labs, practice
+from theme.lean_site import assets
+
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+FACE = re.compile(r'url\("(fonts/text\.woff2)"\)')
+
+
+def write_scripts(app):
+    """Write what is composed from several files, before the pages."""
+    if app.builder.format != "html":
+        return
+    repository = app.config.html_theme_options.get("repository_url", "")
+    files = {
+        **labs.assets(),
+        **practice.assets(),
+        **practice.notebooks(repository),
+        "site.js": assets.compose_script(app.config),
+    }
+    for name, text in files.items():
+        file = Path(app.outdir) / "_static" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def join_sheets(app, error):
+    """Join the sheets of every page, and delete what no page asks for."""
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_static"
+    (folder / assets.JOINED).write_text(_join(folder), encoding="utf-8")
+    shutil.rmtree(folder / "vendor", ignore_errors=True)
+    parts = {*assets.PARTS} - {assets.JOINED}
+    for file in folder.rglob("*"):
+        unused = assets.is_never_used(file.name) or file.suffix == ".map"
+        if file.is_file() and (unused or file.name in parts):
+            file.unlink()
+
+
+def _join(folder):
+    files = [folder / name for name in assets.PARTS]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    text = COMMENT.sub("", text)  # written for whoever edits them
+    return FACE.sub(lambda match: _embed_face(folder / match[1]), text)
+
+
+def _embed_face(file):
+    held = base64.b64encode(file.read_bytes()).decode()
+    return f"url(data:font/woff2;base64,{held})"
