@@ -11,17 +11,17 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!https?:|#)([^)]+)\)")
 
 
-def on_the_index(text, url=""):
+def complete_links(text, url=""):
     """Write links in full. Without an address, keep their words and drop pictures."""
 
-    def written(link):
+    def complete(link):
         picture, words, target = link.groups()
         if not url:
             return "" if picture else words
         kind = "raw" if picture else "blob"
         return f"{picture}[{words}]({url}/{kind}/main/{target})"
 
-    return re.sub(r"\n{3,}", "\n\n", LINK.sub(written, text))
+    return re.sub(r"\n{3,}", "\n\n", LINK.sub(complete, text))
 
 
 class Readme(MetadataHookInterface):
@@ -33,5 +33,5 @@ class Readme(MetadataHookInterface):
         url = metadata.get("urls", {}).get("Repository", "")
         metadata["readme"] = {
             "content-type": "text/markdown",
-            "text": on_the_index(text, url),
+            "text": complete_links(text, url),
         }

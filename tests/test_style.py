@@ -1,4 +1,4 @@
-"""What ruff and import-linter say of the whole repository, and that no test waits."""
+"""What ruff, codespell and import-linter find anywhere, and that no test waits."""
 
 import ast
 import subprocess
@@ -14,6 +14,20 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_ruff(command):
     result = subprocess.run(
         [sys.executable, "-m", "ruff", *command.split(), "."],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_nothing_is_misspelled():
+    listed = subprocess.run(
+        ["git", "ls-files", "--", "*.md", "*.py"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert "README.md" in listed
+    files = [name for name in listed if (ROOT / name).is_file()]
+    result = subprocess.run(
+        [Path(sys.executable).with_name("codespell"), *files],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr

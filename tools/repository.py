@@ -44,7 +44,7 @@ FORM = (
     "<{site}/book/03_trainable_self_attention.html#your-own-sentence>\n\n"
 )
 # File: what it says of the address, and the line that this comes before.
-TOLD = {
+PLACES = {
     "pyproject.toml": (URLS, r"^\[project.optional-dependencies\]$"),
     "CITATION.cff": (CITED, r"^abstract: "),
     "README.md": (BADGES, r"^\*\*\[Read it here\]"),
@@ -69,13 +69,13 @@ def set_key(config, section, key, value):
     return changed
 
 
-def told(text, name, url, site):
-    """Let a file say the repository's address, or say nothing of it.
+def write_address(text, name, url, site):
+    """Write the repository's address into a file's text, or take it out.
 
     Args:
         text: the text of the file.
-        name: its name, one of TOLD.
-        url: the repository; empty takes the words out.
+        name: its name, one of PLACES.
+        url: the repository, or empty to take the address out.
         site: where the book is published.
 
     Returns:
@@ -84,7 +84,7 @@ def told(text, name, url, site):
     Raises:
         ValueError: the file has no place for the address.
     """
-    words, before = TOLD[name]
+    words, before = PLACES[name]
     any_address = re.sub(r"\\\{\w+\\\}", r'[^"\\s]*', re.escape(words))
     text = re.sub(any_address, "", text)
     if not url:
@@ -102,10 +102,10 @@ def apply(root, url, site):
     config = root / "_config.yml"
     text = set_key(config.read_text(encoding="utf-8"), "repository", "url", url)
     changed = _write(config, set_key(text, "html", "baseurl", site))
-    for name in TOLD:
+    for name in PLACES:
         if (root / name).exists():
             text = (root / name).read_text(encoding="utf-8")
-            changed += _write(root / name, told(text, name, url, site))
+            changed += _write(root / name, write_address(text, name, url, site))
     for page in paired_pages(root / "book"):
         pair = page.with_suffix(".ipynb")
         before = pair.read_bytes()

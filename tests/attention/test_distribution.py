@@ -93,7 +93,7 @@ def test_the_index_links_to_the_repository_once_it_has_an_address():
     url = "https://github.com/some-org/some-name"
     text = (ROOT / "README.md").read_text("utf-8")
     ours = {to for to in LINK.findall(text) if not to.startswith(("http", "#"))}
-    linked = LINK.findall(hatch_build().on_the_index(text, url))
+    linked = LINK.findall(hatch_build().complete_links(text, url))
     assert {to.partition("/main/")[2] for to in linked if url in to} == ours
     assert f"{url}/raw/main/docs/lab.png" in linked
     assert f"{url}/blob/main/docs/running.md#at-full-speed" in linked

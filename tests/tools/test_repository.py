@@ -44,17 +44,17 @@ def test_setting_an_address_executes_nothing(tmp_path):
 
 
 PAGE = "book/03_trainable_self_attention.md"
-TOLD = ("pyproject.toml", "CITATION.cff", "README.md", PAGE)
+PLACES = ("pyproject.toml", "CITATION.cff", "README.md", PAGE)
 
 
 def test_what_is_found_elsewhere_says_the_address(tmp_path):
     """The index, the citation and README; and nothing of it once it is taken back."""
     (tmp_path / "book").mkdir()
     pair = PAGE.replace(".md", ".ipynb")
-    for name in ("_config.yml", pair, *TOLD):
+    for name in ("_config.yml", pair, *PLACES):
         shutil.copy(ROOT / name, tmp_path / name)
     repository.apply(tmp_path, "", "")
-    files = [tmp_path / name for name in TOLD]
+    files = [tmp_path / name for name in PLACES]
     before = [file.read_text("utf-8") for file in files]
     assert not any("some-org" in text for text in before)
     for url in (FORK, URL):  # a second address takes the place of the first
@@ -90,12 +90,14 @@ def test_what_is_found_elsewhere_says_the_address(tmp_path):
     assert [file.read_text("utf-8") for file in files] == before
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", PLACES)
 def test_the_files_are_in_step_with_the_configuration(name):
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     url, site = config["repository"]["url"], config["html"]["baseurl"]
     text = (ROOT / name).read_text("utf-8")
-    assert repository.told(text, name, url, site) == text, "run: tools.repository"
+    assert repository.write_address(text, name, url, site) == text, (
+        "run: tools.repository"
+    )
 
 
 def test_setting_keeps_the_comments():
