@@ -40,7 +40,6 @@ def setup(app):
     app.connect("builder-inited", api.read_package, priority=900)
     app.connect("builder-inited", find.replace_search, priority=900)
     app.connect("builder-inited", static_files.write_scripts, priority=900)
-    app.connect("builder-inited", own_sentence.write_assets, priority=900)
 
     # Each page is read into a tree, which is changed twice: see trees.py.
     app.connect("source-read", stored.restore_figures, priority=900)
@@ -55,10 +54,10 @@ def setup(app):
     app.connect(page, launch.choose_buttons, priority=910)
     app.connect(page, labs.add_to_page, priority=920)
     app.connect(page, find_the_bug.add_assets, priority=920)
-    app.connect(page, practice.add_to_page, priority=920)  # with the buttons' addresses
     app.connect(page, own_sentence.add_to_page, priority=920)
+    app.connect(page, practice.add_to_page, priority=920)  # with the buttons' addresses
     app.connect(page, opening.add_run_link, priority=920)  # the same
-    app.connect(page, markup.mend_body, priority=930)
+    app.connect(page, markup.repair_body, priority=930)
     app.connect(page, assets.choose_files, priority=940)  # by what the body holds
     app.connect(page, frame.fill, priority=950)
 

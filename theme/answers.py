@@ -1,10 +1,10 @@
 """One switch opens the answer to a prediction: code, output, figure and words.
 
-A quote that opens with **Predict.** asks. The folded cells right behind it answer, and
-so does a paragraph behind them that opens with **Answer.** All of it goes behind one
-"Show the answer". Inside, the code stands open, and only that of a figure is behind its
-own "Show code". A question about the code below it has a first cell with the tag
-`hide-output`: that code stays outside. Outputs fold nowhere else, whatever their tags.
+A quote that opens with **Predict.** asks. The folded cells right after it answer, with
+a paragraph after them that opens with **Answer.** All of it goes behind one "Show the
+answer". Inside, code is open, except that of a figure, which has a "Show code" of its
+own. If the question is about the code below it, tag that cell `hide-output`: its code
+stays outside. Outputs fold nowhere else, whatever their tags.
 """
 
 from docutils import nodes
@@ -20,7 +20,7 @@ SHOW, HIDE = "Show the answer", "Hide the answer"
 def fold_answers(page):
     """Put the answer to each prediction of a page into one fold, and open the rest."""
     for quote in list(page.document.findall(nodes.block_quote)):
-        if roles.role(quote) == "predict" and (parts := answer_to(quote)):
+        if roles.find_role(quote) == "predict" and (parts := answer_to(quote)):
             _fold(parts)
     for cell in page.document.findall(nodes.container):
         if cell.get("hide_mode") in OUTPUT_HIDDEN:
@@ -53,7 +53,7 @@ def _fold(parts):
     box = HideCodeCellNode(classes=["answer"], prompt_show=SHOW, prompt_hide=HIDE)
     first = parts[0]
     if first.get("hide_mode") == "output":
-        # The question is about this code: only what it printed is the answer.
+        # The question is about this code, so only its output is the answer.
         parts[0] = first.children[-1]
     parts[0].parent.replace(parts[0], box)
     for part in parts[1:]:

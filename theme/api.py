@@ -53,16 +53,17 @@ class AuthorYearLabels(BaseLabelStyle):
 
     def format_labels(self, sorted_entries):
         for entry in sorted_entries:
-            names = [" ".join(p.prelast_names + p.last_names) for p in people(entry)]
-            yield f"{joined(names)}, {entry.fields['year']}"
+            authors = list_authors(entry)
+            names = [" ".join(p.prelast_names + p.last_names) for p in authors]
+            yield f"{join_names(names)}, {entry.fields['year']}"
 
 
-def people(entry):
-    """Give the authors of an entry, without the "others" that ends a long list."""
+def list_authors(entry):
+    """List the authors of an entry, without the "others" that ends a long list."""
     return [p for p in entry.persons["author"] if str(p) != "others"]
 
 
-def joined(names):
+def join_names(names):
     """Write the names as a sentence has them."""
     return " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
 
@@ -77,7 +78,7 @@ class Works(Unsorted):
         return sentence[field(which_field)] if as_sentence else field(which_field)
 
 
-def round_brackets():
+def make_round_brackets():
     return BracketStyle(left="(", right=")")
 
 
@@ -85,7 +86,9 @@ def round_brackets():
 class AuthorYear(AuthorYearReferenceStyle):
     """Citations in the text: Vaswani et al. (2017)."""
 
-    bracket_textual: BracketStyle = dataclasses.field(default_factory=round_brackets)
+    bracket_textual: BracketStyle = dataclasses.field(
+        default_factory=make_round_brackets
+    )
 
 
 def write_factories(app, what, name, obj, options, signature, annotation):

@@ -1,9 +1,9 @@
 """Give every named code cell an anchor, so that prose and tables can link to it.
 
-A cell's `name` stands in its metadata. MyST resolves a link such as `[shown](#name)`
-within a page, or `[shown](page.ipynb#name)` from another one, and warns when no cell of
-that name exists. A link to a lab may go on with a state, `#name?trait=value`: the
-browser gets it as it is.
+A cell's `name` is in its metadata. MyST resolves a link such as `[shown](#name)` within
+a page, or `[shown](page.ipynb#name)` from another page, and warns if there is no such
+cell. A link to a lab may carry a state, `#name?trait=value`, which reaches the browser
+unchanged.
 """
 
 from docutils import nodes
@@ -13,7 +13,7 @@ from sphinx.addnodes import pending_xref
 def add_anchors(page):
     """Turn `name` metadata of cells into targets before links are resolved."""
     known = page.env.metadata[page.env.docname]
-    # Where MyST looks when another page links here; it knows headings only.
+    # MyST looks here when another page links to this one, and knows only headings.
     anchors = known["myst_slugs"] = dict(known.get("myst_slugs", {}))
     for cell in page.document.findall(nodes.container):
         name = cell.get("cell_metadata", {}).get("name")

@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from attncheck.mistakes import MISTAKES, records
 from attncheck.report import PAGES
 
-# In the order of the computation; what shows apart from it comes last.
+# In the order of the computation; stages outside it come last.
 STAGES = {
     "call": "Calling the class",
     "projection": "Projections",
@@ -35,32 +35,32 @@ STAGES = {
 }
 
 
-def words(text):
+def mark_code(text):
     """Turn a text into nodes, with its backticks as code."""
     parts = enumerate(re.split("`([^`]*)`", text))
     return [nodes.literal("", p) if i % 2 else nodes.Text(p) for i, p in parts if p]
 
 
-def section(anchor, title, *content):
+def make_section(anchor, title, *content):
     """Make a section with an anchor of its own."""
     return nodes.section("", nodes.title("", "", *title), *content, ids=[anchor])
 
 
-def entry(mistake):
+def make_entry(mistake):
     """Make the section of one code."""
     page = f"{mistake.page}.html"
     link = nodes.reference("", PAGES[mistake.page], refuri=page, internal=True)
     named = [nodes.literal("", mistake.name), nodes.Text(f", {mistake.severity}. ")]
-    line = [nodes.strong("", "Likely line:"), nodes.Text(" "), *words(mistake.line)]
+    line = [nodes.strong("", "Likely line:"), nodes.Text(" "), *mark_code(mistake.line)]
     read = [nodes.Text(". Read: "), link, nodes.Text(".")]
     content = [
-        nodes.paragraph("", "", *named, *words(mistake.means)),
+        nodes.paragraph("", "", *named, *mark_code(mistake.means)),
         nodes.paragraph("", "", *line, *read),
     ]
     if example := mistake.shown.strip():
         content.append(nodes.literal_block("", example, language="diff"))
-    title = words(f"{mistake.code} {mistake.title}")
-    return section(mistake.code.lower(), title, *content)
+    title = mark_code(f"{mistake.code} {mistake.title}")
+    return make_section(mistake.code.lower(), title, *content)
 
 
 class Codes(SphinxDirective):
@@ -76,10 +76,10 @@ class Codes(SphinxDirective):
                 f"title in theme/codes.py, which has {', '.join(STAGES)}"
             )
         return [
-            section(
+            make_section(
                 f"stage-{stage}",
                 [nodes.Text(title)],
-                *(entry(m) for m in MISTAKES.values() if m.stage == stage),
+                *(make_entry(m) for m in MISTAKES.values() if m.stage == stage),
             )
             for stage, title in STAGES.items()
         ]

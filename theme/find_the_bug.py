@@ -5,8 +5,8 @@ shows one case: what a broken layer does, beside the right one, five causes, and
 answer in a closed ``details``. So the page can be read without scripts; with them
 (``static/find_the_bug.js``) the causes are buttons that answer.
 
-All comes from ``coding_attention/gallery/cases.json``, which is made from the planted
-bugs beside it (``planted.toml``) and which a test recomputes.
+Everything comes from ``coding_attention/gallery/cases.json``, which is made from the
+planted bugs beside it (``planted.toml``) and recomputed by a test.
 Neither PyTorch nor the package is imported.
 """
 
@@ -32,7 +32,7 @@ def format_number(x):
     return x if isinstance(x, str) else f"{x:.2f}"
 
 
-def table(values, kind, name):
+def write_table(values, kind, name):
     """Give a grid of numbers as an HTML table, colored from 0 to 1, with row sums."""
     sums = kind != "reach"
     heads = [*WORDS, "sum"] if sums else WORDS
@@ -40,9 +40,9 @@ def table(values, kind, name):
     lines = []
     for word, row in zip(WORDS, values, strict=True):
         cells = "".join(
-            f'<td style="--tone:{tone(x)}">{format_number(x)}</td>' for x in row
+            f'<td style="--tone:{choose_tone(x)}">{format_number(x)}</td>' for x in row
         )
-        total = f'<td class="fb-sum">{format_number(row_sum(row))}</td>' if sums else ""
+        total = f'<td class="fb-sum">{format_number(sum_row(row))}</td>' if sums else ""
         lines.append(f'<tr><th scope="row">{word}</th>{cells}{total}</tr>')
     return (
         f'<table aria-label="{escape(name)}"><thead><tr><td></td>{head}</tr></thead>'
@@ -50,64 +50,66 @@ def table(values, kind, name):
     )
 
 
-def tone(x):
-    """Give the color's share for a number: what is no number has none."""
+def choose_tone(x):
+    """Choose the share of color for a number; words have none."""
     return "0%" if isinstance(x, str) else f"{100 * min(max(x, 0), 1):.0f}%"
 
 
-def row_sum(row):
-    """Sum a row; words such as nan take the sum with them."""
+def sum_row(row):
+    """Sum a row; the sum of a row with a word, such as nan, is that word."""
     words = [x for x in row if isinstance(x, str)]
     return words[0] if words else sum(row)
 
 
-def points(losses):
-    """Give the corners of the loss's line; none where it is no number."""
+def list_points(losses):
+    """List the points of the loss's line; none if a loss isn't a number."""
     if any(isinstance(x, str) for x in losses):
         return ""
     wide = (WIDTH - LEFT - 6) / (len(losses) - 1)
-    return " ".join(f"{LEFT + i * wide:.1f},{y(x):.1f}" for i, x in enumerate(losses))
+    return " ".join(
+        f"{LEFT + i * wide:.1f},{place_loss(x):.1f}" for i, x in enumerate(losses)
+    )
 
 
-def y(loss):
+def place_loss(loss):
     """Give the height of a loss in the chart."""
     return BOTTOM - loss / MOST * (BOTTOM - 8)
 
 
-def chart(losses, name):
+def draw_chart(losses, name):
     """Give the loss over training as a line, and guessing as a dotted one."""
     numbers = [format_number(losses[i]) for i in (0, len(losses) // 2, -1)]
     words = f"{name}: the loss is {numbers[0]} at first, {numbers[1]} halfway, "
     ticks = "".join(
-        f'<text x="{LEFT - 6}" y="{y(x) + 4:.1f}" text-anchor="end">{x}</text>'
+        f'<text x="{LEFT - 6}" y="{place_loss(x) + 4:.1f}" text-anchor="end">{x}</text>'
         for x in (0, 1, 2)
     )
-    end = "" if points(losses) else "nan from the first step"
+    end = "" if list_points(losses) else "nan from the first step"
     return (
         f'<svg role="img" aria-label="{escape(words)}{numbers[2]} in the end." '
         f'viewBox="0 0 {WIDTH} {HEIGHT}">{ticks}'
         f'<path class="fb-axis" d="M{LEFT} 8V{BOTTOM}H{WIDTH - 6}"/>'
-        f'<path class="fb-guess" d="M{LEFT} {y(GUESSING):.1f}H{WIDTH - 6}"/>'
-        f'<polyline class="fb-line" points="{points(losses)}"/>'
+        f'<path class="fb-guess" d="M{LEFT} {place_loss(GUESSING):.1f}H{WIDTH - 6}"/>'
+        f'<polyline class="fb-line" points="{list_points(losses)}"/>'
         f'<text class="fb-none" x="{LEFT + 40}" y="80">{end}</text>'
         f'<text x="{WIDTH - 6}" y="{HEIGHT - 6}" text-anchor="end">300 steps'
         "</text></svg>"
     )
 
 
-def picture(values, kind, name, mark=""):
+def draw_picture(values, kind, name, mark=""):
     """Give one picture with its name: a grid, two grids, or a chart."""
     if kind == "loss":
-        body = chart(values, name)
+        body = draw_chart(values, name)
     elif kind in ("heads", "batch"):
         each = "head" if kind == "heads" else "sentence"
         parts = (
-            table(part, kind, f"{name}, {each} {i}")
+            write_table(part, kind, f"{name}, {each} {i}")
             for i, part in enumerate(values, start=1)
         )
         body = "".join(parts)
     else:
-        body = table(values, kind, name)
+        body = write_table(values, kind, name)
     scroll = f'<div class="fb-scroll">{body}</div>'
     return (
         f'<figure class="fb-picture {mark}"><figcaption>{name}</figcaption>'
@@ -115,12 +117,12 @@ def picture(values, kind, name, mark=""):
     )
 
 
-def code(text):
+def mark_code(text):
     """Turn the backticks of a sentence into code."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
-def answer(case):
+def write_answer(case):
     """Give the answer: the cause, the lines, and how to mend them."""
     cause = next(c["cause"] for c in case["choices"] if c["bug"] == case["bug"])
     mended = case["mended"]
@@ -131,22 +133,23 @@ def answer(case):
     )
     return (
         f'<details class="fb-answer"><summary>The answer</summary><p><strong>{cause}'
-        f"</strong> {code(case['why'])}</p><p>The line that does it:</p>"
+        f"</strong> {mark_code(case['why'])}</p><p>The line that does it:</p>"
         f"<pre><code>{escape(case['broken'])}</code></pre>{instead}</details>"
     )
 
 
-def case_html(number, stored):
+def write_case(number, stored):
     """Give one case as HTML."""
     case = stored["cases"][number - 1]
     kind = case["kind"]
     choices = {c["bug"]: c for c in case["choices"]}
-    broken = picture(choices[case["bug"]]["picture"], kind, "This layer", "fb-this")
-    right = picture(stored["right"][kind], kind, "The right layer", "fb-right")
+    wrong = choices[case["bug"]]["picture"]
+    broken = draw_picture(wrong, kind, "This layer", "fb-this")
+    right = draw_picture(stored["right"][kind], kind, "The right layer", "fb-right")
     causes = "".join(
         f'<li data-bug="{c["bug"]}">{escape(c["cause"])}</li>' for c in case["choices"]
     )
-    # What the script says and shows of the other causes.
+    # What the script shows for the other causes.
     others = {
         name: {"looks": c["looks"], "picture": c["picture"]}
         for name, c in choices.items()
@@ -158,7 +161,7 @@ def case_html(number, stored):
         f'<div class="fb-case" data-case="{number}"><p>{escape(case["asked"])}</p>'
         f'<div class="fb-pictures">{broken}{right}</div>'
         f'<p class="fb-ask">Which mistake is it?</p><ul class="fb-causes">{causes}</ul>'
-        f"{answer(case)}"
+        f"{write_answer(case)}"
         f'<script type="application/json" class="fb-data">{data}</script></div>'
     )
 
@@ -177,7 +180,7 @@ class BugCase(SphinxDirective):
                 f"there are {len(stored['cases'])} cases, so no case {number}: see "
                 "`number` in coding_attention/gallery/planted.toml"
             )
-        return [nodes.raw("", case_html(number, stored), format="html")]
+        return [nodes.raw("", write_case(number, stored), format="html")]
 
 
 class BugScore(SphinxDirective):

@@ -10,7 +10,6 @@ what was measured of it. experiments/real/small.py makes both.
 import html
 import json
 import re
-import shutil
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
@@ -36,24 +35,22 @@ def script():
     return "(() => {\n" + "\n".join(MODULE.sub("", part) for part in parts) + "})();\n"
 
 
-def write_assets(app):
-    """Write the script, its sheet and the weights.
+def assets():
+    """Give the script, its sheet and the weights, as a mapping of name to text.
 
     Raises:
         ExtensionError: the weights are missing, as they are from what is on the index.
     """
-    if app.builder.format != "html":
-        return
     if not (FOLDER / "weights.js").exists():
         raise ExtensionError(
             f"{FOLDER / 'weights.js'} is missing: take it from the repository "
             "(`git checkout -- theme/sentence`)."
         )
-    folder = Path(app.outdir) / "_static"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sentence.js").write_text(script(), encoding="utf-8")
-    shutil.copy(FOLDER / "sentence.css", folder)
-    shutil.copy(FOLDER / "weights.js", folder / weights_name())
+    return {
+        "sentence.js": script(),
+        "sentence.css": (FOLDER / "sentence.css").read_text("utf-8"),
+        weights_name(): (FOLDER / "weights.js").read_text("utf-8"),
+    }
 
 
 def with_facts(body, address):

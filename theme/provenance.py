@@ -20,7 +20,7 @@ from coding_attention.book import number_page
 PAGE = "book/provenance"
 
 
-def table(header, widths, rows, name):
+def make_table(header, widths, rows, name):
     """Build a table from texts and nodes; widths are shares of the column.
 
     They are fixed, since a browser that lays out a long table while it arrives would
@@ -42,7 +42,7 @@ def _row(cells):
     return row
 
 
-def cell_link(page, name):
+def link_cell(page, name):
     """Link to a code cell, or a heading, of a page."""
     text = f"{number_page(page) or page}: {name}"
     return nodes.reference("", text, refuri=f"{page}.html#{name}", internal=True)
@@ -63,13 +63,13 @@ class PrintedValues(SphinxDirective):
     def run(self):
         shown = {}
         for page, cell, value_id, verdict in data.read_verdicts():
-            shown.setdefault(value_id, []).append((cell_link(page, cell), verdict))
+            shown.setdefault(value_id, []).append((link_cell(page, cell), verdict))
             self.env.note_dependency(str(data.ROOT / "book" / f"{page}.ipynb"))
         self.env.note_dependency(str(data.DATA / "printed_values.json"))
         rows = []
         for value_id, entry in data.read_values().items():
             cells = shown.get(value_id.partition("@")[0], [])
-            # A link has one place, and either dropout result has a row.
+            # Both rows of a dropout result link the same cell.
             links = [link.deepcopy() for link, _ in cells]
             name = nodes.literal("", value_id, ids=[f"value-{nodes.make_id(value_id)}"])
             rows.append([
@@ -85,7 +85,7 @@ class PrintedValues(SphinxDirective):
             "cells",
             "ours",
         ]
-        return [table(header, (17, 9, 21, 26, 18, 9), rows, "values")]
+        return [make_table(header, (17, 9, 21, 26, 18, 9), rows, "values")]
 
 
 def _evidence(value_id):
@@ -125,7 +125,8 @@ class Sources(SphinxDirective):
                 f"; it prints PyTorch {version}" if version else ""
             )
             rows.append([source["name"], what, where])
-        return [table(["source", "what it is", "where"], (18, 40, 42), rows, "sources")]
+        header = ["source", "what it is", "where"]
+        return [make_table(header, (18, 40, 42), rows, "sources")]
 
 
 class Concordance(SphinxDirective):
@@ -140,13 +141,13 @@ class Concordance(SphinxDirective):
                 [sources[row["source"]]["name"], row["kind"], row["item"], here]
             )
         header = ["source", "kind", "what it has", "where it is here"]
-        return [table(header, (14, 10, 38, 38), rows, "concordance")]
+        return [make_table(header, (14, 10, 38, 38), rows, "concordance")]
 
 
 def _place(at):
     page, _, name = at.partition("#")
     if name:
-        return cell_link(page, name)
+        return link_cell(page, name)
     text = number_page(page) or page
     return nodes.reference("", text, refuri=f"{page}.html", internal=True)
 
@@ -162,7 +163,8 @@ class Card(SphinxDirective):
                 honored += [f"; {part}: " if honored else f"{part}: "]
                 honored += [nodes.literal("", file)]
             rows.append([line["of"], line["words"], honored])
-        return [table(["line", "the card", "honored by"], (15, 38, 47), rows, "card")]
+        header = ["line", "the card", "honored by"]
+        return [make_table(header, (15, 38, 47), rows, "card")]
 
 
 def _separated(links):
@@ -178,11 +180,11 @@ class ErrataTable(SphinxDirective):
     def run(self):
         self.env.note_dependency(str(data.DATA / "errata.json"))
         rows = [
-            [_said_by(e), e["says"], e["is"], cell_link(e["page"], e["cell"])]
+            [_said_by(e), e["says"], e["is"], link_cell(e["page"], e["cell"])]
             for e in data.read_errata()
         ]
         header = ["where", "what it says", "what is true", "shown by"]
-        return [table(header, (20, 30, 30, 20), rows, "errata")]
+        return [make_table(header, (20, 30, 30, 20), rows, "errata")]
 
 
 def _said_by(erratum):

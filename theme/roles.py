@@ -1,8 +1,8 @@
-"""What a part of a page is for can be seen.
+"""Mark what each part of a page is for, so that style sheets can show it.
 
     listing     framed and titled, "Listing 04a · CausalAttention"; the number is that
                 of its page and its place there, the name that of its class
-    check       a cell that only compares what is there already is quiet
+    check       a cell that only compares known values is quiet
     predict …   a quote that opens with a bold word, such as Predict, has its own look
     cell        each named cell has a link to itself beside its code
 
@@ -20,14 +20,14 @@ COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
 ROLES = {"predict", "exercise", "question", "try", "answer"}
 
 
-def named(source):
+def find_defined_name(source):
     """Give the name of the first class or function that code defines."""
     match = re.search(r"^(?:class|def) (\w+)", source, re.MULTILINE)
     return match[1] if match else None
 
 
 def only_checks(source):
-    """Tell whether code does nothing but compare what is there already."""
+    """Tell whether code does nothing but compare known values."""
     try:
         body = ast.parse(source).body
     except SyntaxError:  # a magic of Jupyter's
@@ -41,7 +41,7 @@ def _is_check(statement):
     return isinstance(statement, ast.Assert)
 
 
-def role(quote):
+def find_role(quote):
     """Give the role of a quote by the bold word that it opens with."""
     first = next(iter(quote.findall(nodes.paragraph)), None)
     parts = [part for part in first.children if part.astext()] if first else []
@@ -59,7 +59,7 @@ def _source(cell):
 def mark_roles(page):
     """Mark quotes and cells by what they are for."""
     for quote in page.document.findall(nodes.block_quote):
-        if found := role(quote):
+        if found := find_role(quote):
             quote["classes"] += ["role", f"role-{found}"]
     for cell in _named_cells(page.document):
         if only_checks(_source(cell)):
@@ -69,7 +69,7 @@ def mark_roles(page):
 def add_titles(page):
     """Write the titles of listings and the links of cells.
 
-    Late, since what folds a cell takes its first child for its code.
+    MyST-NB folds a cell's first child as its code, so this comes after the folds.
     """
     listings = 0
     for cell in _named_cells(page.document):
@@ -77,7 +77,7 @@ def add_titles(page):
         if "listing" in cell["cell_metadata"].get("tags", []):
             listings += 1
             title = f"Listing {label(page.env.docname, listings)}"
-            cell.insert(0, _html(_title(name, title, named(_source(cell)))))
+            cell.insert(0, _html(_title(name, title, find_defined_name(_source(cell)))))
         elif not name.startswith("figure-"):
             cell.insert(0, _html(_permalink(name)))
 
@@ -97,7 +97,7 @@ def _title(name, title, defined):
 
 
 def _permalink(name):
-    # No stop of the tab key of its own: a cell has one, its copy button.
+    # A cell has one tab stop, its copy button, so the link has none.
     return (
         f'<a class="cell-link" href="#{name}" tabindex="-1">#<span class="unseen"> '
         f"link to the cell {name}</span></a>"

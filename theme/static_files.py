@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from theme import labs, practice
+from theme import labs, own_sentence, practice
 from theme.lean_site import assets
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -27,12 +27,14 @@ def write_scripts(app):
         **labs.assets(),
         **practice.assets(),
         **practice.notebooks(repository),
+        **own_sentence.assets(),
         "site.js": assets.compose_script(app.config),
     }
     for name, text in files.items():
         file = Path(app.outdir) / "_static" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        # As it is everywhere: names and policies hold hashes of files.
+        file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def join_sheets(app, error):

@@ -79,7 +79,7 @@ def test_a_face_that_comes_late_moves_no_line(
         }"""
         assert face in visit.page.evaluate(loaded)
         visit.drawn()
-        assert visit.page.evaluate("seen.cls") <= 0.005
+        assert visit.page.evaluate("window.shift()") <= 0.005
 
 
 def test_the_page_does_not_wait_for_its_labs(browser, address):

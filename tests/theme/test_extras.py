@@ -20,7 +20,7 @@ def test_links_begin_at_the_root():
         '<a href="https://a.b/"><img src="_static/x.svg"><img src="data:,">'
         '<form action="search.html"><a href="/there">'
     )
-    assert extras.from_root(page, "/name") == (
+    assert extras.root_links(page, "/name") == (
         '<html data-content_root="/name/"><a href="/name/book/x.html#y">'
         '<a href="#main">'
         '<a href="https://a.b/"><img src="/name/_static/x.svg"><img src="data:,">'
@@ -42,7 +42,7 @@ def test_the_entry_page_leads_to_the_first_and_meets_its_policy(site):
     target = entry.find("a")["href"]
     assert (site / target).is_file()
     assert target in entry.find("meta", {"http-equiv": "refresh"})["content"]
-    style = policy.source_hash(entry.find("style").string)
+    style = policy.hash_source(entry.find("style").string)
     assert style in entry.find("meta", {"http-equiv": True})["content"]
 
 
@@ -60,7 +60,7 @@ def test_the_page_for_wrong_addresses_has_menu_and_search(browser, site, tmp_pat
     page = page.replace('="/', '="./')  # as it is before it gets its root
     served = tmp_path / "some-name" / "old" / "chapters"
     served.mkdir(parents=True)
-    text = extras.from_root(page, "/some-name")
+    text = extras.root_links(page, "/some-name")
     (served / "causal_atention.html").write_text(text, "utf-8")
     with serving(tmp_path) as address:
         url = f"{address}/some-name/old/chapters/causal_atention.html"

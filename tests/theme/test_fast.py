@@ -7,20 +7,14 @@ from tests.theme.conftest import ROOT  # theme/ becomes importable
 from theme import fast
 
 
-def test_environments_are_found_by_what_they_hold(tmp_path):
+def test_environments_are_left_out_before_the_contents_are_read(tmp_path):
     for folder in ("env", "my-venv", "deep/.tox"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "pyvenv.cfg").touch()
     (tmp_path / "book").mkdir()
-    assert fast.find_environments(tmp_path) == ["deep/.tox", "env", "my-venv"]
-
-
-def test_environments_are_left_out_before_the_contents_are_read(tmp_path):
-    (tmp_path / "env").mkdir()
-    (tmp_path / "env" / "pyvenv.cfg").touch()
     config = SimpleNamespace(exclude_patterns=["README.md"])
     fast.speed_up(SimpleNamespace(srcdir=tmp_path, extensions={}), config)
-    assert config.exclude_patterns == ["README.md", "env"]
+    assert config.exclude_patterns == ["README.md", "deep/.tox", "env", "my-venv"]
 
 
 def test_all_cores_read_and_write(site_log):

@@ -66,7 +66,7 @@ SAID = """(all) => [all.map((e) => e.ariaLabel ?? e.textContent),
 def said(choice, kind):
     """Give what Python draws of a mistake, as SAID gives it."""
     name = "With that mistake"
-    drawn = find_the_bug.picture(choice["picture"], kind, name)
+    drawn = find_the_bug.draw_picture(choice["picture"], kind, name)
     parts = BeautifulSoup(drawn, "html.parser").select("table, td")
     tones = [e.get("style", "0%").removeprefix("--tone:")[:-1] for e in parts]
     return [e.get("aria-label") or e.text for e in parts], [int(x) for x in tones]
@@ -212,7 +212,7 @@ def test_a_curve_is_drawn_anew_where_it_was_drawn_first(opened):
             ".fb-reply + * .fb-line, .fb-that .fb-line"
         )
         drawn = line.last.get_attribute("points").replace(",", " ").split()
-        wanted = find_the_bug.points(choice["picture"]).replace(",", " ").split()
+        wanted = find_the_bug.list_points(choice["picture"]).replace(",", " ").split()
         near = [float(x) for x in wanted]
         start, end = (find_the_bug.format_number(choice["picture"][i]) for i in (0, -1))
         told = f"With that mistake: the loss is {start} at first, {end} in the end."

@@ -3,11 +3,9 @@
 import gzip
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
-from docutils.utils import new_document
 from sphinx.errors import ExtensionError, ThemeError
 
 from coding_attention.book import list_pages
@@ -16,7 +14,6 @@ from theme.lean_site import (
     assets,
     describe,
     icons,
-    launch,
     markup,
     maths,
     policy,
@@ -38,7 +35,7 @@ def test_one_inline_script_and_the_policy_names_it(page, soups):
     inline = [s for s in scripts if not s.get("src") and s not in data]
     assert [script.string for script in inline] == [assets.THEME_SCRIPT]
     rules = soup.find("meta", {"http-equiv": "Content-Security-Policy"})
-    assert policy.source_hash(assets.THEME_SCRIPT) in rules["content"]
+    assert policy.hash_source(assets.THEME_SCRIPT) in rules["content"]
     assert "unsafe-eval" not in rules["content"]
     # It governs what stands behind it, and no script holds up the page.
     assert not rules.find_all_previous(["script", "link"])
@@ -120,16 +117,16 @@ def test_what_no_page_has_stops_the_build():
         '<p class="collapsed admonition-title">Show</p></summary>'
         '<div role="doc-biblioentry"></div>'
     )
-    assert markup.find_missing([markup.mend(body)]) == []
-    for row in markup.ROWS:
+    assert markup.find_missing([markup.repair_markup(body)]) == []
+    for row in markup.REPAIRS:
         if row.sign:
             others = re.sub(row.pattern, "", body)
-            assert markup.find_missing([markup.mend(others)]) == [row]
+            assert markup.find_missing([markup.repair_markup(others)]) == [row]
 
 
 def test_an_unknown_inline_script_stops_the_build():
     with pytest.raises(ThemeError, match=r"inline script.*track"):
-        markup.mend("<p><script>track()</script></p>")
+        markup.repair_markup("<p><script>track()</script></p>")
 
 
 @pytest.mark.parametrize(
@@ -147,25 +144,6 @@ def test_an_unknown_inline_script_stops_the_build():
 )
 def test_files_are_loaded_where_they_are_needed(name, body, loaded):
     assert assets.is_needed(name, body) is loaded
-
-
-def test_a_formula_keeps_the_signs_beside_it_and_the_text_keeps_the_rest():
-    before, after = nodes.Text("The root ("), nodes.Text("). It follows")
-    paragraph = nodes.paragraph("", "", before, nodes.math("", "d_k"), after)
-    document = new_document("page")
-    document += paragraph
-    maths.keep_together(SimpleNamespace(document=document))
-    one, formula, two = paragraph.children
-    assert (one, formula["before"]) == ("The root ", "(")
-    assert (formula["after"], two) == (").", " It follows")
-
-
-def test_formula_becomes_mathml():
-    text = maths.to_mathml(r"\frac{\omega}{\sqrt{d_k}}")
-    assert 'alttext="\\frac{\\omega}{\\sqrt{d_k}}"' in text
-    assert {"mfrac", "msqrt", "msub"} <= set(re.findall(r"<(m\w+)", text))
-    assert "ω" in text
-    assert 'display="block"' in maths.to_mathml("x", "block")
 
 
 def test_words_in_formulas_are_words():
@@ -192,11 +170,13 @@ def test_headings_and_links_to_them_have_names(soups, anchors):
     assert headings > 200
 
 
-def test_no_line_begins_with_a_full_stop(soups):
+def test_no_line_begins_with_a_full_stop_or_ends_with_a_bracket(soups):
     for page in BOOK_PAGES:
         for formula in soups[page].select("p math"):
-            after = formula.next_sibling
-            if isinstance(after, str) and after[:1] in set(".,;:!?)"):
+            before, after = formula.previous_sibling, formula.next_sibling
+            if (isinstance(after, str) and after[:1] in set(".,;:!?)")) or (
+                isinstance(before, str) and before[-1:] in set("([“")
+            ):
                 assert formula.parent.name == "span", f"{page}: {formula['alttext']}"
 
 
@@ -206,18 +186,18 @@ def test_unknown_formula_command_is_refused():
 
 
 def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
-    text = icons.inline("bars", "kept", ' data-mode="x"')
+    text = icons.write_icon("bars", "kept", ' data-mode="x"')
     assert text.startswith(
         '<svg class="site-icon kept" data-mode="x" aria-hidden="true"'
     )
     assert "currentColor" in text
-    assert icons.shape("file")[2].startswith("M0 64C0 28.7")  # not the outlined file
+    # Not the outlined file.
+    assert icons.find_shape("file")[2].startswith("M0 64C0 28.7")
     with pytest.raises(ThemeError, match="no-such-icon"):
-        icons.inline("no-such-icon")
+        icons.write_icon("no-such-icon")
 
 
 def test_description_is_cut_at_a_word():
-    from docutils import nodes
 
     page = nodes.section("", nodes.paragraph("", "word " * 50))
     text = describe.describe_page(page, "fallback")
@@ -226,21 +206,10 @@ def test_description_is_cut_at_a_word():
     assert describe.describe_page(None, "fallback") == "fallback"
 
 
-def test_buttons_are_chosen():
-    menu = [{"text": ".ipynb", "url": "a"}, {"text": ".pdf", "url": "b"}]
-    header = [
-        {"label": "download-buttons", "buttons": menu},
-        {"label": "launch-buttons", "buttons": []},
-        {"label": "fullscreen-button"},
-    ]
-    chosen = launch.buttons(header, is_notebook=True)
-    assert [b.get("url", b.get("label")) for b in chosen] == ["a", "launch-buttons"]
-    assert launch.buttons(header, is_notebook=False) == []
-
-
 def test_data_of_widgets_is_kept():
     """Scripts of another type hold data: nothing runs, and labs read them."""
     data = '<script type="application/vnd.coding-attention.lab+json">{"a": 1}</script>'
     thebe = '<script type="text/x-thebe-config">{}</script>'
     empty = "<script>\n</script>"
-    assert markup.mend(f"{data}<p>{thebe}{empty}</p>{data}") == f"{data}<p></p>{data}"
+    repaired = markup.repair_markup(f"{data}<p>{thebe}{empty}</p>{data}")
+    assert repaired == f"{data}<p></p>{data}"

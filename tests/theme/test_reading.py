@@ -42,28 +42,3 @@ def test_nothing_is_cut(page, browser, address):
         assert figure["margin"] == beside, name
     assert most_marks(found["marks 1280"]) <= 1
     assert most_marks(found["marks 390"]) <= 1
-
-
-def test_what_is_cut_is_seen(browser, tmp_path):
-    """The measuring itself can fail."""
-    from tools.measure.server import serving
-
-    (tmp_path / "bad.html").write_text(
-        "<article><pre style='width:90px;overflow:auto'>tensor([[0.1, 0.2, 0.3]])</pre>"
-        "<div style='width:90px;overflow:auto'><table class='provenance'><tr>"
-        "<td><p style='width:300px'>x</p></table></div>"
-        "<div class='attn-lab'><table style='table-layout:fixed;width:20px'><tr>"
-        "<th>journey<td>1</table></div><div class='cell_input'>"
-        "<button>a</button><button style='opacity:0'>b</button></div>"
-        "<div class='math-block'><math alttext='x'></math></div><div>y</div></article>"
-    )
-    with serving(tmp_path) as url:
-        found = read(browser, f"{url}/bad.html")
-    numbers = row(found)
-    assert found["formulas 390"]["lost"] == ["x"]
-    assert found["formulas 1280"]["room"] < 16
-    assert numbers["cut_390"] == numbers["tensors_cut_390"] == 1
-    assert numbers["code_cut_1280"] == numbers["tables_hidden_1280"] == 1
-    assert numbers["labels_out"] == 2  # at both widths
-    assert (numbers["stops_unseen"], numbers["stops_a_cell"]) == (1, 2)
-    assert most_marks([0, 100, 950, 990]) == 3

@@ -35,9 +35,9 @@ def test_a_cell_that_only_compares_is_known(source, quiet):
 def test_a_quote_is_known_by_its_first_bold_word(word, expected):
     start = nodes.Text("")  # as MyST writes it
     paragraph = nodes.paragraph("", "", start, nodes.strong("", word), nodes.Text(" x"))
-    assert roles.role(nodes.block_quote("", paragraph)) == expected
+    assert roles.find_role(nodes.block_quote("", paragraph)) == expected
     plain = nodes.block_quote("", nodes.paragraph("", word))
-    assert roles.role(plain) is None
+    assert roles.find_role(plain) is None
 
 
 def test_listings_are_titled_and_counted(soup):

@@ -272,7 +272,7 @@ def test_pieces_of_a_page():
     <div class="cell_output"><pre>tensor([0.4306, 1.])</pre></div></div>
     <section id="b"><h2>Next</h2><p>after <svg><text>drawn</text></svg></p></section>
     </section></article>"""
-    first, cell, second = sections.pieces(page)
+    first, cell, second = sections.cut_page(page)
     assert (first.kind, first.anchor, first.title) == ("page", "a", "Title")
     assert first.words("text") == "Divide by √d_k here."
     assert (cell.kind, cell.title, cell.lines()) == (
@@ -293,4 +293,4 @@ def test_pieces_of_a_page():
     ],
 )
 def test_formulas_are_indexed_as_one_types_them(latex, text):
-    assert sections.spoken(latex) == text
+    assert sections.spell_formula(latex) == text

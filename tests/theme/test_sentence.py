@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from theme import own_sentence
-from theme.lean_site.policy import policy
+from theme.lean_site.policy import write_policy
 from tools.measure.server import serving
 from tools.measure.visit import axe_source, visiting
 
@@ -79,7 +79,7 @@ PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("form")
     html = own_sentence.with_facts(PAGE, own_sentence.weights_name())
-    rules = policy().replace('"', "&quot;")
+    rules = write_policy().replace('"', "&quot;")
     (made / "page.html").write_text(html.replace("{policy}", rules))
     (made / "sentence.js").write_text(own_sentence.script())
     shutil.copy(own_sentence.FOLDER / "sentence.css", made)

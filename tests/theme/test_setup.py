@@ -32,9 +32,9 @@ def steps():
         ("html-page-context", launch.choose_buttons, practice.add_to_page),
         ("html-page-context", launch.choose_buttons, opening.add_run_link),
         # What changes the body, before what repairs it and what looks into it.
-        ("html-page-context", practice.add_to_page, markup.mend_body),
-        ("html-page-context", opening.add_run_link, markup.mend_body),
-        ("html-page-context", markup.mend_body, assets.choose_files),
+        ("html-page-context", practice.add_to_page, markup.repair_body),
+        ("html-page-context", opening.add_run_link, markup.repair_body),
+        ("html-page-context", markup.repair_body, assets.choose_files),
         # What asks for a file, before the files are chosen.
         ("html-page-context", labs.add_to_page, assets.choose_files),
         ("html-page-context", find_the_bug.add_assets, assets.choose_files),

@@ -1,10 +1,9 @@
 """What makes the site small, private and readable by everyone.
 
-The theme's pages load their icons, mathematics and live-code tools from large scripts
-or from other hosts. Here stands what takes their place: the frame around a page is a
-template of our own (templates/layout.html), and the theme gives its style sheets, the
-classes that they hang on, and the addresses of its buttons. One module for each
-concern; `theme.setup` says when each runs:
+The theme's pages load icons, mathematics and live-code tools as large scripts or from
+other hosts. These modules replace them: the frame around a page is our own template
+(templates/layout.html), and of the theme it uses class names and the addresses of the
+buttons. One module for each concern; `theme.setup` says when each runs:
 
     frame     what the template shows: title, policy, foot
     markup    the article's markup, where it fails accessibility checks

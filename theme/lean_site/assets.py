@@ -1,48 +1,21 @@
-"""Scripts and style sheets: only what the page needs, and none that blocks it.
+"""Choose scripts and style sheets: only those a page needs, and none that blocks it.
 
-Replaces: Font Awesome and Thebe (loaded on every page, never used); the theme's own
-scripts with Bootstrap's and those of the copy buttons, of which the pages use a tenth
-(scripts/frame.js and scripts/copy.js do that); style sheets and scripts of extensions
-on pages that do not use them; scripts that hold up the first paint; inline scripts,
-which a strict policy forbids. One inline script stays, for what must be settled before
-anything is painted: the color theme, the faces.
+Pages would load Font Awesome and Thebe, which they never use, and scripts of the theme,
+Bootstrap and the copy buttons, of which they use a tenth (scripts/frame.js and
+scripts/copy.js replace these); files of extensions on pages without them; and inline
+scripts, which the policy forbids. One inline script stays (scripts/first.js), for what
+must be settled before anything is painted: the color theme and the faces.
 """
 
 import json
 import re
 from pathlib import Path
 
-# Sets what the theme's own script would set only after the first paint.
-THEME_SCRIPT = (
-    'const root=document.documentElement;let mode="auto";'
-    'try{mode=localStorage.getItem("mode")||mode}catch{}'
-    "root.dataset.mode=mode;"
-    'root.dataset.theme=mode!=="auto"?mode:'
-    'matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";'
-    # The text's face came with its sheet, as data, which browsers read only after the
-    # first paint: the lines would move. Handed over like this, it is there before. The
-    # rules of a sheet from file:// may not be read, so there it comes as it comes.
-    "try{for(const sheet of document.styleSheets)for(const rule of sheet.cssRules)"
-    "if(rule instanceof CSSFontFaceRule){"
-    'const data=/base64,([^")]+)/.exec(rule.style.getPropertyValue("src"));'
-    'if(data)document.fonts.add(new FontFace("attention-text",'
-    "Uint8Array.from(atob(data[1]),(c)=>c.charCodeAt(0)),"
-    "{weight:rule.style.fontWeight}))}}catch{}"
-    # The face of formulas comes late, or is left to the next page (looks.css). On a
-    # quick line it is asked for now, and is there in time; on a slow one the words
-    # would wait for it, up to a second. From file:// browsers refuse to preload. That
-    # the first lines came within 200 ms of being asked for tells the two apart.
-    'const asked=performance.getEntriesByType("navigation")[0]?.requestStart;'
-    'if(root.dataset.faces&&location.protocol!=="file:"&&performance.now()-asked<200){'
-    'const face=document.createElement("link");'
-    'face.rel="preload";face.as="font";face.type="font/woff2";face.crossOrigin="";'
-    "face.href=`${root.dataset.content_root}_static/fonts/${root.dataset.faces}.woff2`;"
-    "document.head.append(face)}"
-)
+SCRIPTS = Path(__file__).parent / "scripts"
 NEVER = {
     "sphinx-thebe.js", "sphinx-thebe.css", "all.min.js", "all.min.css",
     "fontawesome.js", # its name since pydata-sphinx-theme 0.16
-    # Sphinx's own search (see find.py), and the highlights that it leaves behind.
+    # Sphinx's own search (see find.py) and its highlights.
     "sphinx_highlight.js", "searchtools.js", "language_data.js",
     # What frame.js and copy.js do.
     "bootstrap.js", "pydata-sphinx-theme.js", "sphinx-book-theme.js", "doctools.js",
@@ -52,14 +25,14 @@ NEVER = {
     "basic.css", "theme.css", "bootstrap.css", "pydata-sphinx-theme.css",
     "sphinx-book-theme.css", "pygments.css",
 }  # fmt: skip
-# The sheets of every page: the base, and one joined from these in this order. Between
-# the two stand those that only some pages need (static_files.py).
+# The sheets of every page: the base, and one that static_files.py joins from PARTS. The
+# sheets that only some pages need go between the two.
 BASE, JOINED = "base.css", "book.css"
 PARTS = ["frame.css", "book.css", "search.css", "site.css", "looks.css"]
-# Parts of site.js, beside site.js itself: what a reader may ask for on every page.
-ON_EVERY_PAGE = ["frame", "copy", "open_search", "place", "late"]
+# The parts of site.js, which every page loads.
+ON_EVERY_PAGE = ["site", "frame", "copy", "open_search", "place", "late"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
-# File -> what must stand in the page's body for the file to be loaded.
+# File -> the pattern in a page's body that makes the page load it.
 NEEDED_FOR = {
     "togglebutton.js": FOLDED,
     "togglebutton.css": FOLDED,
@@ -70,8 +43,11 @@ LABS = "labs.js"
 
 
 def strip_script(script):
-    """Leave out what is for people: lines that are comments, and indents."""
+    """Strip lines that are comments, and indents."""
     return re.sub(r"^ *//.*\n|^ +", "", script, flags=re.MULTILINE)
+
+
+THEME_SCRIPT = strip_script((SCRIPTS / "first.js").read_text("utf-8")).strip()
 
 
 def is_needed(name, body):
@@ -141,11 +117,7 @@ def compose_script(config):
         "togglebuttonSelector": config.togglebutton_selector,
     }
     lines = [f"var {name} = {json.dumps(value)};" for name, value in constants.items()]
-    here = Path(__file__).parent
-    own = [
-        here / "site.js",
-        *(here / "scripts" / f"{name}.js" for name in ON_EVERY_PAGE),
-    ]
+    own = [SCRIPTS / f"{name}.js" for name in ON_EVERY_PAGE]
     return "\n".join(
         [*lines, *(strip_script(file.read_text(encoding="utf-8")) for file in own)]
     )

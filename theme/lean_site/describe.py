@@ -1,4 +1,4 @@
-"""Title, description, social card and structured data of each page."""
+"""Write the title, description, social card and structured data of each page."""
 
 import html
 import json
@@ -29,7 +29,7 @@ def write_tags(app, context):
         "twitter:card": "summary",
     }
     if base:
-        # A picture has no place but a full address.
+        # A preview picture needs a full address.
         values |= {
             "og:url": _address(app, context),
             "og:image": f"{base}/_static/{CARD}",

@@ -1,6 +1,6 @@
-"""Files beside the pages: entry page, page for wrong addresses, site map.
+"""Write the files beside the pages: entry page, page for wrong addresses, site map.
 
-And the last version of a worker that readers of old may still have.
+Also the last version of the service worker that earlier readers may have installed.
 """
 
 import html
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlparse
 
-from theme.lean_site.policy import policy, source_hash
+from theme.lean_site.policy import hash_source, write_policy
 
 WORKER = Path(__file__).parent / "scripts" / "sw.js"
 STYLE = (
@@ -35,7 +35,7 @@ PAGE = """<!DOCTYPE html>
   </body>
 </html>
 """
-# Pages that became part of others, for links from outside.
+# Pages that are now part of others, for links from other sites.
 MOVED = {"book/field_study.html": "checker.html#code-we-had-never-seen"}
 MISSING = """<section id="not-found">
 <h1>There is no such page</h1>
@@ -50,9 +50,9 @@ address:</p>
 """
 
 
-def small_page(app, title, heading, words, link, target, head=""):
+def write_small_page(app, title, heading, words, link, target, head=""):
     """Write a page that needs no other file."""
-    rules = policy(**{"script-src": "'none'", "style-src": source_hash(STYLE)})
+    rules = write_policy(**{"script-src": "'none'", "style-src": hash_source(STYLE)})
     return PAGE.format(
         language=app.config.language, policy=rules, title=html.escape(title),
         head=head, style=STYLE, heading=html.escape(heading),
@@ -60,14 +60,14 @@ def small_page(app, title, heading, words, link, target, head=""):
     )  # fmt: skip
 
 
-def leading_page(app, words, target):
+def write_leading_page(app, words, target):
     """Lead to another page: from the site's root to the first, or from a moved one."""
     name = app.config.html_title
     refresh = f'\n    <meta http-equiv="refresh" content="0; url={target}" />'
-    return small_page(app, name, name, words, name, target, refresh)
+    return write_small_page(app, name, name, words, name, target, refresh)
 
 
-def from_root(page, path):
+def root_links(page, path):
     """Let the links of a page begin at the root of the site, not at the page.
 
     Args:
@@ -84,7 +84,7 @@ def from_root(page, path):
     )
 
 
-def site_map(base, pages):
+def write_site_map(base, pages):
     """List the pages for search engines."""
     entries = "".join(
         f"  <url><loc>{html.escape(f'{base}/{page}.html')}</loc></url>\n"
@@ -108,20 +108,23 @@ def write_files(app, error):
         return
     folder, root = Path(app.outdir), f"{app.config.root_doc}.html"
     files = {
-        "index.html": leading_page(app, "The book begins here:", root),
-        **{old: leading_page(app, "This is now in", new) for old, new in MOVED.items()},
-        # It is served at any depth, so from the root.
-        "404.html": from_root(
+        "index.html": write_leading_page(app, "The book begins here:", root),
+        **{
+            old: write_leading_page(app, "This is now in", new)
+            for old, new in MOVED.items()
+        },
+        # Hosts serve it at any depth, so its links begin at the root.
+        "404.html": root_links(
             (folder / "404.html").read_text(encoding="utf-8"),
             urlparse(app.config.html_baseurl).path.rstrip("/"),
         ),
-        # GitHub Pages leaves out folders that begin with an underscore without it.
+        # Without it, GitHub Pages skips folders that begin with an underscore.
         ".nojekyll": "",
         "sw.js": WORKER.read_text(encoding="utf-8"),
     }
     base = app.config.html_baseurl.rstrip("/")
     if base:
-        files["sitemap.xml"] = site_map(base, sorted(app.env.found_docs))
+        files["sitemap.xml"] = write_site_map(base, sorted(app.env.found_docs))
         files["robots.txt"] = f"User-agent: *\nAllow: /\nSitemap: {base}/sitemap.xml\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

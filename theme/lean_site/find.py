@@ -25,8 +25,7 @@ from theme.lean_site.assets import strip_script
 HERE = Path(__file__).parent / "scripts"
 WORDS = Path(__file__).with_name("search_words.yml")
 TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
-# For each part of _toc.yml. What someone is likely to look for first: the chapter,
-# not its exercises.
+# By part of _toc.yml: people look for the chapter first, not for its exercises.
 WEIGHTS = {
     "The chapter": 1.25, "Beyond": 1.1, "Practice": 0.75, "Reference": 0.75,
 }  # fmt: skip
@@ -55,7 +54,7 @@ def collect_index(site):
     """
     listed, found = [], []
     for name, weight in _weigh_pages().items():
-        cut = sections.pieces((site / f"{name}.html").read_text(encoding="utf-8"))
+        cut = sections.cut_page((site / f"{name}.html").read_text(encoding="utf-8"))
         for piece in cut:
             found.append([
                 len(listed), piece.kind, piece.anchor, piece.title,
@@ -66,7 +65,7 @@ def collect_index(site):
 
 
 def _weigh_pages():
-    # A page of questions comes after the page that raises them.
+    # A page of questions ranks below the page that they are about.
     first, *_ = list_pages()
     weights = {first: WEIGHTS["The chapter"]}
     for part in list_parts():

@@ -1,4 +1,4 @@
-"""What stands around an article: our own template, and what it shows."""
+"""Fill our own template, the frame around an article."""
 
 import hashlib
 import posixpath
@@ -8,12 +8,12 @@ from pathlib import Path
 import yaml
 
 from theme.lean_site import contents, describe, icons
-from theme.lean_site.policy import policy
+from theme.lean_site.policy import write_policy
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FILES = {".py", ".js", ".css", ".svg", ".png", ".woff2", ".html"}
-# What writes the pages and their sheets.
+# The packages that write the pages and their sheets.
 MADE_WITH = ("sphinx-book-theme", "pydata-sphinx-theme", "myst-nb", "pygments")
 SOURCES = "book/provenance"
 ABOUT = {
@@ -67,17 +67,17 @@ def fill(app, pagename, templatename, context, doctree):
         "about": about | ({"Report a mistake": f"{url}/issues"} if url else {}),
         "author": app.config.author,
         "edition": read_edition(),
-        "icon": icons.inline,
+        "icon": icons.write_icon,
         "logo": app.config.html_theme_options["logo"],
         "page_contents": _page_contents(context),
         "parts": contents.list_contents(app.env, pagename),
-        "policy": policy(),
+        "policy": write_policy(),
         "social_tags": describe.write_tags(app, context),
         "structured_data": describe.write_data(app, context),
     }
 
 
 def _page_contents(context):
-    # Some pages have none, and the theme then gives nothing or an empty text.
+    # The theme gives nothing or an empty text where a page has none.
     make = context.get("generate_toc_html")
     return str(make() or "") if make and context.get("toc") else ""

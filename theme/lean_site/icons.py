@@ -13,7 +13,7 @@ import pydata_sphinx_theme
 from sphinx.errors import ThemeError
 
 THEME = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme"
-# Where Font Awesome's script is: up to pydata-sphinx-theme 0.15, and since.
+# Font Awesome's script in pydata-sphinx-theme up to 0.15, and since.
 SCRIPTS = ("static/vendor/fontawesome/*/js/all.min.js", "static/scripts/fontawesome.js")
 SHAPE = re.compile(
     r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"([0-9a-f]+)","([^"]+)"\]'
@@ -21,7 +21,7 @@ SHAPE = re.compile(
 
 
 @cache
-def shapes():
+def read_shapes():
     """Read name or code point -> (width, height, path) from the theme's script.
 
     Raises:
@@ -34,7 +34,7 @@ def shapes():
             "Adapt theme/lean_site/icons.py to the theme."
         )
     found = {}
-    # The solid icons stand last, so they win over outlines of the same name.
+    # Solid icons come last, so they replace outlines of the same name.
     for match in SHAPE.finditer(scripts[0].read_text(encoding="utf-8")):
         name, width, height, aliases, code, path = match.groups()
         for key in (name, code, *re.findall(r'"([^"]+)"', aliases)):
@@ -42,20 +42,20 @@ def shapes():
     return found
 
 
-def shape(name):
+def find_shape(name):
     """Give an icon's width, height and path by its name or code point.
 
     Raises:
         ThemeError: the theme has no such icon.
     """
-    if name not in shapes():
+    if name not in read_shapes():
         raise ThemeError(f"The theme asks for the icon {name!r}, which it lacks.")
-    return shapes()[name]
+    return read_shapes()[name]
 
 
-def inline(name, classes="", attributes=""):
+def write_icon(name, classes="", attributes=""):
     """Write an icon as an SVG element that takes the color of the text."""
-    width, height, path = shape(name)
+    width, height, path = find_shape(name)
     classes = f"site-icon {classes}".strip()
     return (
         f'<svg class="{classes}"{attributes} aria-hidden="true" focusable="false" '

@@ -1,7 +1,7 @@
-"""The article's markup, where it fails accessibility checks or the policy.
+"""Repair an article's markup where it fails accessibility checks or the policy.
 
-What surrounds the article is a template of ours. What is in it comes from docutils, the
-theme and MyST-NB; all that is to be mended there is found in one pass.
+The frame around the article is our own template. The article comes from docutils, the
+theme and MyST-NB; one pass finds everything to repair.
 """
 
 import re
@@ -12,18 +12,18 @@ from sphinx.errors import ThemeError
 
 DATA = re.compile(r'type="application/(?:json"|vnd\.|ld\+json)')
 GONE = (
-    "No page of the site has {what}, which theme/lean_site/markup.py mends. The theme "
-    "has probably changed: adapt the pattern {pattern!r}, or drop the row."
+    "No page of the site has {what}, which theme/lean_site/markup.py repairs. The "
+    "theme has probably changed: adapt the pattern {pattern!r}, or drop the repair."
 )
 
 
-class Row(NamedTuple):
-    """What is mended: in words, where it stands, how, and by what one sees that."""
+class Repair(NamedTuple):
+    """What is wrong, the pattern that finds it, its replacement, and a sign of it."""
 
     what: str
     pattern: str
-    mended: object  # a text, or a function of the match
-    sign: str = ""  # stands on some page of every book afterwards
+    replacement: object  # a text, or a function of the match
+    sign: str = ""  # is then on at least one page
 
 
 def _script(match):
@@ -51,76 +51,79 @@ def _heading(match):
     )
 
 
-ROWS = [
-    Row(
+REPAIRS = [
+    Repair(
         "script that runs where it stands",
         r"<script(?P<attributes>[^>]*)>(?P<inline>.*?)</script>",
         _script,
     ),
-    Row(
+    Repair(
         "heading whose name ends in the sign of its link",
         r"<(?P<tag>h[1-6])>(?P<title>(?:(?!</?h[1-6]).)*?)"
         r'<a class="headerlink" href="#(?P<anchor>[^"]*)" title="[^"]*">#</a>',
         _heading,
         'aria-label="# link to this section"',
     ),
-    Row(
+    Repair(
         "table that scrolls but cannot be reached by keyboard",
         '<div class="pst-scrollable-table-container">',
         '<div class="pst-scrollable-table-container" tabindex="0" role="group" '
         'aria-label="table">',
         'tabindex="0" role="group" aria-label="table"',
     ),
-    Row(
+    Repair(
         "folded cell with a name that its words do not show",
         '<summary aria-label="Toggle hidden content">',
         "<summary>",
         '<summary>\n<p class="collapsed admonition-title">',
     ),
-    Row(  # docutils writes a role that no longer exists and does not fit into a list
+    Repair(  # docutils writes a role that no longer exists and does not fit into a list
         "entry of the literature that is no item of its list",
         'role="doc-biblioentry"',
         'role="listitem"',
     ),
 ]
-ANY = re.compile("|".join(f"(?P<r{i}>{r.pattern})" for i, r in enumerate(ROWS)), re.S)
+ANY = re.compile(
+    "|".join(f"(?P<r{i}>{r.pattern})" for i, r in enumerate(REPAIRS)), re.S
+)
 
 
-def mend(body):
-    """Give an article's HTML with all rows mended, in one pass."""
+def repair_markup(body):
+    """Repair an article's HTML, in one pass."""
 
-    def one(match):
-        row = ROWS[int(match.lastgroup[1:])]
-        return row.mended if isinstance(row.mended, str) else row.mended(match)
+    def replace(match):
+        new = REPAIRS[int(match.lastgroup[1:])].replacement
+        return new if isinstance(new, str) else new(match)
 
-    return ANY.sub(one, body)
+    return ANY.sub(replace, body)
 
 
-def mend_body(app, pagename, templatename, context, doctree):
-    """Mend the body of a page."""
+def repair_body(app, pagename, templatename, context, doctree):
+    """Repair the body of a page."""
     if context.get("body"):
-        context["body"] = mend(context["body"])
+        context["body"] = repair_markup(context["body"])
 
 
 def find_missing(pages):
-    """Give the rows that no page shows to have been mended.
+    """Find the repairs that show on no page.
 
     Args:
         pages: the HTML of all pages.
     """
     texts = list(pages)
-    return [row for row in ROWS if not any(row.sign in text for text in texts)]
+    return [r for r in REPAIRS if not any(r.sign in text for text in texts)]
 
 
 def require_all(app, error):
-    """Require that each row stood on some page.
+    """Require that each repair was made on some page.
 
     Raises:
-        ThemeError: one stood on none.
+        ThemeError: one was made on none, so the theme has changed.
     """
     if error or app.builder.name != "html":
         return
     folder = Path(app.outdir)
     files = (folder / f"{name}.html" for name in app.env.found_docs)
-    for row in find_missing(f.read_text(encoding="utf-8") for f in files if f.exists()):
-        raise ThemeError(GONE.format(what=row.what, pattern=row.pattern))
+    pages = (file.read_text(encoding="utf-8") for file in files if file.exists())
+    for repair in find_missing(pages):
+        raise ThemeError(GONE.format(what=repair.what, pattern=repair.pattern))

@@ -13,7 +13,7 @@ from latex2mathml.converter import convert
 from sphinx.errors import ExtensionError
 
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
-# An index of several letters is a word, as in d_{out}, not a product of d, o, u and t.
+# An index of several letters, as in d_{out}, is a word, not a product of letters.
 INDEX = re.compile(r"([_^])\{([A-Za-z]{2,})\}")
 OPENING, CLOSING = re.compile(r"[(\[“]+$"), re.compile(r"^[.,;:!?)\]”…]+")
 
@@ -58,7 +58,7 @@ def to_mathml(latex, display="inline"):
 
 
 def _refuse_unknown_commands(math, source):
-    # The converter passes on what it does not know, as text with a backslash.
+    # The converter writes unknown commands as text with a backslash.
     shown = "".join(math.itertext())
     if "\\" in shown:
         raise ExtensionError(
@@ -113,7 +113,7 @@ def _inline(translator, node):
 
 
 def _block(translator, node):
-    # A formula wider than the page scrolls, by keyboard too.
+    # A formula wider than the page scrolls, also by keyboard.
     number = f' id="{html.escape(node["ids"][0])}"' if node["ids"] else ""
     translator.body.append(
         f'<div class="math-block" tabindex="0" role="group" aria-label="formula"'

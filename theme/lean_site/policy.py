@@ -11,17 +11,17 @@ import hashlib
 from theme.lean_site.assets import THEME_SCRIPT
 
 
-def source_hash(text):
+def hash_source(text):
     """Give the hash under which a policy allows an inline script or style."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def policy(script=THEME_SCRIPT, **more):
+def write_policy(script=THEME_SCRIPT, **more):
     """Write the policy of a page."""
     rules = {
         "default-src": "'none'",
-        "script-src": f"'self' {source_hash(script)}",
+        "script-src": f"'self' {hash_source(script)}",
         "style-src": "'self'",
         "style-src-attr": "'unsafe-inline'",
         "img-src": "'self' data:",

@@ -1,8 +1,8 @@
-"""What a page shows, in the pieces that a search can lead to: sections and cells.
+"""Cut a page into what a search can lead to: sections and cells.
 
-Read from the finished HTML, so that what a reader cannot see without opening it (a
-hint, the code of a figure) is in no index, whoever hid it. The answer to a prediction
-is: a result leads to it, and the link opens it.
+Reading the finished HTML keeps what is folded (a hint, the code of a figure) out of the
+index, whoever folded it. Only the answer to a prediction is in the index, since a link
+to it opens it.
 """
 
 import re
@@ -23,7 +23,7 @@ HIDDEN_CLASSES = {
     "sr-only",
 }
 BLOCKS = {"p", "div", "li", "td", "th", "dt", "dd", "tr", "figcaption", "pre"}
-# Worth looking for: nobody remembers a whole number or one decimal.
+# The numbers worth indexing: nobody searches for a whole number or one decimal.
 PRINTED = re.compile(r"-?\d+\.\d{3,}")
 SIGNS = {
     "top": "ᵀ", "cdot": "·", "sum": "Σ", "infty": "∞", "times": "×", "le": "≤",
@@ -57,7 +57,7 @@ class Piece:
         return list(dict.fromkeys(PRINTED.findall(self.words("shown"))))
 
 
-def spoken(latex):
+def spell_formula(latex):
     """Write a formula as one would type it into a search."""
     text = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\*?{([^{}]*)}", r"\1", latex)
     text = re.sub(r"\\sqrt{([^{}]*)}", r"√\1", text).replace(r"\sqrt", "√")
@@ -77,7 +77,7 @@ class _Reader(HTMLParser):
         attributes = dict(attributes)
         classes = set((attributes.get("class") or "").split())
         if tag == "math" and not self.skipped:
-            self._say(f" {spoken(attributes.get('alttext') or '')} ")
+            self._say(f" {spell_formula(attributes.get('alttext') or '')} ")
         if tag in VOID:
             return
         hides = _hides(tag, attributes, classes)
@@ -113,7 +113,7 @@ class _Reader(HTMLParser):
                 piece.anchor = piece.title = attributes["id"]
 
     def handle_endtag(self, tag):
-        # Browsers forgive an element that was not closed, so this does, too.
+        # Like browsers, accept elements that were never closed.
         while self.elements:
             name, hides, piece, _ = self.elements.pop()
             self.skipped -= hides
@@ -154,7 +154,7 @@ def _hides(tag, attributes, classes):
     )
 
 
-def pieces(page):
+def cut_page(page):
     """Cut a page into its sections and cells.
 
     Args:
