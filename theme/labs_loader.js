@@ -3,6 +3,13 @@
 
 const LAB = "application/vnd.coding-attention.lab+json";
 
+// Where labs were, and where they are now: links in other texts go on working.
+const MOVED = [
+  [/^#lab-training\?at=/, "#lab-tiny-gpt?step="],
+  [/^#lab-(training|trained-model)\b/, "#lab-tiny-gpt"],
+  [/^#lab-two-heads\b/, "#lab-multi-head"],
+];
+
 // As much of a widget's model as the labs use.
 const makeModel = (state) => {
   const listeners = {};
@@ -34,19 +41,19 @@ const keepPlace = (change) => {
 const mount = () => {
   for (const script of document.querySelectorAll(`script[type="${LAB}"]`)) {
     const { lab, traits } = JSON.parse(script.textContent);
+    const figure = script.closest(".output.text_html") ?? script.parentNode;
     const el = document.createElement("div");
-    script.before(el);
+    figure.before(el);
     // The cell's name: a lab's state stands behind it in the address.
     const place = script.closest(".cell[id]")?.id;
     try {
-      attentionLabs[lab].render({ model: makeModel(traits), el, place });
+      attentionLabs[lab].render({ model: makeModel(JSON.parse(traits)), el, place });
+      figure.remove();
     } catch (error) {
       // The static figure stays where the lab cannot be shown.
       el.remove();
       console.error(`${lab} cannot be shown:`, error);
-      continue;
     }
-    script.parentNode.querySelectorAll(".attn-static").forEach((figure) => figure.remove());
   }
 };
 
@@ -69,8 +76,17 @@ const embed = () => {
   document.documentElement.classList.add("al-embed");
 };
 
+const followMoved = () => {
+  const hash = MOVED.reduce((old, [from, to]) => old.replace(from, to), location.hash);
+  if (hash !== location.hash) location.replace(hash);
+};
+
 // What the page needs to be read comes first, and the labs after it. On the site they are
 // fetched and run late (lean_site/scripts/late.js), which then says so; as an ordinary
 // deferred script, this one has run when the page stands.
 const event = document.currentScript.defer ? "DOMContentLoaded" : "late-scripts";
-document.addEventListener(event, () => setTimeout(() => { keepPlace(mount); embed(); }));
+document.addEventListener(event, () => setTimeout(() => {
+  followMoved();
+  keepPlace(mount);
+  embed();
+}));

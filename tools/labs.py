@@ -15,7 +15,6 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[1] / "coding_attention" / "labs"
 BUNDLE = FOLDER / "bundle.js"
 ESBUILD = "esbuild@0.25.12"
-D3 = "It holds parts of d3 (ISC licence, d3_source/LICENSE)."
 
 
 def first_line():
@@ -24,7 +23,7 @@ def first_line():
     for path in sorted(FOLDER.glob("*.js")):
         if path != BUNDLE:
             digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
-    return f"// Made by `make labs`, sources {digest.hexdigest()[:16]}. {D3}"
+    return f"// Made by `make labs`, sources {digest.hexdigest()[:16]}"
 
 
 def write_bundle():

@@ -13,23 +13,21 @@ except ImportError as error:
     ) from error
 
 from coding_attention.labs.attention import AttentionLab
-from coding_attention.labs.bank import BankLab
 from coding_attention.labs.dropout import DropoutLab
 from coding_attention.labs.head_split import HeadSplitLab
 from coding_attention.labs.look import LookLab
 from coding_attention.labs.mask import MaskLab
 from coding_attention.labs.multi_head import MultiHeadLab
 from coding_attention.labs.scale import ScaleLab
-from coding_attention.labs.training import TrainingLab
+from coding_attention.labs.tiny_gpt import TinyGptLab
 
 __all__ = [
     "AttentionLab",
-    "BankLab",
     "DropoutLab",
     "HeadSplitLab",
     "LookLab",
     "MaskLab",
     "MultiHeadLab",
     "ScaleLab",
-    "TrainingLab",
+    "TinyGptLab",
 ]

@@ -6,6 +6,7 @@ So the same cell works with a kernel and, from the stored state, without one.
 
 import functools
 import inspect
+import json
 import os
 from html import escape
 from pathlib import Path
@@ -208,7 +209,9 @@ class Lab(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         data["text/plain"] = repr(self)
-        data[LAB] = {"lab": type(self).__name__, "traits": self.initial_state()}
+        # As text: nbformat would give each number a line.
+        traits = json.dumps(self.initial_state(), ensure_ascii=False, sort_keys=True)
+        data[LAB] = {"lab": type(self).__name__, "traits": traits}
         _heat_maps.clear()
         data["text/html"] = self.fallback()
         if os.environ.get(STORING) and _heat_maps:

@@ -1,8 +1,7 @@
 // What the labs draw with: charts with axes, marks that are dragged, planes of vectors.
-import { drag, scaleLinear, select } from "./d3.js";
+import { letDrag, linear, roundValues } from "./chart.js";
 import { clamp, make, put, range, svg, way } from "./ui.js";
 
-// Written out: the site leaves out styles whose class it finds nowhere.
 const KINDS = {
   token: "al-token", k: "al-k", v: "al-v", query: "al-query", z: "al-z", bar: "al-bar",
   second: "al-second",
@@ -18,20 +17,20 @@ export const canvas = (width, height, label) =>
     style: `width: ${width / 16}rem`,
   });
 
-// Axes below and to the left; `x` and `y` are d3 scales. Drawn anew when a scale changes.
+// Axes below and to the left; `x` and `y` are scales. Drawn anew when a scale changes.
 export const axes = (root) => {
   const group = svg("g", { class: "al-axes", "aria-hidden": "true" });
   root.append(group);
   return ({ x, y, xLabel = "", yLabel = "", xTicks = null, yTicks = null }) => {
-    const [left, right] = x.range();
-    const [bottom, top] = y.range();
+    const [left, right] = x.range;
+    const [bottom, top] = y.range;
     group.replaceChildren(
       svg("path", { d: `M${left},${top}V${bottom}H${right}` }),
-      ...(xTicks ?? x.ticks(3)).flatMap((tick) => [
+      ...(xTicks ?? roundValues(x.domain, 3)).flatMap((tick) => [
         svg("path", { d: `M${x(tick)},${bottom}v4` }),
         svg("text", { x: x(tick), y: bottom + 16, "text-anchor": "middle" }, String(tick)),
       ]),
-      ...(yTicks ?? y.ticks(3)).flatMap((tick) => [
+      ...(yTicks ?? roundValues(y.domain, 3)).flatMap((tick) => [
         svg("path", { d: `M${left - 4},${y(tick)}h4` }),
         svg("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, String(tick)),
       ]),
@@ -46,15 +45,7 @@ export const axes = (root) => {
 export const movable = (mark, root, label, { to, by, seen = () => {} }) => {
   put(mark, { class: `${mark.getAttribute("class") || ""} al-handle`, tabindex: "0" });
   put(mark, { role: "slider", "aria-label": label, "aria-valuenow": "0" });
-  // Mouse, finger and pen alike, also where the browser does not say that it has touch.
-  const hand = drag()
-    .container(root)
-    .touchable(true)
-    .on("start drag", (event) => {
-      mark.focus({ preventScroll: true });
-      to([event.x, event.y]);
-    });
-  select(mark).call(hand);
+  letDrag(mark, root, to);
   mark.addEventListener("keydown", (event) => {
     const where = way(event);
     if (!where) return;
@@ -116,9 +107,9 @@ const nameAt = (text, px, py, taken, side) => {
 export const plane = ({ label, names, kind, reach, move = null, seen = () => {}, side = 240 }) => {
   const root = canvas(side, side, label);
   const low = reach.low < 0 ? -reach.high : -(move ? 0.5 : 0.1) * reach.high;
-  const x = scaleLinear([low, reach.high], [8, side - 8]);
-  const y = scaleLinear([low, reach.high], [side - 8, 8]);
-  const back = (value, scale) => clamp(Math.round(scale.invert(value) * 100) / 100, ...x.domain());
+  const x = linear([low, reach.high], [8, side - 8]);
+  const y = linear([low, reach.high], [side - 8, 8]);
+  const back = (value, scale) => clamp(Math.round(scale.invert(value) * 100) / 100, ...x.domain);
   const xName = svg("text", { x: side - 6, y: y(0) + 15, "text-anchor": "end" });
   const yName = svg("text", { x: x(0) + 6, y: 14 });
   root.append(
@@ -145,7 +136,7 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
       to: ([a, b]) => move(i, [back(a, x), back(b, y)]),
       by: (dx, dy, far) =>
         move(i, points[i].map((value, k) =>
-          clamp(Math.round((value + (k ? dy : dx) * step(far)) * 100) / 100, ...x.domain()))),
+          clamp(Math.round((value + (k ? dy : dx) * step(far)) * 100) / 100, ...x.domain))),
       seen: () => seen(i),
     });
   });

@@ -3,7 +3,7 @@ import {
   countKept, drawKept, dropout, filled, format, largestDifference, meanDropout, rowSums, short,
 } from "./core.js";
 import { Lab, byWeight, clamp, put, range, square, svg, write } from "./ui.js";
-import { line, scaleLinear, scaleLog } from "./d3.js";
+import { linear, logarithmic, path } from "./chart.js";
 import { axes, canvas, cursor, legend, playButton } from "./draw.js";
 
 const TRAITS = ["weights", "tokens", "p", "seed", "draws", "training", "bug", "query", "key"];
@@ -15,8 +15,8 @@ const percent = (x) => `${Math.round(100 * x)} %`;
 // The mean of each weight over 1, 2, 3 … draws, as a share of the weight.
 const chart = (lab) => {
   const root = canvas(320, 150, "Mean of each weight over the draws, as a share of the weight");
-  const x = scaleLog([1, MOST], [34, 306]);
-  const y = scaleLinear([0, 2], [116, 18]).clamp(true);
+  const x = logarithmic([1, MOST], [34, 306]);
+  const y = linear([0, 2], [116, 18]);
   axes(root)({
     x, y, xLabel: "draws", yLabel: "mean / weight", xTicks: [1, 10, 100, MOST],
     yTicks: [0, 1, 2],
@@ -40,10 +40,10 @@ const chart = (lab) => {
     update(cells, share, goal) {
       const draws = lab.get("draws");
       const shown = [...all.filter((n) => n < draws), draws];
-      const path = ([i, j]) => line((n) => x(n), (n) => y(share(n, i, j)))(shown);
+      const mean = ([i, j]) => path(shown, x, (n) => y(Math.min(share(n, i, j), 2)));
       const chosen = ([i, j]) => i === lab.get("query") && j === lab.get("key");
-      put(others, { d: cells.filter((cell) => !chosen(cell)).map(path).join("") });
-      put(picked, { d: cells.filter(chosen).map(path).join("") });
+      put(others, { d: cells.filter((cell) => !chosen(cell)).map(mean).join("") });
+      put(picked, { d: cells.filter(chosen).map(mean).join("") });
       put(rule, { d: [1, goal].map((at) => `M34,${y(at)}H306`).join("") });
       mark(x(draws), `${draws} draws`, draws, [1, MOST]);
     },

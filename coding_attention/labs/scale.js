@@ -1,7 +1,7 @@
 // How the width of keys spreads the scores, and what a divisor does to softmax.
 import { drawScores, format, map, scaleMeasures, short, spellSoftmax } from "./core.js";
 import { Lab, byWeight, clamp, put, range, svg, write } from "./ui.js";
-import { line, scaleLinear, scaleLog } from "./d3.js";
+import { linear, logarithmic, path } from "./chart.js";
 import { axes, canvas, cursor, legend } from "./draw.js";
 
 const TRAITS = ["d_k", "divisor", "other", "seed"];
@@ -42,19 +42,19 @@ const curveAndHistogram = () => {
       const most = Math.max(...all.map(Math.abs));
       const unit = 10 ** Math.floor(Math.log10(most));
       const edge = [3, 10].map((x) => x * unit).find((x) => x >= most);
-      const x = scaleLinear([-edge, edge], [30, 202]);
-      const y = scaleLinear([0, 1], [88, 18]);
+      const x = linear([-edge, edge], [30, 202]);
+      const y = linear([0, 1], [88, 18]);
       above({ x, y, yLabel: "α of the first query", yTicks: [0, 0.5, 1] });
       const top = Math.max(...now.scores);
       const weight = now.weights[now.scores.indexOf(top)];
       const through = (score) => weight * Math.exp(score - top);
       const places = range(241).map((k) => -edge + (k * edge) / 120)
         .filter((score) => through(score) <= 1);
-      curve.setAttribute("d", line((s) => x(s), (s) => y(through(s)))(places));
+      curve.setAttribute("d", path(places, x, (s) => y(through(s))));
       points.forEach((point, i) => put(point, { cx: x(now.scores[i]), cy: y(now.weights[i]) }));
       const counts = bins.map(() => 0);
       for (const s of all) counts[Math.min(23, Math.floor(((s + edge) / (2 * edge)) * 24))] += 1;
-      const high = scaleLinear([0, Math.max(...counts)], [178, 122]);
+      const high = linear([0, Math.max(...counts)], [178, 122]);
       below({ x, y: high, xLabel: "score / divisor", yLabel: "how many of 128 scores" });
       bins.forEach((bin, k) => put(bin, {
         x: x(-edge + (k * edge) / 12) + 0.5, width: 172 / 24 - 1,
@@ -67,8 +67,8 @@ const curveAndHistogram = () => {
 // The largest weight and the slope of softmax over the width of a key.
 const saturation = (lab) => {
   const root = canvas(210, 150, "Largest weight and slope of softmax by d_k");
-  const x = scaleLog([1, WIDEST], [30, 196]);
-  const y = scaleLinear([0, 1], [116, 18]);
+  const x = logarithmic([1, WIDEST], [30, 196]);
+  const y = linear([0, 1], [116, 18]);
   axes(root)({ x, y, xLabel: "d_k", xTicks: WIDTHS, yTicks: [0, 0.5, 1] });
   const [largest, slope] = ["al-curve", "al-curve al-second"].map((kind) => svg("path", { class: kind }));
   root.append(largest, slope);
@@ -84,8 +84,8 @@ const saturation = (lab) => {
   return {
     root,
     update(rows) {
-      largest.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.largest))(rows));
-      slope.setAttribute("d", line(([d]) => x(d), ([, row]) => y(row.gradient))(rows));
+      largest.setAttribute("d", path(rows, ([d]) => x(d), ([, row]) => y(row.largest)));
+      slope.setAttribute("d", path(rows, ([d]) => x(d), ([, row]) => y(row.gradient)));
       const d_k = lab.get("d_k");
       mark(x(d_k), `d_k ${d_k}`, d_k, [1, WIDEST]);
     },

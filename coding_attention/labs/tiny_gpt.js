@@ -1,7 +1,9 @@
-// A trained model in the page: its heads, each of which a click switches off, and what it
-// expects next. All of it is computed here, from weights of one byte each.
+// A small model over its training: its heads, each of which a click switches off, and what
+// the trained model expects next, computed here from weights of one byte each.
+import { linear, path } from "./chart.js";
 import { dot, format, softmax } from "./core.js";
-import { Lab, argmax, make, pattern, range, write } from "./ui.js";
+import { axes, canvas, cursor, playButton } from "./draw.js";
+import { Lab, argmax, clamp, make, pattern, range, svg, write } from "./ui.js";
 
 // ---- the model ----
 
@@ -83,39 +85,54 @@ export const runModel = (params, sizes, tokens, silenced = []) => {
   return { patterns, scores };
 };
 
-// What a reader types, as tokens: known words, and else the letters that are known.
-export const tokenize = (text, words) => {
+// What a reader types: its tokens, and the parts that are not words of the model. Those are
+// read letter by letter; what is no letter either is left out.
+export const readText = (text, words) => {
   const find = (name) => words.findIndex((word) => word.toLowerCase() === name.toLowerCase());
-  return text.split(/\s+/).filter(Boolean).flatMap((part) => {
+  const [spelled, dropped] = [[], []];
+  const tokens = text.split(/\s+/).filter(Boolean).flatMap((part) => {
     const whole = find(part);
-    return whole >= 0 ? [whole] : [...part].map(find).filter((token) => token >= 0);
+    if (whole >= 0) return [whole];
+    const known = [...part].filter((letter) => find(letter) >= 0);
+    if (known.length) spelled.push(part);
+    dropped.push(...[...part].filter((letter) => find(letter) < 0));
+    return known.map(find);
   });
+  return { tokens, spelled, dropped };
 };
 
 // ---- on screen ----
 
-const TRAITS = ["tokens", "silenced", "at", "words", "sizes", "shapes", "weights"];
-const HINT =
-  "Each square is a head, each row a query. Click a head's name to switch it off. Point at a cell or a bar, or use the arrow keys, to read its number.";
-const SHOWN = 6;
+const TRAITS = ["tokens", "silenced", "at", "step", "words", "sizes", "shapes", "weights", "history"];
+const HINT = "Point at a cell or a bar, or use the arrow keys, to read its number.";
+const SHOWN = 5;
+const ROOM = 12; // more names than this have no room beside a square
+
+const nameHead = (n, sizes) =>
+  `block ${Math.floor(n / sizes.num_heads) + 1}, head ${(n % sizes.num_heads) + 1}`;
 
 // One head: its switch, and its weights as a square of cells with one row framed.
 const makeHead = (name, toggle, inspect) => {
   const button = make("button", { type: "button", class: "al-button tg-switch", click: toggle }, name);
   const picture = pattern(inspect);
-  const told = make("p", { class: "al-told" }, "");
-  const update = (weights, names, query, off) => {
-    const most = argmax(weights[query]);
-    picture.update(weights, query, most);
-    picture.frame(query, 0, query);
-    const words = `${names[query]} → ${names[most]} ${weights[query][most].toFixed(2)}`;
-    write(told, words);
+  const most = make("p", { class: "al-told" }, "");
+  const [rows, columns] = ["tg-rows", "tg-columns"].map((kind) =>
+    make("div", { class: kind, "aria-hidden": "true" }));
+  const element = make("div", { class: "tg-head" }, button, columns, rows, picture.element, most);
+  const update = (weights, names, query, off, fixed) => {
+    const target = argmax(weights[query]);
+    picture.update(weights, query, target);
+    const label = (i) => make("span", { class: i === query ? "tg-asks" : "" },
+      names.length <= ROOM || [query, target].includes(i) ? names[i] : "");
+    for (const one of [rows, columns]) one.replaceChildren(...names.map((_, i) => label(i)));
+    const text = `${names[query]} → ${names[target]} ${weights[query][target].toFixed(2)}`;
+    write(most, text);
+    button.disabled = fixed;
     button.setAttribute("aria-pressed", String(!off));
-    write(button, `${name}: ${off ? "off" : "on"}`);
-    picture.element.setAttribute("aria-label", `${name}, ${off ? "off" : "on"}: most weight ${words}`);
+    write(button, fixed ? name : `${name}: ${off ? "off" : "on"}`);
+    picture.element.setAttribute("aria-label", `${name}, ${off ? "off" : "on"}: most weight ${text}`);
     element.classList.toggle("tg-off", off);
   };
-  const element = make("div", { class: "tg-head" }, button, picture.element, told);
   return { element, update };
 };
 
@@ -141,107 +158,179 @@ const makeBars = (add, inspect) => {
   return { element: make("div", { class: "tg-bars" }, ...rows.map((row) => row.button)), update };
 };
 
+// The loss over the training, with a line that is dragged from step to step.
+const makeChart = (lab, { steps, losses, curve }) => {
+  const root = canvas(236, 116, "Loss over the training");
+  const x = linear([0, steps.at(-1)], [30, 222]);
+  const y = linear([0, Math.max(...curve.map(([, loss]) => loss))], [80, 18]);
+  axes(root)({ x, y, xLabel: "training step", yLabel: "loss" });
+  root.append(svg("path", { class: "al-curve al-loss", d: path(curve, ([s]) => x(s), ([, l]) => y(l)) }));
+  root.append(...steps.map((s, k) => svg("circle", { class: "al-bin", cx: x(s), cy: y(losses[k]), r: 3.5 })));
+  const nearest = (px) => steps.reduce((best, s, k) =>
+    (Math.abs(x(s) - px) < Math.abs(x(steps[best]) - px) ? k : best), 0);
+  const mark = cursor(root, "Training step", [[18, 80]], {
+    to: (px) => lab.set({ step: nearest(px) }),
+    by: (ways) => lab.set({ step: clamp(lab.get("step") + ways, 0, steps.length - 1) }),
+  });
+  return {
+    root,
+    update: () => {
+      const step = steps[lab.get("step")];
+      mark(x(step), `step ${step}`, step, [steps[0], steps.at(-1)]);
+    },
+  };
+};
+
 export default {
   render({ model, el, place }) {
-    const lab = new Lab({ model, el, place }, "A trained model", TRAITS);
+    const lab = new Lab({ model, el, place }, "Tiny GPT lab", TRAITS);
     lab.root.classList.add("al-gpt");
-    const [words, sizes] = lab.all("words", "sizes");
+    const [words, sizes, history] = lab.all("words", "sizes", "history");
     const params = readWeights(lab.get("weights"), lab.get("shapes"));
+    const count = sizes.num_blocks * sizes.num_heads;
     const most = sizes.context_length;
+    const last = history.steps.length - 1;
     const spell = (tokens) =>
       tokens.map((token, i) => {
-        const last = tokens[i - 1];
-        const close = i && words[token].length === 1 && words[last].length === 1;
+        const before = tokens[i - 1];
+        const close = i && words[token].length === 1 && words[before].length === 1;
         return `${i && !close ? " " : ""}${words[token]}`;
       }).join("");
     let now = null;
     let query = 0;
     let likeliest = [];
+    let typed = null; // what was typed last, as readText gives it
 
     const put = (tokens) => tokens.length && lab.set({ tokens: tokens.slice(-most), at: -1 });
     const field = make("input", {
       type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", class: "tg-text",
-      input: () => put(tokenize(field.value, words)),
-    });
-    lab.add(make("label", { class: "al-control tg-say" }, make("span", {}, "Text"), field));
-    lab.slider("at", "Word that looks", {
-      min: 0, max: 1,
-      read: (at) => (at < 0 ? lab.get("tokens").length - 1 : at),
-      show: (at) => {
-        const tokens = lab.get("tokens");
-        return words[tokens[at < 0 ? tokens.length - 1 : at]];
+      input: () => {
+        typed = readText(field.value, words);
+        put(typed.tokens);
+        lab.seen = null;
+        lab.read();
       },
     });
-    const slider = lab.controls.querySelector("input[type=range]");
-    lab.button("Take back", () => put(lab.get("tokens").slice(0, -1)));
+    lab.add(make("label", { class: "al-control tg-say" }, make("span", {}, "Text"), field));
+    const writing = lab.button("Let it write", () => add(0));
+    if (last) {
+      playButton(lab, "Play", (first) => {
+        const step = lab.get("step");
+        if (step === last && !first) return false;
+        return lab.set({ step: step === last ? 0 : step + 1 });
+      }, 800);
+    }
+    lab.resetButton();
+    lab.settings(() => lab.slider("at", "Word that looks", {
+      min: 0, max: 1,
+      read: (at) => (at < 0 ? names().length - 1 : at),
+      show: (at) => names()[at < 0 ? names().length - 1 : at],
+    }));
+    const slider = lab.extra.querySelector("input[type=range]");
     lab.param("tokens", (text) => {
-      const tokens = tokenize(text.replaceAll("_", " "), words);
+      const { tokens } = readText(text.replaceAll("_", " "), words);
       return tokens.length ? tokens.slice(0, most) : undefined;
     }, (tokens) => spell(tokens).replaceAll(" ", "_"));
     lab.param("silenced", (text) => {
       const off = text.split(",").map(Number);
-      const good = off.every((n) => Number.isInteger(n) && n >= 0 && n < sizes.num_blocks * sizes.num_heads);
-      return good ? [...new Set(off)].sort() : undefined;
+      return off.every((n) => range(count).includes(n)) ? [...new Set(off)].sort() : undefined;
     }, (off) => off.join());
+    lab.param("step", (text) => [...history.steps.keys()].find((k) => String(history.steps[k]) === text),
+      (step) => String(history.steps[step]));
     lab.between("at", -1, most - 1, true);
     const add = (i) => put([...lab.get("tokens").slice(0, query + 1), likeliest[i]]);
-    lab.button("Let it write", () => add(0));
-    lab.resetButton();
 
-    const names = () => lab.get("tokens").map((token) => words[token]);
-    const heads = range(sizes.num_blocks * sizes.num_heads).map((n) => {
-      const [b, h] = [Math.floor(n / sizes.num_heads), n % sizes.num_heads];
-      const toggle = () => lab.flip("silenced", n);
-      const inspect = (i, j) => {
+    // Before the last step, the patterns are those that training left of one sentence.
+    const early = () => lab.get("step") < last;
+    const names = () => (early() ? history.tokens : lab.get("tokens")).map((token) => words[token]);
+    const heads = range(count).map((n) =>
+      makeHead(nameHead(n, sizes), () => lab.flip("silenced", n), (i, j) => lab.inspect("weight", n)(i, j)));
+    const bars = makeBars((i) => add(i), (i) => lab.inspect("next")(i));
+    const tellTyped = () => {
+      const quote = (parts) => [...new Set(parts)].map((part) => `“${part}”`).join(", ");
+      const { spelled = [], dropped = [] } = typed ?? {};
+      const parts = [
+        spelled.length ? `Not among its words, so read letter by letter: ${quote(spelled)}.` : "",
+        dropped.length ? `Left out, since it has no such letters: ${quote(dropped)}.` : "",
+      ].filter(Boolean);
+      return parts.join(" ") || HINT;
+    };
+    lab.tells(tellTyped, (what, ...where) => {
+      if (what === "weight") {
+        const [n, i, j] = where;
         const shown = names();
-        write(lab.readout, j > i
-          ? `${shown[j]} comes after ${shown[i]}: hidden`
-          : `block ${b + 1}, head ${h + 1}: ${shown[i]} (${i + 1}) looks at ${shown[j]} (${j + 1}) with weight ${format(now.patterns[b][h][i][j])}`);
-      };
-      return { ...makeHead(`block ${b + 1}, head ${h + 1}`, toggle, inspect), b, h, n };
-    });
-    const bars = makeBars(add, (i) => {
+        if (i >= shown.length || j >= shown.length) return HINT;
+        if (j > i) return `${shown[j]} comes after ${shown[i]}: hidden`;
+        return `${nameHead(n, sizes)}: ${shown[i]} (${i + 1}) looks at ${shown[j]} (${j + 1}) ` +
+          `with weight ${format(now.patterns[n][i][j])}`;
+      }
+      if (early()) return HINT;
+      const token = likeliest[where[0]];
       const scores = now.scores[query];
       const total = scores.reduce((sum, score) => sum + Math.exp(score), 0);
-      const token = likeliest[i];
-      write(lab.readout, `p(${words[token]}) = exp(${format(scores[token])}) / ${format(total)} = ` +
-        `${format(now.chances[token])}; the sum is over all ${words.length} words`);
+      return `p(${words[token]}) = exp(${format(scores[token])}) / ${format(total)} = ` +
+        `${format(now.chances[token])}; the sum is over all ${words.length} words`;
     });
-    const legend = make("p", { class: "tg-legend" }, make("span", { class: "tg-key" }), " with all heads on");
-    lab.stages.append(
-      make("div", { class: "tg-both" },
-        make("div", {}, make("p", { class: "al-stage-title" }, "What comes next"), bars.element, legend),
-        make("div", { class: "al-heads" }, ...heads.map((head) => head.element)))
-    );
-    write(lab.readout, HINT);
+    // In the sentence's second half, the weight on the word that came next in its first.
+    const half = history.tokens.length / 2;
+    const copies = (weights) => range(half).reduce((sum, i) => sum + weights[half + i][i + 1], 0) / half;
+    const formed = history.patterns.findIndex((patterns) =>
+      patterns.slice(-sizes.num_heads).some((weights) => copies(weights) > 0.5));
 
-    return lab.start(() => {
-      const [tokens, silenced] = lab.all("tokens", "silenced");
-      slider.max = tokens.length - 1;
-      const at = lab.get("at");
-      query = at < 0 || at >= tokens.length ? tokens.length - 1 : at;
-      slider.value = query;
-      now = runModel(params, sizes, tokens, silenced);
+    const chart = last ? makeChart(lab, history) : null;
+    const legend = make("span", { class: "al-note" }, make("span", { class: "tg-key" }), "with all heads on");
+    const later = make("p", { class: "tg-later" },
+      "Drag the line to the end: this page has only the weights of the last step, and they give the next word.");
+    const title = (text, note) => make("p", {}, make("span", { class: "al-stage-title" }, text), " ", note);
+    lab.stages.append(make("div", { class: "tg-both" },
+      make("div", { class: "tg-left" },
+        ...(chart ? [title("The training", make("span", { class: "al-note" }, "drag the line")), chart.root] : []),
+        title("What comes next", legend), make("div", { class: "tg-stack" }, bars.element, later)),
+      make("div", { class: "tg-heads" }, ...heads.map(({ element }) => element))));
+
+    // The trained model: what it says now, and what it would say with all heads.
+    const expect = (tokens, silenced) => {
       now.chances = softmax(now.scores[query]);
       const whole = silenced.length ? runModel(params, sizes, tokens) : now;
       const before = softmax(whole.scores[query]);
       const order = (chances) => chances.map((_, i) => i).sort((a, b) => chances[b] - chances[a]);
+      const meant = order(before)[0];
       // What all heads would have said stays in sight.
-      likeliest = [...new Set([order(before)[0], ...order(now.chances)])].slice(0, SHOWN)
+      likeliest = [...new Set([meant, ...order(now.chances)])].slice(0, SHOWN)
         .sort((a, b) => now.chances[b] - now.chances[a]);
-      if (field !== document.activeElement) field.value = spell(tokens);
-      const shown = names();
-      heads.forEach(({ update, b, h, n }) => update(now.patterns[b][h], shown, query, silenced.includes(n)));
       bars.update(likeliest, words, now.chances, before, silenced.length > 0);
-      legend.style.visibility = silenced.length ? "" : "hidden"; // nothing below it moves
-      const [best, meant] = [likeliest[0], order(before)[0]];
-      const lost = silenced.length
-        ? ` With all heads, it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
-      const gone = best !== meant && silenced.length;
-      const off = silenced.map((n) => heads[n]).map(({ b, h }) => `block ${b + 1}, head ${h + 1}`);
-      lab.ask(`Switch off heads until the model no longer expects “${words[meant]}”. How few do you need?`, Boolean(gone),
+      const [best, off] = [likeliest[0], silenced.map((n) => nameHead(n, sizes))];
+      lab.ask(`Switch off heads until the model no longer expects “${words[meant]}”. How few do you need?`,
+        off.length > 0 && best !== meant,
         `Done: without ${off.join(" and ")}, it expects “${words[best]}” and no longer “${words[meant]}”.`);
-      write(lab.summary, `After “${shown[query]}” the model expects “${words[best]}”, with probability ${now.chances[best].toFixed(2)}.${lost}`);
+      const lost = off.length ? ` With all heads, it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
+      write(lab.summary, `After “${names()[query]}” the model expects “${words[best]}”, with probability ` +
+        `${now.chances[best].toFixed(2)}.${lost}`);
+    };
+
+    return lab.start(() => {
+      const [tokens, silenced, step, at] = lab.all("tokens", "silenced", "step", "at");
+      const shown = names();
+      query = at < 0 || at >= shown.length ? shown.length - 1 : at;
+      slider.max = shown.length - 1;
+      slider.value = query;
+      now = early() ? { patterns: history.patterns[step] } : runModel(params, sizes, tokens, silenced);
+      if (!early()) now.patterns = now.patterns.flat();
+      if (field !== document.activeElement) field.value = spell(early() ? history.tokens : tokens);
+      [field, writing].forEach((one) => (one.disabled = early()));
+      heads.forEach(({ update }, n) =>
+        update(now.patterns[n], shown, query, !early() && silenced.includes(n), early()));
+      chart?.update();
+      bars.element.style.visibility = early() ? "hidden" : ""; // nothing moves
+      later.style.visibility = early() ? "" : "hidden";
+      legend.style.visibility = !early() && silenced.length ? "" : "hidden";
+      if (!early()) return expect(tokens, silenced);
+      write(lab.summary, `After ${history.steps[step]} training steps, the loss is ${format(history.losses[step])}.`);
+      return lab.ask(
+        "Which is the first step at which a head of the last block looks more than half at the word that came next?",
+        step === formed,
+        `Done: at step ${history.steps[step]}. The loss is on its way from ${format(history.losses[0])} to ` +
+          `${format(history.losses[last])}.`);
     });
   },
 };

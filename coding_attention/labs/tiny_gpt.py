@@ -1,4 +1,4 @@
-"""The lab of a trained model: it runs in the page, on what the reader types."""
+"""The Tiny GPT lab: a model over its training, and run in the page on any text."""
 
 import base64
 import contextlib
@@ -40,11 +40,34 @@ def _last_head(lab):
     return lab.sizes["num_blocks"] * lab.sizes["num_heads"] - 1
 
 
-class TinyGptLab(base.Lab):
-    """A trained ``TinyGPT``: all its heads, each of which can be switched off.
+def _history(lab, name, value):
+    count = len(value["steps"])
+    if not count or len(value["losses"]) != count:
+        raise traitlets.TraitError(
+            f"{name} must have a loss for each of its {count} steps, but got "
+            f"{len(value['losses'])}."
+        )
+    t = len(value["tokens"])
+    wanted = (count, _last_head(lab) + 1, t, t)
+    given = tuple(torch.tensor(value["patterns"]).shape)
+    if count > 1 and given != wanted:
+        raise traitlets.TraitError(
+            f"{name}['patterns'] must have one weight for each step, head, query and "
+            f"key, so the shape {wanted}, but got {given}."
+        )
+    return value
 
-    The weights travel with the page, each row as a scale and steps from -127 to 127,
-    and the whole model is computed where it is read.
+
+def _last_step(lab):
+    return len(lab.history["steps"]) - 1
+
+
+class TinyGptLab(base.Lab):
+    """A ``TinyGPT`` over its training, with all its heads, which can be switched off.
+
+    The weights after the last step travel with the page, each row as a scale and steps
+    from -127 to 127, and the whole model is computed where it is read. Of the steps
+    before, the page has the patterns of one sentence.
 
     Args:
         model: a trained ``TinyGPT``.
@@ -56,13 +79,17 @@ class TinyGptLab(base.Lab):
         silenced: heads that say nothing, counted through all blocks from 0.
         at: index of the token that looks and whose next token is predicted; -1 is the
             last one.
+        history: dict about the training: ``steps``, ``losses`` at these steps,
+            ``curve``, pairs (step, loss), ``tokens``, a sentence twice, and
+            ``patterns`` (steps, heads, t, t) on it; only the last step unless given.
+        step: which of the steps is shown; the last one unless given.
 
     Raises:
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
-    title = "A trained model"
-    shown = ("tokens", "silenced", "at")
+    title = "Tiny GPT lab"
+    shown = ("tokens", "silenced", "at", "step")
 
     words = base.List(traitlets.Unicode())
     tokens = base.List(traitlets.Int(), check=_tokens)
@@ -70,6 +97,11 @@ class TinyGptLab(base.Lab):
         traitlets.Int(), check=base.each("a silenced head", base.within(0, _last_head))
     )
     at = base.Int(-1, check=base.within(-1, lambda lab: len(lab.tokens) - 1))
+    history = base.Dict(
+        {"steps": [0], "losses": [0.0], "curve": [], "tokens": [], "patterns": []},
+        check=_history,
+    )
+    step = base.Int(first=_last_step, check=base.within(0, _last_step))
     sizes = traitlets.Dict().tag(sync=True)
     shapes = traitlets.List().tag(sync=True)
     weights = traitlets.Unicode().tag(sync=True)
@@ -112,7 +144,8 @@ class TinyGptLab(base.Lab):
 
         Returns:
             The weights of all heads (blocks, h, t, t), and the probabilities of the
-            next token at each position (t, vocab_size), without the silenced heads.
+            next token at each position (t, vocab_size), after the last step and
+            without the silenced heads.
         """
         model, tokens = self.model(), torch.tensor([self.tokens])
         with contextlib.ExitStack() as stack:
@@ -130,21 +163,18 @@ class TinyGptLab(base.Lab):
         ]
 
     def fallback(self):
-        """Give all heads as pictures, and the likeliest next tokens as a table."""
+        """Give all heads as pictures, with the likeliest next tokens in words."""
         patterns, probabilities = self.compute()
         names = [self.words[token] for token in self.tokens]
-        top = probabilities[self.at].topk(6)
-        lines = [[p] for p in top.values.tolist()]
-        likeliest = [self.words[i] for i in top.indices.tolist()]
-        caption = (
-            f"After “{' '.join(names)}” the model expects “{likeliest[0]}” with the "
-            f"probability {lines[0][0]:.2f}."
-        )
-        every_head = patterns.flatten(0, 1).tolist()
-        pictures = "".join(
-            f"<p>{name}</p>"
-            + base.heat_map(f"Attention weights of {name}.", names, names, pattern)
-            for name, pattern in zip(self.head_names(), every_head, strict=True)
-        )
-        table = base.table("The next word", "word", ["probability"], likeliest, lines)
-        return base.static(self.title, caption, table, pictures)
+        top = probabilities[self.at].topk(3)
+        told = [
+            f"{self.words[i]} {p:.2f}"
+            for p, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)
+        ]
+        caption = f"Next after “{' '.join(names)}”: {', '.join(told)}."
+        every_head = zip(self.head_names(), patterns.flatten(0, 1), strict=True)
+        pictures = [
+            base.heat_map(f"Attention weights of {name}.", names, names, pattern)
+            for name, pattern in every_head
+        ]
+        return base.static(self.title, caption, *pictures)

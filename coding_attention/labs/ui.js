@@ -56,7 +56,6 @@ export const step = (event, i, j, rows, columns) => {
 export const way = (event) =>
   ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] })[event.key];
 
-// Classes are written out: the site leaves out styles whose class it finds nowhere.
 export const HEADS = ["al-head-0", "al-head-1", "al-head-2", "al-head-3"];
 const SHAPES = { "": null, heat: "al-heat", bars: "al-bars", signed: "al-bars al-signed" };
 
@@ -187,43 +186,34 @@ export const grid = ({ label, corner, rows, columns, edit, inspect, pick, shape 
 // ---- patterns ----
 
 // One head's weights as a square of cells. Pointing at a cell, or moving to it with the arrow
-// keys, is heard by `inspect(i, j)`; with `rows`, the keys lead from row to row, too.
-export const pattern = (inspect, { rows = false, ...more } = {}) => {
+// keys, is heard by `inspect(i, j)`.
+export const pattern = (inspect) => {
   const [cells, frame] = [svg("g"), svg("rect", { class: "al-frame" })];
-  const look = { class: "al-pattern", role: "img", tabindex: 0, viewBox: "0 0 100 100", ...more };
+  const look = { class: "al-pattern", role: "img", tabindex: 0, viewBox: "0 0 100 100" };
   const element = svg("svg", look, cells, frame);
   let [side, row, column] = [1, 0, 0];
-  const at = (i, j) => {
-    if (rows) [row, column] = [i, j];
-    inspect(i, j);
-  };
-  element.addEventListener("focus", () => at(row, column));
+  element.addEventListener("focus", () => inspect(row, column));
   element.addEventListener("keydown", (event) => {
     const next = step(event, row, column, side, side);
-    if (!next || (!rows && next[0] !== row)) return;
+    if (!next) return;
     event.preventDefault();
-    column = Math.min(next[1], next[0]);
-    at(next[0], column);
+    [row, column] = [next[0], Math.min(next[1], next[0])];
+    inspect(row, column);
   });
   const point = (event) => {
     const box = element.getBoundingClientRect();
     const cell = (x, size) => clamp(Math.floor((side * x) / size), 0, side - 1);
-    at(cell(event.clientY - box.top, box.height), cell(event.clientX - box.left, box.width));
+    inspect(cell(event.clientY - box.top, box.height), cell(event.clientX - box.left, box.width));
   };
   element.addEventListener("pointermove", point);
   element.addEventListener("pointerdown", point);
   return {
     element,
-    at: () => [row, column],
-    // Frames a row up to its own token, or one cell of it.
-    frame(i, from, to) {
-      const [size, gap] = [100 / side, Math.min(0.6, 8 / side)];
-      const wide = (to - from + 1) * size - gap;
-      put(frame, { x: from * size, y: i * size, width: wide, height: size - gap });
-    },
+    // Draws the weights, frames row i, and lets the keys begin at its cell j.
     update(weights, i, j) {
       [side, row, column] = [weights.length, i, j];
       const [size, gap] = [100 / side, Math.min(0.6, 8 / side)];
+      put(frame, { x: 0, y: i * size, width: (i + 1) * size - gap, height: size - gap });
       cells.replaceChildren(...weights.flatMap((line, a) =>
         line.slice(0, a + 1).map((weight, b) =>
           svg("rect", { x: b * size, y: a * size, width: size - gap, height: size - gap,
@@ -620,9 +610,10 @@ export class Lab {
   }
 
   // What the lab says of what a reader points at: `spell` gets what `inspect` was given and
-  // where the reader points; `hint` stands there before.
+  // where the reader points; `hint` gives what stands there before.
   tells(hint, spell) {
-    this.read = () => this.say(this.seen ? spell(...this.seen) : hint);
+    const before = typeof hint === "function" ? hint : () => hint;
+    this.read = () => this.say(this.seen ? spell(...this.seen) : before());
   }
 
   inspect(...what) {

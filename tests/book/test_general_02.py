@@ -7,7 +7,6 @@ import torch
 
 from attention import simple_self_attention
 from coding_attention import example
-from coding_attention.labs import bank
 from tests.book.run_cells import run_cells
 
 KITTEN = ["the", "kitten", "passed", "cats", "and", "trucks"]
@@ -76,19 +75,3 @@ def test_a_changed_token_reaches_every_context_vector(place):
     changed[place, 0] += 1
     same = torch.isclose(simple_self_attention(x), simple_self_attention(changed))
     assert not same.all(dim=1).any()
-
-
-def test_a_plain_mean_turns_bank_as_far_and_not_once_scores_differ():
-    """What the landing page says of its plane."""
-
-    def shares(lab):
-        for sentence, (_, z) in zip(lab.sentences, lab.compute(), strict=True):
-            mean = vectors(lab.vectors, sentence.split()).mean(dim=0)
-            yield float(z[0] / sum(z)), float(mean[0] / mean.sum())
-
-    for by_attention, by_mean in shares(bank.BankLab()):
-        assert by_attention == pytest.approx(by_mean)
-    # The control: a neighbor in each that scores higher, and the two part.
-    higher = bank.BankLab().vectors | {"river": [2.5, 0.0], "loan": [0.0, 2.5]}
-    for by_attention, by_mean in shares(bank.BankLab(vectors=higher)):
-        assert abs(by_attention - by_mean) > 0.03

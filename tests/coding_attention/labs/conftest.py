@@ -165,10 +165,6 @@ def _build_labs(folder):
     from tests.coding_attention.labs.table import ROWS
 
     big = torch.linspace(-1, 1, 12 * 16, dtype=torch.float64).view(12, 16)
-    measures = {"previous": [[0.0, 0.5], [0.6, 0.2], [0.8, 0.3]]}  # as on page 09
-    trained = ROWS["TrainingLab"].make()
-    trained.scores = {**measures, **trained.scores}
-    trained.measures = list(trained.scores)  # a notebook sorts a dict's keys
     bank = {"the": [0, 0], "river": [2, 0], "bank": [1, 1], "flooded": [2, 0]}
     one_place = AttentionLab(inputs=list(bank.values()), tokens=list(bank), query=2)
     pages = {name: (row.make(),) for name, row in ROWS.items()}
@@ -176,7 +172,7 @@ def _build_labs(folder):
     three = ("DropoutLab", "HeadSplitLab", "MultiHeadLab")
     pages["three"] = [ROWS[name].make() for name in three]
     pages["big"] = (AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),)
-    pages |= {"bank": (one_place,), "measures": (trained,), "plain": ()}
+    pages |= {"bank": (one_place,), "plain": ()}
     build(folder, {name: page_of(*shown) for name, shown in pages.items()})
 
 

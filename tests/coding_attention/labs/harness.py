@@ -7,7 +7,8 @@ import time
 
 import torch
 
-from tests.coding_attention.labs.table import ROWS, class_of, texts
+from coding_attention import labs
+from tests.coding_attention.labs.table import ROWS, texts
 from tools.measure.visit import DRAWN
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
@@ -117,7 +118,7 @@ def row_of(lab):
 
 
 def on_page(page, name):
-    return page.locator(f'.attn-lab[aria-label="{class_of(name).title}"]')
+    return page.locator(f'.attn-lab[aria-label="{getattr(labs, name).title}"]')
 
 
 def check(root, lab):

@@ -254,5 +254,5 @@ def no_control_moves(root, page, name):
     if tab.count():
         tab.click()
     count, found = root.evaluate(MOVED)
-    assert count >= (1 if name == "BankLab" else 3)
+    assert count >= 3
     assert found == []

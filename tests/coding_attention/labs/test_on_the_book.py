@@ -9,11 +9,12 @@ import json
 import anywidget
 import pytest
 
+from coding_attention import labs
 from coding_attention.stored import LAB
 from tests.coding_attention.labs.harness import PHONE, check
 from tests.coding_attention.labs.looking import SIZES
 from tests.coding_attention.labs.moving import by_keys, moves
-from tests.coding_attention.labs.table import ROWS, class_of
+from tests.coding_attention.labs.table import ROWS
 from tools.measure.visit import LABS_CAME, visiting
 
 pytestmark = pytest.mark.site
@@ -24,13 +25,13 @@ def stored_labs(site):
     for path in sorted(site.rglob("*.html")):
         parts = path.read_text(encoding="utf-8").split(f'<script type="{LAB}">')[1:]
         if parts:
-            labs = [json.loads(part.partition("</script>")[0]) for part in parts]
-            yield path.relative_to(site).as_posix(), labs
+            stored = [json.loads(part.partition("</script>")[0]) for part in parts]
+            yield path.relative_to(site).as_posix(), stored
 
 
 def remake(name, traits):
     """Give the lab in Python with the traits that the page stores."""
-    kind = class_of(name)
+    kind = getattr(labs, name)
     lab = kind.__new__(kind)
     anywidget.AnyWidget.__init__(lab, **traits)
     return lab
@@ -52,7 +53,7 @@ def test_each_lab_shows_pytorchs_numbers_and_answers_the_keys(browser, site, ser
             visit.page.evaluate(LABS_ALONE)
             roots = visit.page.locator(".attn-lab").all()
             for root, one in zip(roots, stored, strict=True):
-                lab = remake(one["lab"], one["traits"])
+                lab = remake(one["lab"], json.loads(one["traits"]))
                 check(root, lab)
                 moves(by_keys)(root, visit.page, one["lab"])
                 check(root, lab)  # Reset brings it back

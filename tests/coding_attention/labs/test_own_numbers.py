@@ -21,6 +21,7 @@ from tests.coding_attention.labs.harness import (
     drag,
     drawn,
     follow,
+    reset,
     settings,
 )
 from tests.coding_attention.labs.looking import astray
@@ -414,3 +415,14 @@ def test_the_question_has_an_answer(lab_on_page, name):
     drawn(one.page)
     assert solved.count() == 1
     root.get_by_role("button", name="Reset").click()
+
+
+def test_the_training_is_gone_through_step_by_step(lab_on_page):
+    root, _, one = lab_on_page("TinyGptLab")
+    root.get_by_role("slider", name="Training step").press("ArrowLeft")
+    check(root, tiny_gpt(step=1))
+    assert root.get_by_label("Text").is_disabled()
+    follow(one.page, "#lab-tinygpt?step=0")
+    check(root, tiny_gpt(step=0))
+    reset(root)
+    check(root, tiny_gpt())

@@ -222,7 +222,6 @@ REFUSED = {
         ({"d_out": 5}, "2, 4, 6, 8, 12"),
     ],
     "MultiHeadLab": [({"silenced": [4]}, "from 0 to 3")],
-    "TrainingLab": [({"curve": [(0, 1.0), (1,)]}, "pairs, such as")],
     "LookLab": [
         ({"scenes": [{**SENTENCE, "words": [["a"], ["a"]], "weights": 2 * [[[255]]]}]},
          "differ in one word"),
@@ -234,6 +233,10 @@ REFUSED = {
         ({"tokens": [0] * 41}, "from 1 to 40, but got 41"),
         ({"tokens": [32]}, "from 0 to 31"),
         ({"silenced": [4]}, "from 0 to 3"),
+        ({"step": 3}, "from 0 to 2"),
+        ({"history": {"steps": [0, 1], "losses": [1.0]}}, "each of its 2 steps"),
+        ({"history": {"steps": [0, 1], "losses": [1.0, 1.0], "tokens": [0, 0],
+                      "patterns": [[[1.0]]]}}, r"\(2, 4, 2, 2\), but got \(1, 1, 1\)"),
     ],
 }  # fmt: skip
 
@@ -353,7 +356,7 @@ def test_a_lab_is_stored_with_its_traits_and_without_its_widget(name):
     assert data[VIEW]["model_id"] == lab.model_id
     store([{"data": data}])
     assert VIEW not in data
-    found = data[LAB]["traits"]
+    found = json.loads(data[LAB]["traits"])
     assert data[LAB]["lab"] == name
     assert set(lab.public()) <= set(found)
     assert all(found[trait] == getattr(lab, trait) for trait in found)

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { readWeights, runModel, tokenize } from "../../../coding_attention/labs/tiny_gpt.js";
+import { readText, readWeights, runModel } from "../../../coding_attention/labs/tiny_gpt.js";
 
 const cases = JSON.parse(readFileSync(process.env.CASES, "utf8"));
 const TOLERANCE = 1e-9;
@@ -25,8 +25,10 @@ cases.models.forEach(({ weights, shapes, sizes, runs }, m) => {
   });
 });
 
-test("text becomes words and letters", () => {
+test("text becomes words and letters, and says what it could not read", () => {
   const words = ["Your", "journey", "a", "b", "c"];
-  assert.deepEqual(tokenize("your JOURNEY cab b!", words), [0, 1, 4, 2, 3, 3]);
-  assert.deepEqual(tokenize("  ", words), []);
+  const read = (text) => readText(text, words);
+  assert.deepEqual(read("your JOURNEY"), { tokens: [0, 1], spelled: [], dropped: [] });
+  assert.deepEqual(read("your cab b!"), { tokens: [0, 4, 2, 3, 3], spelled: ["cab", "b!"], dropped: ["!"] });
+  assert.deepEqual(read(" é "), { tokens: [], spelled: [], dropped: ["é"] });
 });
