@@ -5,61 +5,33 @@ import functools
 import itertools
 import math
 import re
-from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 import attention
-from coding_attention.exercises import core, functions
-from coding_attention.exercises.classes import (
-    check_class,
-    check_repair,
-    class_of,
-)
+from coding_attention.exercises import core
+from coding_attention.exercises.classes import check_class, check_repair, class_of
 from coding_attention.exercises.files import TaskError, exercises, word
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Field, Rule, Table
 
-_FIELD = re.compile(r"^- `(\w+)`, (derived )?(?:(\d+) )?(\w+)(?:: (.+))?$", re.M)
 _SHOWN = re.compile(r"\{([^{}]+)\}")
 
 
 class AnyOf(tuple):
-    """Several values of a field that a rule takes alike."""
+    """Several values of a field that a rule treats the same."""
 
 
 def any_of(*values):
-    """Return values that a rule takes alike."""
+    """Return values that a rule treats the same."""
     return AnyOf(values)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A function's result for one argument, to be filled in by hand on the site.
-
-    Attributes:
-        case: the arguments.
-        kind: "mask" (true and false) or "matrix" (numbers).
-        label: what to fill in.
-        rows, columns: their names.
-        batched: whether the result has an axis for the one sequence.
-        free: rows of a mask that may hold anything but a row that hides everything.
-    """
-
-    case: tuple
-    kind: str
-    label: str
-    rows: tuple
-    columns: tuple
-    batched: bool = False
-    free: tuple = ()
 
 
 # What the code of a file may use without importing it.
 KIT = {
     "torch": torch, "nn": nn, "math": math, "re": re, "itertools": itertools,
-    "word": word, "any_of": any_of, "Grid": Grid, "check_class": check_class,
+    "word": word, "any_of": any_of, "check_class": check_class,
     "check_repair": check_repair, "class_of": class_of,
     **{name: getattr(core, name) for name in (
         "Failed", "NothingYet", "NotRight", "attempt", "described", "has_hooks",
@@ -94,71 +66,76 @@ def namespace(exercise, sizes=None):
     space |= {
         "__name__": "coding_attention.exercises.tasks",
         "wanted": exercise.wanted,
-        "praise": exercise.items("Right")[0].say,
+        "praise": exercise.cases["right"][0]["say"],
         "versions": functools.partial(versions, exercise),
     }
-    for block in exercise.blocks("Check"):
-        _run(exercise, block.text, block.line, space)
+    text, line = exercise.check
+    run(exercise, text, space, "exec", line)
     return space
 
 
-def _run(exercise, text, line, space, mode="exec"):
-    # As if the file were the module, so that a traceback shows its lines.
+def run(exercise, text, space, mode="eval", line=0):
+    """Run code of a file, or return the value of an expression in it.
+
+    Raises:
+        TaskError: it raised an error.
+    """
     try:
-        code = compile("\n" * line + text, str(exercise.file), mode)
-        return (exec if mode == "exec" else eval)(code, space)
+        # A traceback shows the lines of the file.
+        tree = ast.increment_lineno(ast.parse(text, mode=mode), line)
+        code = compile(tree, str(exercise.file), mode)
+        return exec(code, space) if mode == "exec" else eval(code, space)
     except Exception as error:
         raise TaskError(
-            f"{exercise.file.name}, line {line + 1}: {text[:60].strip()!r} raised "
+            f"{exercise.file.name}: {text[:60].strip()!r} raised "
             f"{type(error).__name__}: {error}. This code may use the names "
             f"{', '.join(sorted(name for name in space if name[0] != '_'))}."
         ) from error
 
 
-def value(exercise, item, span, space):
-    """Return what the code of an item is."""
-    return _run(exercise, f"({span})", item.line, space, "eval")
+def codes_of(case, key):
+    """Return the code under a key of a case, which may be one piece or a list."""
+    code = case.get(key, [])
+    return code if isinstance(code, list) else [str(code)]
 
 
-def _said(exercise, item, space, fields=()):
-    def one(match):
-        name = match[1]
-        return (
-            match[0]
-            if name in fields
-            else str(_run(exercise, f"({name})", item.line, space, "eval"))
-        )
+def words_of(exercise, case, space, fields=()):
+    """Return what a case says, with the value of each ``{…}`` but the fields."""
 
-    return _SHOWN.sub(one, item.say)
+    def show(match):
+        return match[0] if match[1] in fields else str(run(exercise, match[1], space))
+
+    return _SHOWN.sub(show, case["say"])
 
 
 # ---- functions ----
 
 
-def function_of(exercise, item, span, space):
-    """Return the function whose result the code of an item is."""
-    if item.whole:
-        return value(exercise, item, span, space)
-    names = exercise.signature.partition("(")[2]
-    return _run(exercise, f"lambda {names[:-1]}: ({span})", item.line, space, "eval")
+def functions_of(exercise, case, space):
+    """Return the functions of a case: results as expressions, or whole answers."""
+    names = exercise.signature.partition("(")[2].removesuffix(")")
+    bodies = [f"lambda {names}: ({code})" for code in codes_of(case, "returns")]
+    return [run(exercise, c, space) for c in bodies + codes_of(case, "answer")]
 
 
 def _function(exercise, space):
-    first = exercise.items("Right")[0]
+    first, *_ = exercise.cases["right"]
+    ways = {
+        name: space[name]
+        for name in ("without", "uses", "look_at_sources", "read_result")
+        if name in space
+    }
     return FunctionCheck(
         exercise.signature,
-        function_of(exercise, first, first.spans[0], space),
+        functions_of(exercise, first, space)[0],
         space["cases"],
         tuple(
-            (function_of(exercise, item, span, space), _said(exercise, item, space))
-            for item in exercise.items("Wrong")
-            for span in item.spans
+            (function, words_of(exercise, case, space))
+            for case in exercise.cases["wrong"]
+            for function in functions_of(exercise, case, space)
         ),
-        _said(exercise, first, space),
-        space.get("without", ()),
-        space.get("uses", ""),
-        space.get("look_at_sources"),
-        space.get("read_result", functions.read_result),
+        words_of(exercise, first, space),
+        **ways,
     )
 
 
@@ -166,46 +143,43 @@ def _function(exercise, space):
 
 
 def _table(exercise, space):
-    found = [match.groups() for match in _FIELD.finditer(exercise.section("Fields"))]
-    options = space.get("options", {})
-    fields, derived = [], []
-    for name, is_derived, length, kind, label in found:
-        field = Field(name, kind, label or "", options.get(name, ()), int(length or 0))
-        (derived if is_derived else fields).append(field)
-    if not fields:
+    cases = exercise.cases
+    if "fields" not in cases:
         raise TaskError(
-            f"{exercise.file.name}: it asks for no function, so it needs '## Fields', "
-            f"the parts of an answer, or in '## Check' a function check(answer)."
+            f"{exercise.file.name}: it asks for no function, so its YAML needs "
+            f"'fields:', the parts of an answer, or its code a function check(answer)."
         )
-    names = {field.name for field in (*fields, *derived)}
+    fields, derived = [], []
+    for name, facts in cases["fields"].items():
+        facts = dict(facts)
+        group = derived if facts.pop("derived", False) else fields
+        options = tuple(facts.pop("options", {}).items())
+        group.append(Field(name, options=options, **facts))
     rules = []
-    for heading in ("Right", "Wrong"):
-        for item in exercise.items(heading):
-            for when, say in _whens(exercise, item, space):
-                words = say or _said(exercise, item, space, names)
-                # Sizes can make two mistakes one: the first words count.
-                if when not in [rule.when for rule in rules]:
-                    rules.append(Rule(words, when, heading == "Right"))
+    for case in (*cases["right"], *cases["wrong"]):
+        for when, say in _whens(exercise, case, space):
+            words = say or words_of(exercise, case, space, cases["fields"])
+            # Sizes can make two mistakes one: the first words count.
+            if when not in [rule.when for rule in rules]:
+                rules.append(Rule(words, when, case in cases["right"]))
     if rules[-1].when:
         raise TaskError(
-            f"{exercise.file.name}: the list under '## Wrong' ends with '- otherwise: "
-            f"words', which are said of any other answer."
+            f"{exercise.file.name}: the last case under 'wrong:' has 'when:', but what "
+            f"it says is meant for any other answer. Give it 'say:' alone."
         )
     read = space.get("read")
     return Table(exercise.wanted, tuple(fields), tuple(rules), read, tuple(derived))
 
 
-def _whens(exercise, item, space):
-    """Give pairs of what must hold, and the words where they are not the item's."""
-    if item.head == "otherwise":
-        return [({}, None)]
-    if item.spans[0].startswith("*"):
-        found = value(exercise, item, item.spans[0][1:], space)
+def _whens(exercise, case, space):
+    """Give pairs of what must hold, and the words where they are not the case's."""
+    if "each" in case:
+        found = run(exercise, case["each"], space)
         return [(_values(when), say) for when, say in found]
     whens = [
-        _values(_run(exercise, f"dict({span})", item.line, space, "eval"))
-        for span in item.spans
-    ]
+        _values(run(exercise, f"dict({code})", space))
+        for code in codes_of(case, "when")
+    ] or [{}]
     if len({tuple(when) for when in whens}) == 1 == len(whens[0]):
         (name,) = whens[0]
         return [({name: tuple(v for when in whens for v in when[name])}, None)]
@@ -256,20 +230,19 @@ def solution(exercise, changes=(), more=""):
     checked = tree.body.pop().value  # check_exercise(name, answer)
     exec(compile(tree, f"solution of {exercise.name}", "exec"), space)
     exec(more, space)
-    return eval(
-        compile(ast.Expression(checked.args[1]), "answer", "eval"), space
-    ), space
+    answer = compile(ast.Expression(checked.args[1]), "answer", "eval")
+    return eval(answer, space), space
 
 
 @functools.cache
 def versions(exercise):
     """Return [(share of what is repaired, class)]: the solution, and it with mistakes.
 
-    The changes under "Wrong" that begin at the same text exclude each other.
+    The changes under "wrong" that begin at the same text exclude each other.
     """
     slots = {}
-    for item in exercise.items("Wrong"):
-        slots.setdefault(item.spans[0], [()]).append((item.spans,))
+    for case in exercise.cases["wrong"]:
+        slots.setdefault(case["change"][0], [()]).append((case["change"],))
     made = []
     for ways in itertools.product(*slots.values()):
         changes = [change for way in ways for change in way]

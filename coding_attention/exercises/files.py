@@ -1,8 +1,10 @@
 """Reads an exercise: one Markdown file in ``tasks/``, from which all else is made.
 
-The pages, the links to an exercise, its check, the site's answers, the grader's sizes
-and the tests come from that file; CONTRIBUTING says how one is written. Nothing here
-imports PyTorch, so that pages can be brought up to date without it.
+A file holds facts in YAML, the task, two hints and the solution in Markdown, and under
+"Check" a cell of Python and the cases in YAML. The pages, the links to an exercise, its
+check, the site's answers, the grader's sizes and the tests come from that file;
+CONTRIBUTING says how one is written. Nothing here imports PyTorch, so that pages can
+be brought up to date without it.
 """
 
 import functools
@@ -10,6 +12,8 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 FOLDER = Path(__file__).with_name("tasks")
 LEVELS = "easy", "medium", "hard"
@@ -27,68 +31,29 @@ PAGES = {
     "09_watch_heads_learn": "Watch heads learn",
     "10_attention_in_models": "Attention in real models",
 }
-SECTIONS = (
-    "First hint", "Second hint", "Solution", "Sizes", "Fields", "Check", "Right",
-    "Wrong", "Also tried", "On the site",
-)  # fmt: skip
-KEYS = {"level", "chapter", "order", "read", "link", "wanted", "needs"}
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
     "ten", "eleven", "twelve",
 )  # fmt: skip
+# What stands in a file: keys at the top, sections, keys of the cases and of each case.
+HEAD = {"level", "chapter", "order", "read", "wanted"}
+SECTIONS = {"First hint", "Second hint", "Solution", "Check"}
+CASES = {"right", "wrong"}
+CASE = {"when", "each", "returns", "answer", "change", "program", "say", "right"}
 
 _FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ITEM = re.compile(
-    r"^- (?P<head>otherwise|(?:the answer )?`[^`]+`(?: (?:or|→) `[^`]+`)*)"
-    r": (?P<say>.+?)(?=^- |\Z)",
-    re.MULTILINE | re.DOTALL,
-)
 _GIVEN = re.compile(r"\{\{(.+?)\}\}")
+# The C version reads all files in a tenth of the time, where it is there.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class TaskError(Exception):
-    """A file in ``tasks/`` cannot be read; the message says where and what to do."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One entry of a list: what is answered, and what is said of it.
-
-    Attributes:
-        head: "otherwise", or the marked-up beginning.
-        spans: the code in it.
-        say: the words behind it.
-        line: where it stands in the file.
-    """
-
-    head: str
-    spans: tuple
-    say: str
-    line: int
-
-    @property
-    def changes(self):
-        """Whether it says a change of the solution: this text → that text."""
-        return " → " in self.head
-
-    @property
-    def whole(self):
-        """Whether its code is the whole answer, also where a function is asked for."""
-        return self.head.startswith("the answer ")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: what stands behind its first fence, the text, and its line."""
-
-    info: str
-    text: str
-    line: int
+    """A file in ``tasks/`` cannot be used; the message says where and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """One exercise, as its file tells it.
+    """One exercise, as its file describes it.
 
     Attributes:
         name: what ``check_exercise`` knows it by: the name of the file.
@@ -103,6 +68,8 @@ class Exercise:
         body: the task with its cells, in MyST Markdown.
         sections: {heading: (text, line)} of what stands below.
         answered: the heading of its solution.
+        cases: what its YAML says of answers: the fields of one, what is right and
+            wrong, what else the tests try, sizes, and what the site needs.
     """
 
     name: str
@@ -117,6 +84,7 @@ class Exercise:
     body: str
     sections: dict
     answered: str
+    cases: dict
 
     @property
     def file(self):
@@ -152,56 +120,27 @@ class Exercise:
     @property
     def varied(self):
         """Whether its sizes differ from student to student."""
-        return "Sizes" in self.sections
+        return "sizes" in self.cases
+
+    @property
+    def check(self):
+        """The code of its check, and the line before it in the file."""
+        text, line = self.sections["Check"]
+        found = _block(text, "python")
+        return (
+            (found[2], line + text[: found.start(2)].count("\n")) if found else ("", 0)
+        )
 
     def section(self, heading):
-        """Return the text of a section, or nothing."""
-        return self.sections.get(heading, ("", 0))[0]
-
-    def items(self, heading):
-        """Return the entries of a section that is a list.
-
-        Raises:
-            TaskError: a line of the section is no entry.
-        """
-        text, line = self.sections.get(heading, ("", 0))
-        text = _blank(text)
-        found = [
-            Item(
-                match["head"],
-                tuple(
-                    " ".join(span.split())
-                    for span in re.findall("`([^`]+)`", match["head"])
-                ),
-                " ".join(match["say"].split()),
-                line + text[: match.start()].count("\n"),
-            )
-            for match in _ITEM.finditer(text)
-        ]
-        if len(found) != len(re.findall("^- ", text, re.MULTILINE)):
-            raise TaskError(
-                f"{self.file.name}, {heading!r}: an entry is not of the form "
-                f"'- `code`: words', '- `this` → `that`: words' or '- otherwise: "
-                f"words'."
-            )
-        return found
-
-    def blocks(self, heading, kind="python"):
-        """Return the fenced blocks of a section."""
-        text, line = self.sections.get(heading, ("", 0))
-        return [
-            Block(match[1], match[2], line + text[: match.start()].count("\n") + 1)
-            for match in _FENCED.finditer(text)
-            if match[1].startswith(kind)
-        ]
+        """Return the text of a section."""
+        return self.sections[heading][0]
 
     def sizes(self, dice=None):
         """Return the sizes of the book, or those that ``dice`` throws for a student."""
         if not self.varied:
             return {}
         names = {"dice": dice, "math": math, "word": word}
-        book, student = self.blocks("Sizes")
-        exec(book.text if dice is None else student.text, names)
+        exec(self.cases["sizes"]["student" if dice else "book"], names)
         return {n: v for n, v in names.items() if n not in ("dice", "__builtins__")}
 
     def given(self, text, sizes=None):
@@ -220,21 +159,20 @@ def anchor(heading):
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def _blank(text):
-    # What is fenced is no list, but its lines count.
-    return _FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
+def _block(text, kind):
+    return next((m for m in _FENCED.finditer(text) if m[1] == kind), None)
 
 
-def _parts(text, line):
-    """Split at the headings of the second level; fences may hold lines that look so."""
-    places = [m.start() for m in re.finditer("^## ", _hidden(text), re.MULTILINE)]
-    for start, end in zip(places, [*places[1:], len(text)], strict=True):
+def _split(text):
+    """Return the text before the sections, and {heading: (text, line)} of them."""
+    # A line in a fence may look like a heading.
+    hidden = _FENCED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    starts = [match.start() for match in re.finditer("^## ", hidden, re.MULTILINE)]
+    parts = {}
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         heading, _, rest = text[start + 3 : end].partition("\n")
-        yield heading.strip(), (rest, line + text[:start].count("\n") + 1)
-
-
-def _hidden(text):
-    return _FENCED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        parts[heading.strip()] = rest, text[:start].count("\n") + 1
+    return text[: starts[0]] if starts else text, parts
 
 
 def read(file):
@@ -247,48 +185,56 @@ def read(file):
     def refuse(what):
         raise TaskError(f"{file.name}: {what} CONTRIBUTING shows the form of a file.")
 
-    text = file.read_text(encoding="utf-8")
-    head, _, body = text.removeprefix("---\n").partition("\n---\n")
-    facts = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
-    if not text.startswith("---\n") or not body.lstrip().startswith("# "):
+    def require(where, known, given, more=()):
+        if missing := known - set(given):
+            refuse(f"{where} lacks {', '.join(sorted(missing))}.")
+        if unknown := set(given) - known - set(more):
+            refuse(f"{where} has {', '.join(map(str, unknown))}, which has no meaning.")
+
+    def load(text, where):
+        try:
+            return yaml.load(text, _Loader) or {}
+        except yaml.YAMLError as error:
+            refuse(f"{where} is not YAML: {' '.join(str(error).split())}.")
+
+    def place(text):
+        page, _, section = text.partition(", ")
+        if page not in PAGES or not section:
+            refuse(f"'{text}' is not 'page, section'. Pages: {', '.join(PAGES)}.")
+        return page, section
+
+    before, sections = _split(file.read_text(encoding="utf-8"))
+    if len(parts := before.split("---\n", 2)) < 3:
         refuse("it begins with '---', facts, '---' and a heading '# Title'.")
-    if missing := {"level", "chapter", "order", "read", "wanted"} - facts.keys():
-        refuse(f"these facts are missing at the top: {', '.join(sorted(missing))}.")
-    if unknown := facts.keys() - KEYS:
-        refuse(f"{', '.join(sorted(unknown))}: no such fact. Known: {sorted(KEYS)}.")
+    _, head, task = parts
+    facts = load(head, "the top")
+    require("the top", HEAD, facts, ("link", "needs"))
     if facts["level"] not in LEVELS:
         refuse(f"the level is one of {', '.join(LEVELS)}, not {facts['level']!r}.")
-    first, *_ = re.split("^## ", _hidden(body), flags=re.MULTILINE)
-    title, _, task = body[: len(first)].strip().partition("\n")
-    parts = dict(_parts(body, head.count("\n") + 3))
-    solutions = [h for h in parts if h.startswith("Solution: ")]
-    if len(solutions) != 1:
-        refuse("it needs one section '## Solution: TITLE', the cell that solves it.")
-    parts["Solution"] = parts.pop(solutions[0])
-    if unknown := parts.keys() - set(SECTIONS):
-        refuse(f"{', '.join(unknown)}: no such section. Known: {', '.join(SECTIONS)}.")
-    needed = {"First hint", "Second hint", "Right", "Wrong"} - parts.keys()
-    if needed:
-        refuse(f"these sections are missing: {', '.join(sorted(needed))}.")
-    slug = file.stem.replace(".", "-")
-    for cell, where in (("write", task), ("solution", parts["Solution"][0])):
-        if f":name: {cell}-{slug}\n" not in where:
-            refuse(f"there is no cell with the line ':name: {cell}-{slug}'.")
-    reads = _place(facts["read"], refuse)
+    solved = [h for h in sections if h.startswith("Solution: ")]
+    if solved:
+        sections["Solution"] = sections.pop(solved[0])
+    require("the list of sections ('## Solution: TITLE')", SECTIONS, sections)
+    for cell, where in (("write", task), ("solution", sections["Solution"][0])):
+        name = f"{cell}-{file.stem.replace('.', '-')}"
+        if f":name: {name}\n" not in where:
+            refuse(f"there is no cell with the line ':name: {name}'.")
+    block = _block(sections["Check"][0], "yaml")
+    cases = load(block[2], "the block of cases") if block else {}
+    require(
+        "the YAML below '## Check'", CASES, cases, ("fields", "tried", "sizes", "site")
+    )
+    for case in (*cases["right"], *cases["wrong"], *cases.get("tried", ())):
+        require("a case", set(), case, CASE)
+    title, _, body = task.strip().partition("\n")
+    reads = place(facts["read"])
     return Exercise(
-        file.stem, facts["level"], facts["chapter"], int(facts["order"]), reads,
-        _place(facts["link"], refuse) if "link" in facts else reads,
-        facts["wanted"], tuple(facts.get("needs", "").replace(",", " ").split()),
-        title.removeprefix("# "), task.strip(), parts,
-        solutions[0].removeprefix("Solution: "),
+        file.stem, facts["level"], facts["chapter"], facts["order"], reads,
+        place(facts["link"]) if "link" in facts else reads, facts["wanted"],
+        tuple(facts.get("needs", "").replace(",", " ").split()),
+        title.removeprefix("# "), body.strip(), sections,
+        solved[0].removeprefix("Solution: "), cases,
     )  # fmt: skip
-
-
-def _place(text, refuse):
-    page, _, section = text.partition(", ")
-    if page not in PAGES or not section:
-        refuse(f"'{text}' is not 'page, section'. Pages: {', '.join(PAGES)}.")
-    return page, section
 
 
 @functools.cache

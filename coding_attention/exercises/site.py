@@ -28,47 +28,52 @@ def is_stale():
     return made_from() not in FILE.read_text(encoding="utf-8").partition("\n")[0]
 
 
-def grid_of(exercise):
-    """Return the grid in which a function is answered on the site, or None."""
-    from coding_attention.exercises import build
-
-    space = build.namespace(exercise)
-    for block in exercise.blocks("On the site"):
-        exec(block.text, space)
-    return space.get("grid")
-
-
 def table_of(name):
     """Return the table that checks an exercise on the site, or None."""
     from coding_attention.exercises.build import check_of
     from coding_attention.exercises.table import Table
 
-    exercise = exercises()[name]
     if isinstance(check_of(name), Table):
         return check_of(name)
-    grid = grid_of(exercise)
-    return _grid_table(exercise, grid) if grid else None
+    grid = grid_of(exercises()[name])
+    return _grid_table(exercises()[name], grid) if grid else None
+
+
+def grid_of(exercise):
+    """Return what its file says of the grid that answers a function, or None."""
+    return exercise.cases.get("site", {}).get("grid")
+
+
+def rows_of(grid, result):
+    """Return the rows that a function's result fills a grid with, or None.
+
+    Args:
+        grid: "kind" is "mask" (true and false) or "matrix" (numbers); "rows" and
+            "columns" are their names; "batched" says whether the result has an axis for
+            the one sequence.
+        result: of a right or wrong function.
+    """
+    import torch
+
+    if not isinstance(result, torch.Tensor):
+        return None
+    if grid.get("batched"):
+        result = result[0] if result.dim() == 3 else result[:0]
+    wanted = torch.bool if grid["kind"] == "mask" else torch.float32
+    size = len(grid["rows"]), len(grid["columns"])
+    fits = tuple(result.shape) == size and result.dtype == wanted
+    return result.tolist() if fits and result.isfinite().all() else None
 
 
 def _grid_table(exercise, grid):
-    import torch
-
-    from coding_attention.exercises.build import check_of
+    from coding_attention.exercises.build import check_of, namespace, run
     from coding_attention.exercises.table import Field, Rule, Table
 
-    check = check_of(exercise.name)
+    check, space = check_of(exercise.name), namespace(exercise)
 
     def filled(function):
-        result = function(*(x.clone() if hasattr(x, "clone") else x for x in grid.case))
-        result = check.read_result(result, *grid.case)
-        if not isinstance(result, torch.Tensor):
-            return None
-        if grid.batched:
-            result = result[0] if result.dim() == 3 else result[:0]
-        wanted = torch.bool if grid.kind == "mask" else torch.float32
-        size = len(grid.rows), len(grid.columns)
-        fits = tuple(result.shape) == size and result.dtype == wanted
-        return result.tolist() if fits and result.isfinite().all() else None
+        case = run(exercise, grid["arguments"], space)
+        return rows_of(grid, check.read_result(function(*case), *case))
 
     rules = [Rule(check.praise, {"grid": (filled(check.right),)}, right=True)]
     for mistake, say in check.mistakes:
@@ -78,7 +83,7 @@ def _grid_table(exercise, grid):
     rules.append(
         Rule("Look at the row of {row}, column {column}: {given} should be {known}.")
     )
-    part = Field("grid", grid.kind, grid.label, (grid.rows, grid.columns))
+    part = Field("grid", grid["kind"], grid["label"], (grid["rows"], grid["columns"]))
     derived = tuple(Field(n, "text") for n in ("row", "column", "given", "known"))
     return Table(exercise.wanted, (part,), tuple(rules), derived=derived)
 
@@ -102,9 +107,10 @@ def entries():
         }
         # What follows from an answer, where rules ask for it: practice.py makes a
         # function of the text.
-        for block in exercise.blocks("On the site", "js"):
-            found[name]["derive"] = exercise.given(block.text).strip()
-        if free := getattr(grid_of(exercise), "free", ()):
+        if derive := exercise.cases.get("site", {}).get("derive"):
+            found[name]["derive"] = exercise.given(derive).strip()
+        # Rows of a mask that may hold anything but a row that hides everything.
+        if free := (grid_of(exercise) or {}).get("free"):
             found[name]["free"] = free
     return found
 

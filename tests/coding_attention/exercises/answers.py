@@ -1,7 +1,7 @@
-"""The answers that the tests try: all that the files of the exercises tell of.
+"""The answers that the tests try: all cases in the files of the exercises.
 
 What is right, each rule and each known mistake, each change of the solution, and what
-else stands under "Also tried". Every one names the words that it has to get.
+else stands under "tried". Every one names the words that it has to get.
 """
 
 import functools
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import attention
 from coding_attention.exercises import EXERCISES
-from coding_attention.exercises.build import build, function_of, namespace, solution
-from coding_attention.exercises.build import value as value_of
+from coding_attention.exercises.build import build, functions_of, namespace, solution
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Table
 
@@ -57,52 +56,40 @@ def _all(exercise, sizes):
     elif isinstance(check, FunctionCheck):
         yield from _of_functions(exercise, check)
     else:
-        yield from _of_changes(exercise, "Wrong")
-    space = _with_solution(exercise, sizes)
-    yield from _of_changes(exercise, "Also tried")
-    for item in exercise.items("Also tried"):
-        if not item.changes:
-            answer = (
-                function_of(exercise, item, item.spans[0], space)
-                if exercise.signature
-                else value_of(exercise, item, item.spans[0], space)
-            )
-            yield _written_anew(Tried(item.spans[0], answer, *_outcome(item.say)))
-    for block in exercise.blocks("Also tried"):
-        words = block.info.removeprefix("python ")
-        answer = solution(exercise, more=block.text)[0]
-        yield Tried(f"line {block.line}", answer, *_outcome(words))
-
-
-def _outcome(words):
-    right = words == "right" or words.startswith("right: ")
-    return right, words.removeprefix("right").removeprefix(": ") if right else words
-
-
-def _with_solution(exercise, sizes):
+        for case in exercise.cases["wrong"]:
+            yield from _of_case(exercise, case, {})
     space = namespace(exercise, sizes)
     space |= {name: getattr(attention, name) for name in attention.__all__}
-    return solution(exercise)[1] | space if sizes is None else space
+    if sizes is None:
+        space = solution(exercise)[1] | space
+    for case in exercise.cases.get("tried", ()):
+        yield from _of_case(exercise, case, space)
 
 
-def _of_changes(exercise, heading):
-    for item in exercise.items(heading):
-        if item.changes:
-            answer = solution(exercise, [item.spans])[0]
-            yield Tried(" → ".join(item.spans), answer, *_outcome(item.say))
+def _of_case(exercise, case, space):
+    right, words = case.get("right", False), case.get("say", "")
+    if "change" in case:
+        answers = [solution(exercise, [case["change"]])[0]]
+    elif "program" in case:
+        answers = [solution(exercise, more=case["program"])[0]]
+    else:
+        answers = functions_of(exercise, case, space)
+    for answer in answers:
+        yield _renew(Tried(f"{case}", answer, right, words))
 
 
 def _of_functions(exercise, check):
-    space = namespace(exercise)
-    first, *_ = exercise.items("Right")
-    for span in first.spans[bool(check.without or check.uses) :]:
-        right = function_of(exercise, first, span, space)
-        yield _written_anew(Tried(span, right, True, ""))
+    """The right function, unless its way is refused, and the known mistakes."""
+    first, *_ = exercise.cases["right"]
+    rights = functions_of(exercise, first, namespace(exercise))
+    for number, right in enumerate(rights):
+        if number or not (check.without or check.uses):
+            yield _renew(Tried(f"right {number}", right, True, ""))
     for number, (mistake, say) in enumerate(check.mistakes):
         yield Tried(f"mistake {number}", mistake, False, say)
 
 
-def _written_anew(one):
+def _renew(one):
     # The book's own functions are no answer, even where they are right.
     if one.right and inspect.isfunction(one.answer):
         return one._replace(answer=lambda *arguments: one.answer(*arguments))
@@ -110,7 +97,7 @@ def _written_anew(one):
 
 
 def _of_rules(table):
-    """Answers that the rules name. What is derived stands under "Also tried"."""
+    """Answers that the rules name. What is derived stands under "tried"."""
     if table.derived:
         return
     entered = {field.name: field for field in table.fields}

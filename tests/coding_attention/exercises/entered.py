@@ -5,14 +5,15 @@ import re
 import torch
 
 from coding_attention.exercises import EXERCISES
-from coding_attention.exercises.site import grid_of, table_of
+from coding_attention.exercises.build import namespace, run
+from coding_attention.exercises.site import grid_of, rows_of, table_of
 
 
 def entered(name, answer):
     """Return one entry for each field, or None where the site has no such answer."""
     table = table_of(name)
     if grid := grid_of(EXERCISES[name]):
-        return _grid(grid, answer)
+        return _grid(EXERCISES[name], grid, answer)
     if name == "3.2":
         return _argument(answer)
     if name == "fill":
@@ -38,7 +39,7 @@ def _entry(field, part):
         return str(tuple(part)) if isinstance(part, tuple | list) else None
     if field.kind == "numbers":
         right = isinstance(part, tuple | list) and len(part) == field.length
-        return [_entry_of(x) for x in part] if right else None
+        return [str(x) for x in part] if right else None
     if isinstance(part, list):
         part = "".join(part)
     known = [value for value, _ in field.options]
@@ -47,27 +48,15 @@ def _entry(field, part):
     return part.strip().lower() if isinstance(part, str) else None
 
 
-def _entry_of(x):
-    return str(x)
-
-
-def _grid(grid, answer):
+def _grid(exercise, grid, answer):
     try:
-        result = answer(*grid.case)
+        result = answer(*run(exercise, grid["arguments"], namespace(exercise)))
     except Exception:
         return None
-    if not isinstance(result, torch.Tensor):
-        return None
-    if grid.batched:
-        result = result[0] if result.dim() == 3 else result[:0]
-    if tuple(result.shape) != (len(grid.rows), len(grid.columns)):
-        return None
-    if (result.dtype == torch.bool) != (grid.kind == "mask"):
-        return None
-    if not result.isfinite().all():
-        return None
-    rows = result.tolist()
-    return [rows if grid.kind == "mask" else [[str(x) for x in row] for row in rows]]
+    rows = rows_of(grid, result)
+    if rows is None or grid["kind"] == "mask":
+        return rows and [rows]
+    return [[[str(x) for x in row] for row in rows]]
 
 
 def _argument(answer):

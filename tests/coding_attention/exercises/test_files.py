@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import traceback
 
 import pytest
 
@@ -39,21 +40,23 @@ def test_its_cell_asks_for_its_own_answer(name):
 
 # {what is wrong: (a text, what stands in its place, what is said)}
 FAULTS = {
-    "no facts": ("---\nlevel", "level", "it begins with '---', facts"),
-    "no level": ("level: easy\n", "", "missing at the top: level"),
+    "no facts": ("---\nlevel", "level", "it begins with '---'"),
+    "no level": ("level: easy\n", "", "the top lacks level"),
     "a level of its own": ("easy", "simple", "one of easy, medium"),
-    "an unknown fact": ("level:", "hard: 1\nlevel:", "no such fact"),
+    "an unknown fact": ("level:", "hard: 1\nlevel:", "the top has hard"),
     "no page": ("read: 03_", "read: 33_", "is not 'page, section'"),
-    "no hint": ("## First hint", "### First hint", "missing: First hint"),
-    "an unknown section": ("## Fields", "## Zzz", "Zzz: no such section"),
-    "no solution": ("## Solution: ", "## Right ", "Solution: TITLE"),
+    "no hint": ("## First hint", "### First hint", "sections .* lacks First hint"),
+    "an unknown section": ("## First", "## Zzz\n\n## First", "sections .* has Zzz"),
+    "no solution": ("## Solution: ", "## Right ", "Solution: TITLE.* lacks Solution"),
     "no cell": (":name: write-scale", ":name: a", "no cell with the line"),
-    "an entry of no form": ("- `divisor=d_out`:", "- d_out:", "not of the form"),
+    "no YAML": ("say: How wide", "say: How: wide", "cases is not YAML"),
+    "no cases": ("wrong:", "wring:", "lacks wrong"),
+    "an unknown key": ("- when: divisor=d_in**0.5", "- if: 1", "a case has if"),
     "code that raises": (
-        "divisor=d_in**0.5", "divisor=zzz", r"line \d+: .*NameError.*names .*\bd_in\b",
+        "divisor=d_in**0.5", "divisor=zzz", r"zzz.* NameError.*names .*\bd_in\b",
     ),
-    "no last words": ("- otherwise: ", "- `divisor=1`: ", "ends with"),
-    "no fields": ("- `divisor`, number: The divisor", "", "it needs '## Fields'"),
+    "no last words": ("  - say: How", "  - when: divisor=1\n    say: How", "the last"),
+    "no fields": ("fields:\n  divisor", "site:\n  divisor", "its YAML needs 'fields:'"),
 }  # fmt: skip
 
 
@@ -86,18 +89,20 @@ def test_the_example_of_contributing_is_complete(tmp_path):
             check(wrong)
 
 
-def blocks():
+def test_an_error_in_a_check_has_the_line_of_the_file(tmp_path):
+    text = SCALE.replace("## Check\n", "## Check\n\n```python\n\n\n1 / 0\n```\n")
+    with pytest.raises(TaskError, match="ZeroDivisionError") as raised:
+        made(tmp_path, text)
+    *_, last = traceback.extract_tb(raised.value.__cause__.__traceback__)
+    assert text.splitlines()[last.lineno - 1] == "1 / 0"
+
+
+def test_the_code_of_the_checks_has_the_style_of_all_code(tmp_path):
     for exercise in EXERCISES.values():
-        for heading in ("Sizes", "Check", "Also tried", "On the site"):
-            for block in exercise.blocks(heading):
-                yield exercise, block
-
-
-def test_the_code_in_the_files_has_the_style_of_all_code(tmp_path):
-    for number, (exercise, block) in enumerate(blocks()):
-        name = f"{exercise.slug.replace('-', '_')}_line_{block.line}_{number}.py"
-        (tmp_path / name).write_text(block.text, encoding="utf-8")
-    # Names come from other blocks and from KIT; what a block defines, others use.
+        text, line = exercise.check
+        name = f"{exercise.slug.replace('-', '_')}_line_{line}.py"
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    # Names come from KIT, and what a cell defines, the cases use.
     lint = ["check", "--select", "E,F,B,SIM,UP", "--ignore", "F821,B018"]
     for arguments in (lint, ["format", "--check"]):
         result = subprocess.run(

@@ -80,11 +80,11 @@ def test_the_right_answer_of_a_grid_has_its_rows_and_columns(name):
     """Made anew: the file of answers would have what was right when it was written."""
     grid, (right, *_) = site.grid_of(EXERCISES[name]), site.table_of(name).rules
     (rows,) = right.when["grid"]
-    assert [len(row) for row in rows] == [len(grid.columns)] * len(grid.rows)
-    shown = rows if grid.kind == "mask" else [[str(x) for x in row] for row in rows]
+    assert [len(row) for row in rows] == [len(grid["columns"])] * len(grid["rows"])
+    shown = rows if grid["kind"] == "mask" else [[str(x) for x in row] for row in rows]
     (given,) = entered(name, check_of(name).right)
     for number, row in enumerate(given):
-        assert row == shown[number] or number in grid.free
+        assert row == shown[number] or number in grid["free"]
 
 
 def test_a_mistake_that_fits_no_grid_is_no_answer_there(monkeypatch):

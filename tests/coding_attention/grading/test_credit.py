@@ -12,7 +12,7 @@ from coding_attention.grading import ASSIGNMENTS, grade
 from tests.coding_attention.grading.the_class import SETUP, notebook
 
 REPAIR = EXERCISES["repair"]
-PLANTED = [item.spans for item in REPAIR.items("Wrong")]
+PLANTED = [case["change"] for case in REPAIR.cases["wrong"]]
 FILL, SCALE, JOIN = PLANTED[0], PLANTED[1], PLANTED[-1]
 
 
