@@ -17,7 +17,7 @@ from pathlib import Path
 
 from coding_attention import address
 from coding_attention.exercises import EXERCISES
-from coding_attention.exercises.notebook import alone
+from coding_attention.exercises.notebook import build_notebook
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "coding_attention" / "exercises"
@@ -133,7 +133,10 @@ def notebooks(url=""):
         url: the repository, from which a first cell installs the package.
     """
     install = address.source(url, os.environ.get("BOOK_COMMIT") or address.BRANCH)
-    return {f"exercises/{e.slug}.ipynb": alone(e, install) for e in EXERCISES.values()}
+    return {
+        f"exercises/{e.slug}.ipynb": build_notebook(e, install)
+        for e in EXERCISES.values()
+    }
 
 
 def _launch(context):

@@ -74,7 +74,7 @@ def judge(exercise, check, answer):
     if answer is None:
         return Verdict(name, "nothing yet", f"{label}nothing to check yet.")
     try:
-        praise = core.tried(check, answer)
+        praise = core.run_check(check, answer)
     except core.NothingYet as error:
         text = f"{label}nothing to check yet. {error}".strip()
         return Verdict(name, "nothing yet", text)

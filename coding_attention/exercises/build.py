@@ -34,8 +34,8 @@ KIT = {
     "word": word, "any_of": any_of, "check_class": check_class,
     "check_repair": check_repair, "class_of": class_of,
     **{name: getattr(core, name) for name in (
-        "Failed", "NothingYet", "NotRight", "attempt", "described", "has_hooks",
-        "number", "of_length", "require_function", "require_one_hooked_run", "seeded",
+        "Failed", "NothingYet", "NotRight", "attempt", "describe", "has_hooks",
+        "number", "of_length", "require_function", "require_one_hooked_run", "draw",
         "shape", "watch_runs",
     )},
 }  # fmt: skip

@@ -8,9 +8,9 @@ from coding_attention.exercises.core import (
     OURS,
     NotRight,
     attempt,
-    described,
+    describe,
+    draw,
     is_ours,
-    seeded,
 )
 
 RAISED = ("constructor_raises", "forward_raises", "some_sizes_raise", "short_inputs")
@@ -58,7 +58,7 @@ def check_class(answer, praise, asked=(), **arguments):
             "couldn't compare the output with attention. Name the layers "
             "W_query, W_key and W_value."
         )
-    return praise + _remarks(report)
+    return praise + _list_remarks(report)
 
 
 def check_repair(answer, praise, versions, **arguments):
@@ -75,7 +75,7 @@ def check_repair(answer, praise, versions, **arguments):
     """
     require_class(answer)
     answer = class_of(answer, arguments)
-    built = _built(answer, arguments)
+    built = _try_to_build(answer, arguments)
     share = _share_repaired(built, versions(), arguments)
     if share < 1:
         try:
@@ -84,14 +84,14 @@ def check_repair(answer, praise, versions, **arguments):
             raise NotRight(str(error), error.page, share) from None
     _refuse_ours(answer, arguments)
     # It computes what it should; nobody asked for what else the checker may find.
-    return praise + _remarks(check(answer, **arguments))
+    return praise + _list_remarks(check(answer, **arguments))
 
 
 def _share_repaired(built, versions, arguments):
     """Return the share of the version that gives the same output, or zero."""
     if built is None:
         return 0.0
-    x = seeded(2, arguments["context_length"], arguments["d_in"])
+    x = draw(2, arguments["context_length"], arguments["d_in"])
     weights = dict(built.named_parameters())
     given = attempt(built.eval(), x)
     for share, version in versions:
@@ -118,7 +118,7 @@ def require_class(answer):
     a_class = isinstance(answer, type) and issubclass(answer, nn.Module)
     if not a_class and not isinstance(answer, nn.Module):
         raise NotRight(
-            f"Expected a class derived from nn.Module, but got {described(answer)}."
+            f"Expected a class derived from nn.Module, but got {describe(answer)}."
         )
 
 
@@ -129,7 +129,7 @@ def class_of(answer, arguments):
     """
     if isinstance(answer, type) or not isinstance(answer, nn.Module):
         return answer
-    return type(answer) if _built(type(answer), arguments) else answer
+    return type(answer) if _try_to_build(type(answer), arguments) else answer
 
 
 def refuse_findings(report, free=()):
@@ -148,20 +148,20 @@ def refuse_findings(report, free=()):
     ]
     if found:
         named = found[0].mistake.startswith(OWN_SECTION)
-        raise NotRight(_told(found), page=None if named else found[0].page)
+        raise NotRight(_describe_findings(found), page=None if named else found[0].page)
 
 
 def _refuse_ours(answer, arguments):
-    if name := is_ours(answer) or is_ours(_built(answer, arguments)):
+    if name := is_ours(answer) or is_ours(_try_to_build(answer, arguments)):
         raise NotRight(OURS.format(name=name))
 
 
-def _remarks(report):
+def _list_remarks(report):
     found = [finding for finding in report.findings if finding.severity != "note"]
     return "".join(REMARK.format(title=f.title, means=f.means) for f in found)
 
 
-def _built(answer, arguments):
+def _try_to_build(answer, arguments):
     """Return an instance, or None where the constructor refuses: see the checker."""
     try:
         return answer(**arguments) if isinstance(answer, type) else answer
@@ -169,7 +169,7 @@ def _built(answer, arguments):
         return None
 
 
-def _told(findings):
+def _describe_findings(findings):
     first = findings[0]
     # What was seen holds measured numbers; only an error says more than the title.
     seen = f" {first.seen.rstrip('.')}." if first.mistake in RAISED else ""

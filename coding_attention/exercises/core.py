@@ -82,7 +82,7 @@ def _leaves(tree):
     return tree_flatten(tree)[0]
 
 
-def tried(check, answer):
+def run_check(check, answer):
     """Return what a check says of a right answer, or raise what it raises.
 
     Raises:
@@ -103,10 +103,10 @@ def attempt(function, *arguments):
     Raises:
         NotRight: it did not return in time.
     """
-    return recorded(function, arguments)[0]
+    return record_call(function, arguments)[0]
 
 
-def recorded(function, arguments):
+def record_call(function, arguments):
     """Return what :func:`attempt` does, and the :class:`Recorder` of the call.
 
     Raises:
@@ -188,7 +188,7 @@ def require_one_hooked_run(runs):
         )
 
 
-def seeded(*shape, seed=0):
+def draw(*shape, seed=0):
     """Return random numbers that are the same in each check."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
@@ -213,7 +213,7 @@ def same(given, right):
     return torch.allclose(given, right, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
-def described(value, limit=60):
+def describe(value, limit=60):
     """Return a value and its type in a few words."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
@@ -236,7 +236,7 @@ def number(answer, wanted):
     if isinstance(answer, torch.Tensor) and answer.numel() == 1:
         answer = answer.item()
     if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
-        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {describe(answer)}.")
     if not math.isfinite(answer):
         raise NotRight(f"Expected {wanted}, but {answer} is not finite.")
     return float(answer)
@@ -256,7 +256,7 @@ def of_length(answer, length, wanted):
     if isinstance(answer, torch.Tensor) and answer.dim() == 1:
         answer = answer.tolist()
     if not isinstance(answer, tuple | list):
-        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {describe(answer)}.")
     if len(answer) != length:
         raise NotRight(f"Expected {wanted}, but got {len(answer)} entries.")
     return tuple(answer)
@@ -271,7 +271,7 @@ def shape(answer, wanted):
     if isinstance(answer, torch.Tensor):
         raise NotRight(f"Expected {wanted}: pass the .shape, not the tensor.")
     if not isinstance(answer, tuple | list) or not answer:
-        raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
+        raise NotRight(f"Expected {wanted}, but got {describe(answer)}.")
     if any(isinstance(n, bool) or not isinstance(n, int) for n in answer):
         raise NotRight(
             f"Expected {wanted}, but {tuple(answer)} has sizes that aren't whole."
@@ -288,8 +288,8 @@ def require_function(answer, signature):
     name = signature.partition("(")[0]
     if isinstance(answer, torch.Tensor):
         raise NotRight(
-            f"Expected a function {signature}, but got {described(answer)}. Pass the "
+            f"Expected a function {signature}, but got {describe(answer)}. Pass the "
             f"function itself, {name}, not its result."
         )
     if not callable(answer) or isinstance(answer, type):
-        raise NotRight(f"Expected a function {signature}, but got {described(answer)}.")
+        raise NotRight(f"Expected a function {signature}, but got {describe(answer)}.")

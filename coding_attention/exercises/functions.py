@@ -11,8 +11,8 @@ from coding_attention.exercises.core import (
     NothingYet,
     NotRight,
     attempt,
-    described,
-    recorded,
+    describe,
+    record_call,
     require_function,
     same,
 )
@@ -60,7 +60,7 @@ class FunctionCheck:
         """
         require_function(answer, self.signature)
         cases = self.cases()
-        runs = [recorded(answer, _copies(case)) for case in cases]
+        runs = [record_call(answer, _copies(case)) for case in cases]
         given = self._read([result for result, _ in runs], cases)
         if all(result is None for result in given):
             raise NothingYet(
@@ -83,7 +83,7 @@ class FunctionCheck:
 
     def _name_mistake(self, given, cases):
         for mistake, hint in self.mistakes:
-            results = [recorded(mistake, _copies(case))[0] for case in cases]
+            results = [record_call(mistake, _copies(case))[0] for case in cases]
             if _same_mistake(given, self._read(results, cases)):
                 raise NotRight(hint)
 
@@ -99,7 +99,7 @@ class FunctionCheck:
                 )
             raise NotRight(f"{raised} It was {called}.")
         right = self._right(case)
-        raise NotRight(f"{difference(given, right)} It was {called}.")
+        raise NotRight(f"{describe_difference(given, right)} It was {called}.")
 
     def _called(self, case):
         return ", ".join(
@@ -171,14 +171,15 @@ def _copies(case):
     return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in case)
 
 
-def difference(given, right):
+def describe_difference(given, right):
     """Say how a result differs from the right one, of which it gives little away."""
     if isinstance(right, tuple):
         if not isinstance(given, tuple | list) or len(given) != len(right):
             return f"Expected {len(right)} results, but got {_kind(given)}."
         pairs = list(zip(given, right, strict=True))
         place = next(i for i, pair in enumerate(pairs) if not same(*pair))
-        return f"In result {place + 1} of {len(right)}: {difference(*pairs[place])}"
+        seen = describe_difference(*pairs[place])
+        return f"In result {place + 1} of {len(right)}: {seen}"
     if not isinstance(given, torch.Tensor):
         return f"Expected a tensor, but got {_kind(given)}."
     if given.shape != right.shape:
@@ -202,7 +203,7 @@ def difference(given, right):
 def _kind(given):
     if isinstance(given, tuple | list):
         return f"a {type(given).__name__} of {len(given)}"
-    return described(given)
+    return describe(given)
 
 
 def _short(value):

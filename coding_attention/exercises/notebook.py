@@ -60,7 +60,7 @@ def _outside_the_book(text):
     return PAGE_LINK.sub(r"\1", PROOF.sub("", text)).strip()
 
 
-def alone(exercise, install):
+def build_notebook(exercise, install):
     """Return the text of a notebook that holds one exercise.
 
     Args:
@@ -68,10 +68,10 @@ def alone(exercise, install):
         install: the code of the cell that installs the package.
     """
     task, *others = cells_of(exercise)
-    return written([task, ("code", install), ("code", SETUP), *others])
+    return join_cells([task, ("code", install), ("code", SETUP), *others])
 
 
-def written(cells):
+def join_cells(cells):
     """Return the text of a notebook.
 
     Args:

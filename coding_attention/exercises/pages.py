@@ -107,7 +107,7 @@ def _links(page):
     }  # fmt: skip
 
 
-def linked(text, page):
+def link_exercises(text, page):
     """Return a page's text with the lines that link its exercises.
 
     Raises:
@@ -134,7 +134,8 @@ def linked(text, page):
 def pages(book=BOOK):
     """Return {file: text} of the pages that show exercises."""
     texts = {
-        book / f"{page}.md": linked(_text(book / f"{page}.md"), page) for page in PAGES
+        book / f"{page}.md": link_exercises(_text(book / f"{page}.md"), page)
+        for page in PAGES
     }
     for name, parts in (
         ("exercises", _parts(_intro, task)),

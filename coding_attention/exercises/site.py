@@ -17,7 +17,7 @@ from coding_attention.exercises.files import FOLDER, exercises
 FILE = Path(__file__).with_name("answers.json")
 
 
-def made_from():
+def hash_files():
     """Return what changes when a file of an exercise does. Needs no PyTorch."""
     text = "".join(f.read_text(encoding="utf-8") for f in sorted(FOLDER.glob("*.md")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -25,7 +25,7 @@ def made_from():
 
 def is_stale():
     """Whether an exercise has changed since the file was written."""
-    return made_from() not in FILE.read_text(encoding="utf-8").partition("\n")[0]
+    return hash_files() not in FILE.read_text(encoding="utf-8").partition("\n")[0]
 
 
 def table_of(name):
@@ -126,7 +126,7 @@ def _field(part):
 
 def text():
     """Return the text of ``answers.json``."""
-    known = {"made from": made_from(), **entries()}
+    known = {"made from": hash_files(), **entries()}
     lines = (
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False, allow_nan=False)}"
         for name, entry in known.items()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from coding_attention.exercises.core import (
     NotRight,
     close,
-    described,
+    describe,
     number,
     of_length,
     shape,
@@ -81,7 +81,7 @@ class Table:
         """
         values = (self.read or self._read)(answer)
         fields = {f.name: f for f in (*self.fields, *self.derived)}
-        return _told(self.rule_for(values), fields, values)
+        return _speak(self.rule_for(values), fields, values)
 
     def rule_for(self, values):
         """Return the first rule that matches values of the fields."""
@@ -103,10 +103,10 @@ class Table:
         return {f.name: parse(f, part, self.wanted) for f, part in pairs}
 
 
-def _told(rule, fields, values):
+def _speak(rule, fields, values):
     words = rule.say
     for name, value in values.items():
-        words = words.replace(f"{{{name}}}", shown(fields[name].kind, value))
+        words = words.replace(f"{{{name}}}", format_value(fields[name].kind, value))
     if not rule.right:
         raise NotRight(words)
     return words
@@ -133,7 +133,7 @@ def parse(part, answer, wanted):
             return letters
         if part.kind == "order" and sorted(letters) == sorted(known):
             return letters
-    raise NotRight(f"Expected {wanted}, but got {described(answer)}.")
+    raise NotRight(f"Expected {wanted}, but got {describe(answer)}.")
 
 
 def _is_letters(answer):
@@ -151,7 +151,7 @@ def matches(kind, value, known):
     return value == known
 
 
-def shown(kind, value):
+def format_value(kind, value):
     """Return a value as the words of a rule show it."""
     if kind == "count":
         return f"{value:,.0f}"

@@ -7,7 +7,7 @@ a notebook has its student's own.
 import re
 
 from coding_attention.exercises import EXERCISES
-from coding_attention.exercises.notebook import SETUP, cells_of, written
+from coding_attention.exercises.notebook import SETUP, cells_of, join_cells
 from coding_attention.exercises.pages import check_cell
 from coding_attention.grading.assignments import ASSIGNMENTS
 from coding_attention.grading.variants import VARIED, sizes_of
@@ -103,4 +103,4 @@ def _setup(variant):
 
 
 def _write(file, cells):
-    file.write_text(written(cells), encoding="utf-8")
+    file.write_text(join_cells(cells), encoding="utf-8")

@@ -3,8 +3,8 @@
 import pytest
 
 from coding_attention.exercises import EXERCISES, check_exercise, site
-from tests.coding_attention.exercises import answers as given
-from tests.coding_attention.exercises.entered import entered
+from tests.coding_attention.exercises.answers import list_answers
+from tests.coding_attention.exercises.fill_in import fill_in
 from tools.measure.visit import axe_source, visiting
 
 pytestmark = pytest.mark.site
@@ -71,14 +71,12 @@ def submit(form):
 def answers(name):
     """One right answer and two wrong ones that can be entered, with their texts."""
 
-    def usable(ways):
-        return [a for a in ways if entered(name, a) is not None]
-
-    rights = usable(given.rights(name))
+    tried = [one for one in list_answers(name) if fill_in(name, one.answer)]
+    rights = [one.answer for one in tried if one.right]
     wrongs = [
-        a for a in usable(given.wrongs(name))
-        if ". Expected " not in check_exercise(name, a).text
-        and "It was called" not in check_exercise(name, a).text
+        one.answer for one in tried if not one.right
+        and ". Expected " not in (text := check_exercise(name, one.answer).text)
+        and "It was called" not in text
     ]  # fmt: skip
     return rights[0], wrongs[0], wrongs[-1]
 
@@ -88,7 +86,7 @@ def test_right_and_two_wrong_answers(name, page):
     right, *wrongs = answers(name)
     form = form_of(page, name)
     for answer in (*wrongs, right):
-        enter(form, ENTRIES[name]["fields"], entered(name, answer))
+        enter(form, ENTRIES[name]["fields"], fill_in(name, answer))
         outcome, said = submit(form)
         expected = check_exercise(name, answer)
         assert outcome == expected.outcome

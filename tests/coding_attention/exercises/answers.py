@@ -29,7 +29,7 @@ class Tried(NamedTuple):
 
 
 @functools.cache
-def tried(name):
+def list_answers(name):
     """Return every :class:`Tried` of an exercise, with the sizes of the book."""
     return tuple(_all(EXERCISES[name], None))
 
@@ -37,14 +37,6 @@ def tried(name):
 def with_sizes(name, sizes):
     """Return what is tried of an exercise with other sizes."""
     return tuple(_all(EXERCISES[name], sizes))
-
-
-def rights(name):
-    return [one.answer for one in tried(name) if one.right]
-
-
-def wrongs(name):
-    return [one.answer for one in tried(name) if not one.right]
 
 
 def _all(exercise, sizes):

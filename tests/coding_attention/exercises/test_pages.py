@@ -98,18 +98,6 @@ def test_an_exercise_says_after_which_section_it_comes():
         assert told == (exercise.level, "after", exercise.reads[1]), name
 
 
-def test_where_to_read_about_what_only_one_page_tells():
-    for name, word in {
-        "cache-step": "KeyValueCache",
-        "cross-attention": "encoder",
-        "padding": "*Padding*",
-        "einsum": "score",
-    }.items():
-        page, section = EXERCISES[name].reads
-        text = "\n".join(Page(page).prose).partition(f" {section}\n")[2]
-        assert word in re.split("^#{1,3} ", text, flags=re.MULTILINE)[0], name
-
-
 def test_each_cell_of_an_exercise_stands_below_its_own_words():
     more = "\n```{code-cell} ipython3\n\nfurther = 1\n```\n\nThe last words.\n"
     task = EXERCISES["shapes"]

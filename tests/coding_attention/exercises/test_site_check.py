@@ -13,8 +13,8 @@ import torch
 from coding_attention.exercises import EXERCISES, check_exercise, site
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.table import Table
-from tests.coding_attention.exercises.answers import tried
-from tests.coding_attention.exercises.entered import entered
+from tests.coding_attention.exercises.answers import list_answers
+from tests.coding_attention.exercises.fill_in import fill_in
 from theme import practice
 
 HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def test_where_a_grid_differs_first_is_named(on_site):
     def wrong(t):
         return right(t) ^ (torch.arange(t * t).view(t, t) == t + 2)  # one entry alone
 
-    (said,) = on_site([("causal-mask", entered("causal-mask", wrong))])
+    (said,) = on_site([("causal-mask", fill_in("causal-mask", wrong))])
     place = "the row of token 2, column token 3"
     assert f"Look at {place}: see should be hide." in said["text"]
     first, last, name = ["1", "0", "0"], ["0.33", "0.333", "1/3"], "mean-of-the-past"
@@ -82,7 +82,7 @@ def test_the_right_answer_of_a_grid_has_its_rows_and_columns(name):
     (rows,) = right.when["grid"]
     assert [len(row) for row in rows] == [len(grid["columns"])] * len(grid["rows"])
     shown = rows if grid["kind"] == "mask" else [[str(x) for x in row] for row in rows]
-    (given,) = entered(name, check_of(name).right)
+    (given,) = fill_in(name, check_of(name).right)
     for number, row in enumerate(given):
         assert row == shown[number] or number in grid["free"]
 
@@ -110,8 +110,8 @@ def test_each_mistake_of_a_grid_has_one_rule(monkeypatch):
 
 @pytest.mark.parametrize("name", ON_SITE)
 def test_the_answers_of_the_tests_get_the_same_words(name, on_site):
-    answers = [one.answer for one in tried(name)]
-    cases = [(a, e) for a in answers if (e := entered(name, a)) is not None]
+    answers = [one.answer for one in list_answers(name)]
+    cases = [(a, e) for a in answers if (e := fill_in(name, a)) is not None]
     outcomes = set()
     for (answer, entries), said in zip(
         cases, on_site([(name, e) for _, e in cases]), strict=True
@@ -170,7 +170,7 @@ def test_other_answers_get_the_same_words(name, on_site):
     for _ in range(150):
         parts = [draw.choice(pools[f.name]) for f in table.fields]
         answers.append(parts[0] if len(parts) == 1 else tuple(parts))
-    cases = [(name, entered(name, answer)) for answer in answers]
+    cases = [(name, fill_in(name, answer)) for answer in answers]
     assert all(entries is not None for _, entries in cases)
     for answer, said in zip(answers, on_site(cases), strict=True):
         expected = check_exercise(name, answer)
@@ -184,7 +184,7 @@ def test_arguments_of_the_wrapper_get_the_same_words(on_site):
         for value in (0, 1, 2, 3, 4, 6, 0.5)
         if not (argument == "num_heads" and value == 0.5)
     ]
-    cases = [("3.2", entered("3.2", answer)) for answer in answers]
+    cases = [("3.2", fill_in("3.2", answer)) for answer in answers]
     for answer, said in zip(answers, on_site(cases), strict=True):
         assert said["text"] == check_exercise("3.2", answer).text
 
@@ -201,7 +201,7 @@ def test_rows_and_what_hides_in_them_get_the_same_words(on_site):
         )
         for _ in range(200)
     ]
-    cases = [("fill", entered("fill", answer)) for answer in answers]
+    cases = [("fill", fill_in("fill", answer)) for answer in answers]
     said = on_site(cases)
     assert {s["outcome"] for s in said} == {"right", "not right"}
     for answer, one in zip(answers, said, strict=True):

@@ -9,7 +9,7 @@ from coding_attention.exercises.build import namespace, run
 from coding_attention.exercises.site import grid_of, rows_of, table_of
 
 
-def entered(name, answer):
+def fill_in(name, answer):
     """Return one entry for each field, or None where the site has no such answer."""
     table = table_of(name)
     if grid := grid_of(EXERCISES[name]):
