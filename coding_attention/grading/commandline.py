@@ -1,11 +1,13 @@
 """``python -m coding_attention.grading NOTEBOOK…``."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from coding_attention.grading import ASSIGNMENTS, Limits, can_fork, grade
+from coding_attention.grading import ASSIGNMENTS, grade
 from coding_attention.grading.hand_out import HandOutError, hand_out, nbgrader
+from coding_attention.grading.runner import Limits, can_run
 
 EPILOG = """exit status: 0 every notebook ran to its end, 1 one did not, 2 nothing to
 grade. Example: python -m coding_attention.grading handed_in/ --assignment causal
@@ -27,7 +29,7 @@ def main(arguments=None):
         parser.error(str(error))
     if not options.notebooks:
         parser.error("which notebooks? Name files, or a folder of them.")
-    if not can_fork():
+    if not can_run():
         parser.error("grading needs Linux or macOS. On Windows, use WSL.")
     return _graded(options)
 
@@ -40,13 +42,24 @@ def _graded(options):
         ASSIGNMENTS.get(options.assignment),
         limits,
         _tell,
+        options.jobs,
     )
     if not report.rows:
         print("Found no notebooks there.", file=sys.stderr)
         return report.exit_status
+    if options.feedback:
+        _write_feedback(report, Path(options.feedback))
     shown = report.json if options.json else report.csv if options.csv else report.text
     print(shown())
     return report.exit_status
+
+
+def _write_feedback(report, folder):
+    """Write one file for each notebook."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for row in report.rows:
+        name = report.label(row).removesuffix(".ipynb").replace("/", "-")
+        (folder / f"{name}.md").write_text(report.feedback(row), encoding="utf-8")
 
 
 def _tell(row):
@@ -87,6 +100,10 @@ def _parser():
     parser.add_argument("--assignment", choices=ASSIGNMENTS,
                         help="which exercises count, and how much; default: those "
                         "the notebooks check, one point each")  # fmt: skip
+    parser.add_argument("--feedback", metavar="FOLDER",
+                        help="write a file for each notebook to hand back")  # fmt: skip
+    parser.add_argument("--jobs", type=_count, default=(os.cpu_count() or 2) // 2 or 1,
+                        help="notebooks that run at a time (%(default)d)")  # fmt: skip
     parser.add_argument("--variant", default="", metavar="NAME",
                         help="the name that, with each student's, determines "
                         "the sizes")  # fmt: skip
@@ -120,6 +137,12 @@ def _parser():
         help="write the assignment as a source notebook for nbgrader",
     )
     return parser
+
+
+def _count(text):
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
 
 
 def _positive(text):

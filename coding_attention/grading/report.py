@@ -6,113 +6,22 @@ import json
 import re
 import textwrap
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from coding_attention.exercises import EXERCISES
 from coding_attention.grading.assignments import Assignment
+from coding_attention.grading.row import MISSING, PARTLY
 from coding_attention.grading.variants import VARIED, check_exercise_of
 
-SIGNS = {"right": "+", "not right": "-", "unusable": "!", "nothing yet": "."}
-PARTLY = "~"
 WIDTH = 88
-SHOWN = 3  # cells that raised, of one notebook
-
-
-@dataclass
-class Row:
-    """What became of one notebook.
-
-    Attributes:
-        file: where it lies.
-        student: who handed it in.
-        variant: whose sizes the notebook says that it has.
-        cells: its code.
-        status: "graded", "no answers", "stopped" or "not run".
-        reason: why, for all but the first.
-        verdicts: {exercise: {"outcome": …, "text": …, "credit": …}}; the last check
-            counts. The credit is the share of the points that it earned.
-        notes: what the teacher should look at.
-        answers: {exercise: answer}, of those that are numbers and words alone.
-        network: "none", or "blocked" where only Python's sockets were.
-        seconds: how long it ran.
-    """
-
-    file: Path
-    student: str
-    variant: str = ""
-    cells: list = field(default_factory=list, repr=False)
-    status: str = "graded"
-    reason: str = ""
-    verdicts: dict = field(default_factory=dict)
-    notes: list = field(default_factory=list)
-    answers: dict = field(default_factory=dict)
-    network: str = ""
-    seconds: float = 0.0
-    cell: int = 0
-    raised: list = field(default_factory=list)
-
-    def take(self, event):
-        """Note an event that the notebook's process reports."""
-        kind = event["event"]
-        if kind == "started":
-            self.network = str(event["network"])
-        elif kind == "cell":
-            self.cell = int(event["number"])
-        elif kind == "raised":
-            self.raised.append(f"cell {event['number']} raised {event['text']}")
-        elif kind == "verdict" and event["outcome"] in SIGNS:
-            name = str(event["exercise"])
-            self.verdicts[name] = {
-                "outcome": event["outcome"],
-                "text": str(event["text"]),
-                "credit": min(max(float(event["credit"]), 0.0), 1.0),
-            }
-            self.answers[name] = event["answer"]
-            self._note_replaced(event["replaced"])
-
-    def _note_replaced(self, names):
-        if names:
-            note = f"replaces {', '.join(map(str, names[:5]))}: take a look"
-            self.notes += [note] if note not in self.notes else []
-
-    def close(self, ended):
-        """Give the row its status, once its process is gone.
-
-        Args:
-            ended: how the process was ended, or nothing.
-        """
-        self.notes += self.raised[:SHOWN]
-        if len(self.raised) > SHOWN:
-            self.notes.append(f"and {len(self.raised) - SHOWN} more cells raised")
-        outcomes = {verdict["outcome"] for verdict in self.verdicts.values()}
-        if ended:
-            self.status = "stopped"
-            self.reason = f"{ended}, in cell {self.cell}{self._line()}"
-        elif not outcomes:
-            self.status, self.reason = "no answers", "no cell calls check_exercise"
-        elif outcomes == {"nothing yet"}:
-            # One that is left open among others is a gap: the rest is graded.
-            self.status, self.reason = "no answers", "every answer is the placeholder"
-
-    def _line(self):
-        source = self.cells[self.cell - 1] if self.cells and self.cell else ""
-        first = next((line for line in source.splitlines() if line.strip()), "")
-        return f": {textwrap.shorten(first, 50, placeholder=' …')}" if first else ""
-
-    def sign(self, exercise):
-        """Return one sign for the outcome of an exercise."""
-        verdict = self.verdicts.get(exercise, {"outcome": "nothing yet"})
-        if verdict["outcome"] == "not right" and verdict["credit"]:
-            return PARTLY
-        return SIGNS[verdict["outcome"]]
+SHOWN = 3  # answers that got the same message
+LONGEST = 24  # letters of a name in the table
 
 
 class ClassReport:
     """The rows of a class, its points and its mistakes.
 
     Args:
-        rows: a list of :class:`Row`.
+        rows: a list of :class:`~.row.Row`.
         course: the name of the variants, or nothing.
         assignment: what the points are, or nothing.
     """
@@ -140,9 +49,9 @@ class ClassReport:
         """The mistakes of the class, the most frequent first.
 
         Each is a dictionary: exercise, how many made it, of how many who answered,
-        what the check says, and who.
+        what the check says, what they answered if that is numbers or words, and who.
         """
-        found, texts = {}, {}
+        found, texts, answers = {}, {}, {}
         for row in self.rows:
             for name in self.points:
                 verdict = row.verdicts.get(name)
@@ -151,12 +60,15 @@ class ClassReport:
                     key = name, re.sub(r"\d[\d.]*", "#", text)
                     found.setdefault(key, []).append(row.student)
                     texts.setdefault(key, Counter())[text] += 1
+                    if (answer := row.answers.get(name)) is not None:
+                        answers.setdefault(key, {})[json.dumps(answer)] = True
         counted = [
             {
                 "exercise": key[0],
                 "count": len(students),
                 "of": self.answered(key[0]),
                 "text": texts[key].most_common(1)[0][0],
+                "answers": list(answers.get(key, {})),
                 "students": students,
             }
             for key, students in found.items()
@@ -168,7 +80,7 @@ class ClassReport:
 
     def answered(self, exercise):
         """Return how many have answered an exercise, rightly or not."""
-        return sum(row.sign(exercise) != "." for row in self.rows)
+        return sum(row.sign(exercise) not in (".", MISSING) for row in self.rows)
 
     @property
     def exit_status(self):
@@ -178,11 +90,20 @@ class ClassReport:
         return int(any(row.status in ("stopped", "not run") for row in self.rows))
 
     def _compare_with_each_other(self):
+        self._note_missing_checks()
         self._note_whose_sizes()
         self._note_same_code()
         if self.course:
             for row in self.rows:
                 self._note_borrowed(row)
+
+    def _note_missing_checks(self):
+        for row in self.rows:
+            missing = [name for name in self.points if row.sign(name) == MISSING]
+            if missing:
+                row.notes.append(
+                    f"no cell checks {', '.join(missing)}: was it deleted?"
+                )
 
     def _note_whose_sizes(self):
         count = Counter(row.student for row in self.rows)
@@ -217,6 +138,12 @@ class ClassReport:
                 if check_exercise_of(f"{self.course}/{other}")(name, answer).right:
                     row.notes.append(f"the answer to {name} is right for {other}")
 
+    def label(self, row):
+        """Return the name of a row's file, with its folder if two have one name."""
+        names = [other.file.name for other in self.rows]
+        once = names.count(row.file.name) == 1
+        return row.file.name if once else f"{row.file.parent.name}/{row.file.name}"
+
     def text(self):
         """Return the report to be read."""
         return "\n".join(
@@ -236,20 +163,23 @@ class ClassReport:
         )
 
     def _table(self):
-        width = min(max([7, *(len(row.student) for row in self.rows)]), 24)
-        head = f"{'student':<{width}}  points  "
+        names = [_shorten(row.student) for row in self.rows]
+        files = [_shorten(self.label(row)) for row in self.rows]
+        width, wide = (max(map(len, [head, *column])) for head, column in
+                       (("student", names), ("file", files)))  # fmt: skip
+        head = f"{'student':<{width}}  {'file':<{wide}}  points  "
         numbers = " ".join(f"{i:>2}" for i in range(1, len(self.points) + 1))
         lines = [head + numbers]
-        for row in self.rows:
+        for row, name, file in zip(self.rows, names, files, strict=True):
             points = f"{self.points_of(row)}/{self.assignment.total}"
             signs = " ".join(f"{row.sign(name):>2}" for name in self.points)
-            name = textwrap.shorten(_printable(row.student), width, placeholder="…")
             status = "" if row.status == "graded" else f"  {row.status}"
-            lines.append(f"{name:<{width}}  {points:>6}  {signs}{status}".rstrip())
+            told = f"{name:<{width}}  {file:<{wide}}  {points:>6}  {signs}{status}"
+            lines.append(told.rstrip())
         names = [f"{i} {n} ({p})" for i, (n, p) in enumerate(self.points.items(), 1)]
         legend = (
             f"+ right, {PARTLY} in part, - not right, ! could not be checked, . no "
-            f"answer."
+            f"answer, {MISSING} no check."
         )
         return [*lines, "", *_wrapped(f"{legend} {', '.join(names)}.")]
 
@@ -258,7 +188,7 @@ class ClassReport:
         for row in self.rows:
             said = [row.reason] if row.reason else []
             for note in said + row.notes:
-                lines += _wrapped(_printable(f"{row.file.name}: {note}"), "    ")
+                lines += _wrapped(_printable(f"{self.label(row)}: {note}"), "    ")
         return ["", "To look at", *lines] if lines else []
 
     def _class_mistakes(self):
@@ -266,6 +196,10 @@ class ClassReport:
         for mistake in self.mistakes:
             share = f"{mistake['count']} of {mistake['of']}"
             told = f"{share:>8}  {mistake['exercise']}: {_printable(mistake['text'])}"
+            if mistake["answers"]:
+                told += (
+                    f" Answered: {_printable('; '.join(mistake['answers'][:SHOWN]))}."
+                )
             lines += _wrapped(told, " " * 10)
         return ["", "The class's mistakes", *lines] if lines else []
 
@@ -282,6 +216,26 @@ class ClassReport:
             "Answers share a process with their check, so a notebook could deceive "
             "it on purpose; 'To look at' lists anything odd."
         )
+
+    def feedback(self, row):
+        """Return what one student may read: points, and what each check said."""
+        lines = [f"# {self.assignment.title or 'Exercises'}: {self.label(row)}", ""]
+        lines.append(f"{self.points_of(row)} of {self.assignment.total} points.")
+        lines += [f"{row.status}: {row.reason}."] if row.reason else []
+        for name, worth in self.points.items():
+            verdict = row.verdicts.get(name)
+            earned = f"{self.points_of(row, name)} of {worth}"
+            lines += ["", f"## {EXERCISES[name].title} ({earned})", ""]
+            if row.sign(name) == MISSING:
+                lines.append("The notebook has no cell that checks this exercise.")
+            elif verdict is None:
+                lines.append("This exercise was not reached.")
+            else:
+                lines.append(_printable(verdict["text"]))
+            if verdict and verdict["outcome"] == "not right" and name in row.answers:
+                answer = row.answers[name]
+                lines += [] if answer is None else ["", f"Your answer: `{answer}`"]
+        return "".join(f"{_printable(line)}\n" for line in lines)
 
     def json(self):
         """Return the report for programs."""
@@ -346,6 +300,11 @@ def _cell(text):
 
 def _printable(text):
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _shorten(text):
+    text = _printable(text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _plural(count, noun):

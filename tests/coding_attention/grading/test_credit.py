@@ -8,8 +8,7 @@ import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise
 from coding_attention.exercises.build import solution
-from coding_attention.grading import ASSIGNMENTS, grade
-from tests.coding_attention.grading.the_class import SETUP, notebook
+from tests.coding_attention.grading.the_class import SETUP, report_of, row_of
 
 REPAIR = EXERCISES["repair"]
 PLANTED = [case["change"] for case in REPAIR.cases["wrong"]]
@@ -76,19 +75,13 @@ def test_a_fill_that_leaks_still_costs():
     assert check_exercise("causal-class", answer).credit == 0
 
 
-def graded(folder, *codes, assignment="heads"):
-    file = folder / "it.ipynb"
-    file.write_text(notebook(SETUP.format(student="it"), *codes), encoding="utf-8")
-    return grade([file], "", ASSIGNMENTS[assignment])
-
-
-def test_two_of_three_repairs_give_two_of_three_points(tmp_path):
+def test_two_of_three_repairs_give_two_of_three_points():
     code = f"""from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.build import solution
 mine = solution(EXERCISES["repair"], [{SCALE!r}])[0]
 check_exercise("repair", mine)"""
-    report = graded(tmp_path, code)
-    (row,) = report.rows
+    row = row_of("it", [SETUP.format(student="it"), code])
+    report = report_of([row], "heads")
     assert report.points_of(row) == 2
     assert row.sign("repair") == "~"
     assert json.loads(report.json())["students"][0]["points"] == 2
@@ -97,13 +90,11 @@ check_exercise("repair", mine)"""
     assert report.mistakes[0]["exercise"] == "repair"
 
 
-def test_a_submission_with_a_gap_is_graded_on_what_it_has(tmp_path):
-    gap = 'check_exercise("3.2", None)'
+def test_a_submission_with_a_gap_is_graded_on_what_it_has():
+    setup, gap = SETUP.format(student="it"), 'check_exercise("3.2", None)'
     split = "lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2)"
-    report = graded(tmp_path, f'check_exercise("split-heads", {split})', gap)
-    (row,) = report.rows
+    row = row_of("it", [setup, f'check_exercise("split-heads", {split})', gap])
     assert (row.status, row.reason) == ("graded", "")
-    assert report.points_of(row) == 2
+    assert report_of([row], "heads").points_of(row) == 2
     assert (row.sign("split-heads"), row.sign("3.2")) == ("+", ".")
-    (row,) = graded(tmp_path, gap).rows
-    assert row.status == "no answers"
+    assert row_of("it", [setup, gap]).status == "no answers"

@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
-from coding_attention.grading import ASSIGNMENTS, VARIED, grade
+from coding_attention.grading import ASSIGNMENTS, VARIED
 from coding_attention.grading.assignments import Assignment
 from coding_attention.grading.commandline import main
 from coding_attention.grading.hand_out import HandOutError, hand_out, nbgrader
 from tests.book.pages import ROOT
+from tests.coding_attention.grading.the_class import COURSE, report_of, row_of
 
 
 def cells(file):
@@ -22,13 +23,13 @@ def cells(file):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_an_assignment_is_handed_out_unsolved(tmp_path, name):
-    files = hand_out(name, tmp_path / "new" / name, "autumn-26", ["anna", "ben"])
-    report = grade(files, "autumn-26", ASSIGNMENTS[name])
-    for row in report.rows:
-        assert row.reason == "every answer is the placeholder"
-        assert list(row.verdicts) == list(ASSIGNMENTS[name].points)
-        assert row.notes == []
+    files = hand_out(name, tmp_path / "new" / name, COURSE, ["anna", "ben"])
     anna, ben = map(cells, files)
+    row = row_of("anna", [source for kind, source, _ in anna if kind == "code"])
+    report_of([row], name)
+    assert row.reason == "every answer is the placeholder"
+    assert list(row.verdicts) == list(ASSIGNMENTS[name].points)
+    assert row.notes == []
     varied = [exercise for exercise in ASSIGNMENTS[name].points if exercise in VARIED]
     # The setup says whose it is, and each task with sizes has others.
     differ = [a for a, b in zip(anna, ben, strict=True) if a != b]
@@ -82,6 +83,7 @@ USAGE = {
     "no time": (["--seconds", "0", "x"], "0 is not above 0"),
     "less than that": (["--seconds", "-3", "x"], "-3 is not above 0"),
     "no end": (["--seconds", "inf", "x"], "inf is not above 0"),
+    "no job": (["--jobs", "0", "x"], "0 is below 1"),
 }  # fmt: skip
 
 
@@ -101,17 +103,19 @@ def test_an_empty_folder_is_named(tmp_path, capsys):
 
 def test_the_command(tmp_path, capsys):
     about = ["--assignment", "weights", "--variant", "autumn-26"]
-    made = ["--hand-out", str(tmp_path), *about, "--students", "anna"]
+    made = ["--hand-out", str(tmp_path / "new"), *about, "--students", "anna"]
     assert main(made) == 0
-    assert capsys.readouterr().out.strip() == str(tmp_path / "anna.ipynb")
+    assert capsys.readouterr().out.strip() == str(tmp_path / "new" / "anna.ipynb")
     (tmp_path / "ben.ipynb").write_text("")
     # As a program, once: what it does is told by its status.
     ran = subprocess.run(
-        [sys.executable, "-m", "coding_attention.grading", tmp_path, *about, "--json"],
+        [sys.executable, "-m", "coding_attention.grading", tmp_path / "ben.ipynb",
+         *about, "--json", "--feedback", tmp_path / "back"],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 1, ran.stderr
-    students = json.loads(ran.stdout)["students"]
-    assert [s["status"] for s in students] == ["no answers", "not run"]
-    assert "anna.ipynb: no answers" in ran.stderr
+    (student,) = json.loads(ran.stdout)["students"]
+    assert (student["status"], student["points"]) == ("not run", 0)
+    assert "ben.ipynb: not run" in ran.stderr
+    assert "an empty file" in (tmp_path / "back" / "ben.md").read_text()

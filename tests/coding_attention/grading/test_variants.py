@@ -5,7 +5,7 @@ import torch
 
 from coding_attention.exercises import EXERCISES, check_exercise, notebook
 from coding_attention.exercises.build import cell
-from coding_attention.grading import VARIED, can_fork, check_exercise_of, commandline
+from coding_attention.grading import VARIED, check_exercise_of
 from coding_attention.grading.variants import sizes_of
 from tests.coding_attention.exercises.answers import with_sizes
 
@@ -78,36 +78,3 @@ def test_an_exercise_without_sizes_is_that_of_the_book():
     assert check_exercise_of("autumn/anna")("which-dim", -1).right
     assert check_exercise_of("") is check_exercise
     assert "There is no exercise" in check_exercise_of("autumn/anna")("zzz", 1).text
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("--hand-out out", "which one? --assignment"),
-        ("--nbgrader out", "which one? --assignment"),
-        ("--hand-out out --assignment causal", "needs --variant NAME and --students"),
-        ("--hand-out out --assignment causal --variant a", "--students NAME"),
-        ("", "which notebooks?"),
-        ("a.ipynb --seconds 0", "--seconds"),
-    ],
-)
-def test_what_a_command_lacks_is_asked_for(words, told, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        commandline.main(words.split())
-    assert told in capsys.readouterr().err
-    assert [*tmp_path.iterdir()] == []
-
-
-@pytest.mark.skipif(not can_fork(), reason="grading needs Linux or macOS")
-def test_a_folder_without_notebooks_is_told_and_one_with_some_is_reported(
-    tmp_path, capsys
-):
-    assert commandline.main([str(tmp_path)]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "Found no notebooks there.\n")
-    (tmp_path / "anna.ipynb").touch()
-    assert commandline.main([str(tmp_path)]) == 1
-    out, err = capsys.readouterr()
-    assert "an empty file" in out
-    assert "Found no notebooks" not in err

@@ -1,12 +1,17 @@
-"""Thirty notebooks as a class may hand them in: answers, mistakes, and worse.
+"""Notebooks as a class may hand them in, and a way to run them without a kernel.
 
-They answer the assignment "causal", with sizes of their own. What each is about stands
-in its name; the numbered ones are ordinary students.
+They answer the assignment "causal", with sizes of their own.
 """
 
 import json
+from pathlib import Path
+from unittest import mock
 
-from coding_attention.grading.variants import sizes_of
+from coding_attention import grading
+from coding_attention.grading.report import ClassReport
+from coding_attention.grading.row import Row
+from coding_attention.grading.runner import Run
+from coding_attention.grading.variants import check_exercise_of, sizes_of
 
 COURSE = "autumn-26"
 SETUP = f"""import torch
@@ -20,15 +25,11 @@ MASKS = {
     "right": "torch.ones(num_tokens, num_tokens).triu(1).bool()",
     "diagonal": "torch.ones(num_tokens, num_tokens).triu(0).bool()",
     "keep": "torch.ones(num_tokens, num_tokens).tril().bool()",
-    "past": "torch.ones(num_tokens, num_tokens).tril(-1).bool()",
-    "none": "None",
 }
 MEAN = "def mean_of_past(x):\n    return {}"
 MEANS = {
     "right": "x.cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None]",
-    "all": "x.mean(dim=1, keepdim=True).expand_as(x)",
     "sums": "x.cumsum(dim=1)",
-    "ends": "__import__('os')._exit(3)",
 }
 
 
@@ -53,63 +54,43 @@ def dropout_of(student):
 
 def answers(student, mask="right", mean="right", dropout=None):
     """The cells of a student who answered three of the five exercises."""
-    if dropout is None:
-        dropout, _ = dropout_of(student)
     return [
         SETUP.format(student=student),
         MASK.format(MASKS[mask]),
         'check_exercise("causal-mask", causal_mask)',
-        f"kept_and_average = {dropout}",
+        f"kept_and_average = {dropout or dropout_of(student)[0]}",
         'check_exercise("dropout", kept_and_average)',
         MEAN.format(MEANS[mean]),
         'check_exercise("mean-of-the-past", mean_of_past)',
     ]
 
 
-def write_class(folder):
-    """Write the thirty files; return the names of what they are, by file name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    sheets = {}
-    for number, (mask, mean) in enumerate(
-        [("right", "right")] * 5
-        + [("diagonal", "right")] * 6
-        + [("keep", "all")] * 3
-        + [("right", "sums")] * 2
-    ):
-        student = f"student-{number:02}"
-        sheets[student] = answers(student, mask, mean)
+def run_here(cells, student):
+    """What the runner returns for these cells, from this process."""
+    run, check = Run(network="none"), check_exercise_of(f"{COURSE}/{student}")
 
-    # What was copied: the right numbers of somebody else.
-    theirs, _ = dropout_of("student-00")
-    sheets["copied"] = answers("copied", dropout=theirs)
-    _, mistake = dropout_of("not-rescaled")
-    sheets["not-rescaled"] = answers("not-rescaled", dropout=mistake)
-    sheets["unsolved"] = answers("unsolved", mask="none")[:3]
+    def report(name, answer=None):
+        verdict = check(name, answer)
+        told = {"exercise": name, "answer": answer if type(answer) is tuple else None}
+        run.verdicts.append(vars(verdict) | told | {"replaced": []})
 
-    # What happens on the way.
-    first = answers("loops")[:3]
-    sheets["loops"] = [*first, "while True:\n    pass", *answers("loops")[3:]]
-    sheets["sleeps"] = [*answers("sleeps")[:3], "import time\ntime.sleep(3600)"]
-    sheets["exits"] = ["import sys\nsys.exit(1)", *answers("exits")]
-    sheets["ends"] = [*answers("ends")[:5], "import os\nos._exit(0)"]
-    sheets["crashes"] = [
-        *answers("crashes")[:3],
-        "import ctypes\nctypes.string_at(0)",
-    ]
-    sheets["ends-in-an-answer"] = answers("ends-in-an-answer", mean="ends")
-    sheets["eats-memory"] = [
-        *answers("eats-memory"), "fits = torch.zeros(2**28)",
-        "hoard = torch.zeros(2**31)",
-        "more = bytearray(2**33)",
-    ]  # fmt: skip
-    sheets["raises"] = ["import no_such_package", "1 / 0", *answers("raises")]
+    names = {}
+    with mock.patch.object(grading, "check_exercise_of", return_value=report):
+        for run.cell, code in enumerate(cells, 1):
+            try:
+                exec(code, names)
+            except Exception as error:
+                run.raised.append((run.cell, f"{type(error).__name__}: {error}"))
+    return run
 
-    files = {f"{name}.ipynb": notebook(*cells) for name, cells in sheets.items()}
-    files |= {
-        "empty.ipynb": "",
-        "no-notebook.ipynb": "print('this is Python')",
-        "no-answers.ipynb": notebook("print(1)"),
-    }
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return sorted(files)
+
+def row_of(student, cells, file=None):
+    """The row of a student's cells, without a kernel."""
+    row = Row(Path(file or f"{student}.ipynb"), student, f"{COURSE}/{student}", cells)
+    row.take(run_here(cells, student))
+    return row
+
+
+def report_of(rows, assignment="causal"):
+    """The report on some rows."""
+    return ClassReport(rows, COURSE, grading.ASSIGNMENTS[assignment])

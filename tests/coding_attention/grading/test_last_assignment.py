@@ -4,8 +4,8 @@ import pytest
 
 from coding_attention.exercises import EXERCISES
 from coding_attention.exercises.build import cell
-from coding_attention.grading import ASSIGNMENTS, grade
-from tests.coding_attention.grading.the_class import COURSE, SETUP, notebook
+from coding_attention.grading import ASSIGNMENTS
+from tests.coding_attention.grading.the_class import SETUP, report_of, row_of
 
 # (exercise, what the solution says, what the student wrote, what the report says)
 SUBMISSIONS = [
@@ -31,18 +31,16 @@ def solved(name):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inside")
+def report():
+    rows = []
     for number, (name, right, wrong, _) in enumerate(SUBMISSIONS):
-        code = solved(name)
+        code, student = solved(name), f"s{number}"
         assert right in code
-        setup = SETUP.format(student=f"s{number}")
-        text = notebook(setup, code.replace(right, wrong))
-        (folder / f"s{number}.ipynb").write_text(text, encoding="utf-8")
+        cells = [SETUP.format(student=student), code.replace(right, wrong)]
+        rows.append(row_of(student, cells))
     all_right = [solved(name) for name in ASSIGNMENTS["inside"].points]
-    text = notebook(SETUP.format(student="top"), *all_right)
-    (folder / "top.ipynb").write_text(text, encoding="utf-8")
-    return grade([folder], COURSE, ASSIGNMENTS["inside"])
+    rows.append(row_of("top", [SETUP.format(student="top"), *all_right]))
+    return report_of(rows, "inside")
 
 
 def test_each_names_its_own_misconception(report):
