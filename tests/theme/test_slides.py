@@ -44,7 +44,7 @@ def read(tmp_path, mark):
 
 def write(tmp_path, mark):
     title, found = read(tmp_path, mark)
-    made = deck.write_deck("A deck", [(title, slide) for slide in found], ["a.js"])
+    made = deck.write_deck("A deck", [(title, slide) for slide in found])
     return BeautifulSoup(made, "html.parser")
 
 
@@ -119,7 +119,7 @@ def test_the_notes_sheet_says_when_each_slide_begins(tmp_path):
 def test_each_number_said_or_written_is_shown_beside_it(name):
     """Nothing else would notice when a cell's number changes."""
     for slide in PAGES[name][1]:
-        shown = deck.write_deck("", [("", slide)], [])
+        shown = deck.write_deck("", [("", slide)])
         shown = BeautifulSoup(shown, "html.parser")
         said = [shown.h2, shown.aside, *shown.select(".words")]
         said = " ".join(part.extract().get_text() for part in said)

@@ -55,9 +55,9 @@ def choose_decks(pages, route=None):
 
 def write_decks(target, decks):
     """Write decks, their notes, and what they need; return the files of the decks."""
-    scripts = _write_kit(target / "kit")
+    _write_kit(target / "kit")
     for file, title, slides in decks:
-        made = deck.write_deck(title, slides, scripts)
+        made = deck.write_deck(title, slides)
         (target / f"{file}.html").write_text(made, encoding="utf-8")
         notes = deck.write_sheet(title, slides)
         (target / f"{file}-notes.html").write_text(notes, encoding="utf-8")
@@ -73,17 +73,12 @@ def write_list(target, decks):
 
 
 def _write_kit(folder):
-    """Write scripts and style sheets; return the names of the scripts, in order."""
+    """Write the decks' scripts and style sheets, and those of the labs."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in KIT.iterdir():
         shutil.copy(file, folder)
-    texts = labs.assets()
-    scripts = [name for name in texts if name.endswith(".js")]
-    for name in scripts:
-        (folder / name).write_text(texts[name], encoding="utf-8")
-    styles = [text for name, text in texts.items() if name.endswith(".css")]
-    (folder / "labs.css").write_text("\n".join(styles), encoding="utf-8")
-    return [*scripts, "slides.js"]
+    for name, text in labs.assets().items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def main():

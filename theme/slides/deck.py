@@ -8,10 +8,9 @@ import textwrap
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from coding_attention.stored import html_of
-from theme.labs import STATE_TYPE, VIEW
+from coding_attention.published_values import text_of
+from coding_attention.stored import LAB, html_of
 from theme.lean_site.maths import to_mathml
-from theme.printed_values import text_of
 from theme.slides.marks import MarkError, Shown
 
 DECK = """<!doctype html>
@@ -22,7 +21,8 @@ DECK = """<!doctype html>
 <title>{title}</title>
 <link rel="stylesheet" href="kit/labs.css">
 <link rel="stylesheet" href="kit/slides.css">
-{scripts}
+<script defer src="kit/labs.js"></script>
+<script defer src="kit/slides.js"></script>
 </head>
 <body>
 <main>
@@ -68,21 +68,19 @@ def render(text, inline=False):
     return MARKDOWN.renderInline(text) if inline else MARKDOWN.render(text)
 
 
-def write_deck(title, slides, scripts):
+def write_deck(title, slides):
     """Return the HTML of a deck.
 
     Args:
         title: of the deck.
         slides: pairs of a page's title and one slide of it.
-        scripts: the names of the scripts in the folder ``kit``.
     """
     made = "\n".join(_write_slide(slide, page) for page, slide in slides)
-    tags = "\n".join(f'<script defer src="kit/{name}"></script>' for name in scripts)
-    return DECK.format(title=html.escape(title), slides=made, scripts=tags)
+    return DECK.format(title=html.escape(title), slides=made)
 
 
 def _write_slide(slide, page):
-    parts = "\n".join(_write_part(part, slide.title, page) for part in slide.parts)
+    parts = "\n".join(_write_part(part, slide.title) for part in slide.parts)
     return f"""<section data-minutes="{slide.minutes:g}">
 <h2>{render(slide.title, inline=True)}</h2>
 <div class="body">
@@ -93,12 +91,12 @@ def _write_slide(slide, page):
 </section>"""
 
 
-def _write_part(part, title, page):
+def _write_part(part, title):
     if not isinstance(part, Shown):
         return f'<div class="words">{render(part)}</div>'
     cell, name = part.cell, part.cell.metadata.name
-    if part.lab:
-        made = _write_lab(cell, part.lab, page)
+    if name.startswith("lab-"):
+        made = "".join(map(_write_lab, cell.outputs))
     elif name.startswith("figure-"):
         made = "".join(map(_write_figure, cell.outputs))
     else:
@@ -138,19 +136,12 @@ def _write_figure(output):
     )
 
 
-def _write_lab(cell, lab, page):
+def _write_lab(output):
     """Return a lab as the site's pages have it: theme/labs_loader.js shows it."""
-    picture = "".join(map(html_of, cell.outputs))
-    name = f"{page} {cell.metadata.name}"  # two pages may name a lab alike
-    view = _write_json(VIEW, {"model_id": name})
-    state = _write_json(STATE_TYPE, {"state": {name: lab}})
-    return f'<div class="lab">{picture}{view}{state}</div>'
-
-
-def _write_json(kind, data):
-    # A "</script>" within the data must not end the element that holds it.
-    text = json.dumps(data, sort_keys=True).replace("</", "<\\/")
-    return f'<script type="{kind}">{text}</script>'
+    # "</script>" within a trait must not end the element that holds it.
+    lab = json.dumps(output.data[LAB], sort_keys=True).replace("</", "<\\/")
+    script = f'<script type="{LAB}">{lab}</script>'
+    return f'<div class="lab">{html_of(output)}{script}</div>'
 
 
 def write_sheet(title, slides):

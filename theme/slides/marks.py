@@ -15,11 +15,9 @@ only)`` leaves a slide out of the deck for one session.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import nbformat
-
-from theme.labs import STATE_TYPE, VIEW, lab_states
 
 MARK = re.compile(r"<!-- slide\b(.*?)-->", re.S)
 HEAD = re.compile(r": (.+) \(([\d.]+) min(, page only)?\)")
@@ -54,13 +52,11 @@ class Shown:
         cell: of the page.
         part: "code", "output", the name of a method, or "" for all.
         later: whether it waits for a key.
-        lab: the class name and the state of the cell's lab, if it has one.
     """
 
     cell: object
     part: str
     later: bool
-    lab: dict = field(default_factory=dict)
 
 
 class MarkError(Exception):
@@ -76,41 +72,28 @@ def read_page(path):
     Raises:
         MarkError: a mark is incomplete, or shows what the page doesn't have.
     """
-    notebook = nbformat.read(path, as_version=4)
-    cells, labs = notebook.cells, _read_labs(notebook)
+    cells = nbformat.read(path, as_version=4).cells
     named = {c.metadata.name: c for c in cells if "name" in c.metadata}
     text = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
     title = re.search(r"^# (.+)$", text, re.M)[1]
     try:
-        return title, [_read_mark(mark, named, labs) for mark in MARK.findall(text)]
+        return title, [_read_mark(mark, named) for mark in MARK.findall(text)]
     except MarkError as error:
         raise MarkError(f"{path.name}: {error}") from None
 
 
-def _read_labs(notebook):
-    """Return {name of a cell: class name and state of its lab}."""
-    stored = notebook.metadata.get("widgets", {}).get(STATE_TYPE, {"state": {}})
-    states = lab_states(stored)[0]["state"]
-    return {
-        cell.metadata.name: states[output.data[VIEW]["model_id"]]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.get("data", {}).get(VIEW, {}).get("model_id") in states
-    }
-
-
-def _read_mark(mark, cells, labs):
+def _read_mark(mark, cells):
     head, _, rest = mark.partition("\n")
     found = HEAD.fullmatch(head)
     body, _, note = rest.partition("Say:")
     if not (found and note.strip()):
         raise MarkError(f"the mark {head.strip(' :')!r} is not a whole one. {FORM}")
     title, minutes, page_only = found.groups()
-    parts = list(_read_parts(body, title, cells, labs))
+    parts = list(_read_parts(body, title, cells))
     return Slide(title, float(minutes), bool(page_only), parts, note.strip())
 
 
-def _read_parts(body, title, cells, labs):
+def _read_parts(body, title, cells):
     words = []
     for line in body.splitlines():
         show = SHOW.fullmatch(line)
@@ -125,5 +108,5 @@ def _read_parts(body, title, cells, labs):
                 f"the slide {title!r} shows a cell {name!r}, which the page does not "
                 f"have. Write a name of its cells, as after :name:"
             )
-        yield Shown(cells[name], part or "", when == "then", labs.get(name, {}))
+        yield Shown(cells[name], part or "", when == "then")
     yield from filter(None, ["\n".join(words).strip()])
