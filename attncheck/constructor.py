@@ -112,7 +112,7 @@ def plan_call(
     Raises:
         UnusableError: the constructor needs or lacks a name.
     """
-    parameters = _parameters(cls)
+    parameters = parameters_of(cls)
     taken, kind = _config_of(cls, parameters)
     if settings and taken is None:
         needed = [n for n, p in parameters.items() if p.default is p.empty]
@@ -353,11 +353,17 @@ def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
     """Return the constructor's parameters, with those that it hands on to its base.
 
     Raises:
-        TypeError, ValueError: Python can't tell.
+        UnusableError: Python can't tell.
     """
     if inspect.getattr_static(cls, "__init__") is nn.Module.__init__:
         return {}
-    parameters = dict(inspect.signature(cls).parameters)
+    try:
+        parameters = dict(inspect.signature(cls).parameters)
+    except (TypeError, ValueError):
+        raise UnusableError(
+            f"Python can't tell which arguments {cls.__name__} takes. "
+            f"Build an instance yourself and check that."
+        ) from None
     kinds = {p.kind for p in parameters.values()}
     own = [c for c in cls.__mro__ if "__init__" in vars(c)]
     if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds and (
@@ -367,16 +373,6 @@ def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
         stars = [n for n, p in parameters.items() if p.kind not in _NAMED]
         return handed | {n: p for n, p in parameters.items() if n not in stars}
     return parameters
-
-
-def _parameters(cls: type) -> dict[str, inspect.Parameter]:
-    try:
-        return parameters_of(cls)
-    except (TypeError, ValueError):
-        raise UnusableError(
-            f"Python can't tell which arguments {cls.__name__} takes. "
-            f"Build an instance yourself and check that."
-        ) from None
 
 
 def _say_names(

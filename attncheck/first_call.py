@@ -23,6 +23,7 @@ from attncheck.probes.compare import Comparison
 from attncheck.probes.meaning import depends
 from attncheck.source import Source
 from attncheck.subject import How, Subject
+from attncheck.trace import Watch
 from attncheck.variants import first_subject, runs, uneven
 from attncheck.ways import Way
 
@@ -130,7 +131,7 @@ def _full_length(subject: Subject, failure: Failure | UnusableError) -> bool:
         except (Failure, UnusableError) as other:
             failure = other
         subject.how = kept
-    text, width = str(failure), subject.width
+    text, width = str(failure), subject.sizes["d_in"]
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
     # As of an image's patches and a token for its class.
@@ -181,7 +182,8 @@ def _another_way(subject: Subject, failure: Failure | UnusableError) -> bool:
                 continue
             leaks = subject.causal and (way.mask or way.opened) and _leaks(subject)
             alone = not way.mask or _takes_one(subject)
-            if not leaks and alone and (not way.opened or _is_precise(subject)):
+            hides = way.opened and (not _is_precise(subject) or _is_blank(subject))
+            if not leaks and alone and not hides:
                 return _tell_way(subject)
             leaking = leaking or (subject.how, subject.causal)
             _set(subject, *kept)
@@ -232,6 +234,17 @@ def _is_precise(subject: Subject) -> bool:
     finally:
         subject.dtype = kept
     return not changed(y, fine.to(y.dtype), 1e-5)
+
+
+def _is_blank(subject: Subject) -> bool:
+    """Whether all weights are alike, as where a mask of the wrong kind hides all."""
+    watch = Watch(module := subject.copy())
+    y = subject(subject.tokens(), module, mode=watch)
+    made = [weights for _, weights, _ in watch.seen.softmaxes if weights.shape[-1] > 1]
+    return not changed(y, y[:1, :1].expand_as(y)) or any(
+        one.isnan().any() or not changed(one, one[..., :1].expand_as(one), 1e-6)
+        for one in made
+    )
 
 
 def _tell_way(subject: Subject) -> bool:
@@ -352,7 +365,11 @@ def _try_lengths(subject: Subject, collector: Collector) -> None:
     raised = None
     for other in (t - 1, t - 2, t + 1):
         try:
-            subject(subject.tokens(1, t, size=1.0).new_zeros(1, other, subject.width))
+            subject(
+                subject.tokens(1, t, size=1.0).new_zeros(
+                    1, other, subject.sizes["d_in"]
+                )
+            )
             return
         except CallFailed as failure:
             if failure.mistake != "forward_raises":

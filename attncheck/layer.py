@@ -44,6 +44,7 @@ class Layer:
         qk_norm: the norm of queries and keys within each head.
         prenorm: the norm of the input.
         residual: the input is added to the output.
+        postnorm: the norm of that sum; found, but no option.
         memory: how many tokens of a fixed memory make the keys and values.
         sink: one more learned score for each head, with no value.
         documents: two documents in each row, which do not see each other.
@@ -59,6 +60,7 @@ class Layer:
     qk_norm: str | None = None
     prenorm: str | None = None
     residual: bool = False
+    postnorm: str | None = None
     memory: int | None = None
     sink: bool = False
     documents: bool = False
@@ -89,6 +91,7 @@ class Layer:
             "qk_norm": self.qk_norm and f"a norm of queries and keys ({self.qk_norm})",
             "prenorm": self.prenorm and f"a norm of the input ({self.prenorm})",
             "residual": self.residual and "the input added",
+            "postnorm": self.postnorm and f"a norm of the sum ({self.postnorm})",
             "memory": self.memory and f"a memory of {self.memory} tokens",
             "sink": self.sink and "a sink for each head",
             "documents": self.documents and "documents packed into one row",
@@ -99,7 +102,7 @@ class Layer:
         return ", ".join(acting) or "nothing else"
 
 
-_FOUND = ("norms", "open")
+_FOUND = ("postnorm", "norms", "open")
 OPTIONS = tuple(f.name for f in fields(Layer) if f.name not in _FOUND)
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 

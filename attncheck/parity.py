@@ -12,12 +12,10 @@ from math import isclose, isnan
 import torch
 from torch import Tensor
 
-from attncheck.changes import CHANGES, base_recipe, pairs, recipes
+from attncheck.changes import base_recipe, pairs, recipes
 from attncheck.layer import Layer
 from attncheck.projections import Projections
 from attncheck.reference import PLAIN, Computation, Recipe
-
-__all__ = ["CHANGES", "TOLERANCE", "Match", "distance", "name_mistake", "recognized"]
 
 TOLERANCE = 2e-5  # of the largest output; float32 is exact to about 1e-6
 TRIES = 1200  # of mistakes in pairs: the same on all machines

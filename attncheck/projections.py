@@ -73,7 +73,6 @@ class Projections:
         latent: the width of the vector that keys and values are made from, if any.
         swapped: (name, projection) of keys and values with the maps up from their
             latent swapped.
-        sure: whether names say all of it; else a part was guessed.
     """
 
     query: Pair
@@ -85,7 +84,6 @@ class Projections:
     rope_share: Fraction | None = None
     latent: int | None = None
     swapped: tuple[tuple[str, Pair], ...] = ()
-    sure: bool = True
 
     def cpu(self) -> "Projections":
         """Return the same weights on the CPU."""
@@ -154,7 +152,7 @@ def find(
     unknown.
     """
     for part in module.modules():
-        members = _members(part)
+        members = _members(part, d_in)
         heads = members.get("heads") or _listed_heads(part, num_heads)
         if isinstance(heads, nn.ModuleList | list | tuple) and len(heads):
             found = _from_heads(heads, members.get("out", _left(part)), d_in)
@@ -164,15 +162,10 @@ def find(
             rest = None if "out" in members else _left(part, members.values())
             if found and rest is not None:
                 more = _from_layer(members | {"out": rest}, h, d_in)
-                found = [*(replace(one, sure=False) for one in more), *found]
+                found = [*more, *found]
             found = [*_by_width(part, found), *found]
         if found:
             return found
-    for part in module.modules():
-        h = num_heads or _head_count(part) or _head_count(module) or 1
-        found = _guessed(part, h, d_in)
-        if found:
-            return [replace(one, sure=False) for one in found]
     return []
 
 
@@ -211,46 +204,32 @@ def _left(part: nn.Module, but: Iterable[Any] = ()) -> nn.Linear | None:
     return left[0] if len(left) == 1 else None
 
 
-def _guessed(part: nn.Module, h: int, d_in: int | None) -> list[Projections]:
-    """Read weights whose names are made of known ones, or that stand alone."""
-    members: dict[str, Any] = {}
+def _members(part: nn.Module, d_in: int | None) -> dict[str, Any]:
+    """Return the part's weights and layers by their role.
+
+    Names in use come first, then those that are made of them, then what stands alone.
+    """
     everything: dict[str, Any] = dict(part.named_children())
     everything |= dict(part.named_parameters(recurse=False))
-    known = _members(part)
-    for role, pattern in MADE.items():
-        fits = [one for name, one in everything.items()
-                if pattern.fullmatch(name.replace("_", "").lower())]  # fmt: skip
-        members |= {role: fits[0]} if len(fits) == 1 else {}
-    members |= {"out": known["out"]} if "out" in known else {}
-    if not {"query", "key", "value"} <= set(members):
-        out = {role: one for role, one in members.items() if role == "out"}
-        sole = _left(part, out.values())
-        width = sole.weight.shape[0] if sole is not None else 0
-        if sole is None or width % 3 or sole.weight.shape[1] != d_in:
-            return []
-        members = {"qkv": sole, **out}
-    rest = members.get("out", _left(part, members.values()))
-    return _from_layer(members | ({} if rest is None else {"out": rest}), h, d_in)
-
-
-def _members(part: nn.Module) -> dict[str, Any]:
-    """Return the part's weights and layers by their role."""
-    everything: dict[str, Any] = dict(part.named_children()) | dict(
-        part.named_parameters(recurse=False)
-    )
     # Lists and plain tensors are not registered, and may hold weights all the same.
     for name, value in vars(part).items():
         if isinstance(value, list | Tensor):
             everything.setdefault(name, value)
+    plain = {name.replace("_", "").lower(): one for name, one in everything.items()}
     members: dict[str, Any] = {}
-    for name, value in everything.items():
-        plain = name.replace("_", "").lower()
-        for role, names in NAMES.items():
-            if plain in names:
-                members.setdefault(role, value)
-    if "qkv" in members and isinstance(members["qkv"], Tensor):
-        bias = everything.get("in_proj_bias")
-        members["qkv"] = (members["qkv"], bias)
+    for role, names in NAMES.items():
+        found = [one for name, one in plain.items() if name in names]
+        members |= {role: found[0]} if found else {}
+    if isinstance(members.get("qkv"), Tensor):
+        members["qkv"] = (members["qkv"], everything.get("in_proj_bias"))
+    for role, pattern in MADE.items():
+        found = [one for name, one in plain.items() if pattern.fullmatch(name)]
+        if role not in members and len(found) == 1:
+            members[role] = found[0]
+    if not members.keys() - {"out"}:
+        sole = _left(part, members.values())
+        if sole is not None and sole.weight.shape[1] == d_in:
+            members |= {} if len(sole.weight) % 3 else {"qkv": sole}
     return members
 
 

@@ -85,17 +85,6 @@ _shared_of = attrgetter(
 )
 
 
-def attention(
-    x: Tensor, projections: Projections, recipe: Recipe = RIGHT, layer: Layer = PLAIN
-) -> Tensor:
-    """Compute the layer's output (b, t, width) for tokens ``x`` (b, t, d_in).
-
-    Raises:
-        RuntimeError: the recipe does not fit the shapes, so it is not the mistake.
-    """
-    return Computation(x, projections, layer).output(recipe)
-
-
 class Computation:
     """Attention of one input, which keeps what several recipes have in common.
 
@@ -131,7 +120,11 @@ class Computation:
         context = _join(context, recipe)
         if self.p.out is not None:
             context = _project(context, self.p.out)
-        return context + self.x if self.layer.residual else context
+        context = context + self.x if self.layer.residual else context
+        if self.layer.postnorm:
+            numbers = self.layer.norm_of("x")
+            context = normalize(context, self.layer.postnorm, numbers)
+        return context
 
     def values(self, recipe: Recipe) -> Tensor:
         """Return the values of each head (b, h, t, d_head)."""

@@ -103,11 +103,6 @@ class Subject:
         self.variant: Callable[..., Subject | None]
 
     @property
-    def width(self) -> int:
-        """How wide a token is."""
-        return self.sizes["d_in"]
-
-    @property
     def way(self) -> Way | None:
         """How forward is called where nobody says; None where it can't be told."""
         with contextlib.suppress(UnusableError):
@@ -123,11 +118,6 @@ class Subject:
         names += [name for name, _ in module.named_buffers()]
         names += inspect.signature(module.forward).parameters
         return any(re.search(pattern, name.lower()) for name in names)
-
-    @property
-    def given_window(self) -> int | None:
-        """How many tokens one sees, where its constructor was told, or None."""
-        return self.named_window[1] or None
 
     @property
     def named_window(self) -> tuple[str, int]:

@@ -6,7 +6,6 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from attncheck.errors import CallFailed, UnusableError
-from attncheck.guesses import guess, meaning
 from attncheck.source import Source, set_dropout, size_held
 from attncheck.subject import How, Subject
 
@@ -54,7 +53,6 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     meant = "" if dropout == 0 else source.mapped.get("dropout", "")
     if alone or dropout == 0:
         own |= {name: 0.0 for name in source.plan.rates if name != meant}
-    own = _head_widths(source, subject.sizes | changes) | own
     try:
         module = source.build(own=own, **changes)
     except CallFailed:
@@ -72,22 +70,6 @@ def variant(source: Source, subject: Subject, **changes: Any) -> Subject | None:
     twin.fixed_length, twin.given = subject.fixed_length, subject.given | own
     twin.variant = lambda **changes: variant(source, twin, **changes)
     return twin
-
-
-def _head_widths(source: Source, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Return the widths of heads that were guessed from other sizes, for these.
-
-    Some split by a view that takes any width, and mix up tokens where it is wrong.
-    """
-    guessed = source.plan.guessed
-    known = {*source.mapped.values()}
-    return {
-        name: guess(name, sizes)[1]
-        for name, value in guessed.items()
-        if meaning(name) == "d_head"
-        and name not in known
-        and value == guess(name, source.sizes)[1]
-    }
 
 
 def uneven(subject: Subject) -> Subject | None:

@@ -40,6 +40,7 @@ ROPE_BASE = re.compile(r"theta|rope\w*_base|rotary\w*_base|rope_freq|wavelength$
 TABLES = {"a table of positions", "a table"}
 BASES = (10000.0, 500000.0, 1000000.0)
 SHARES = (1.0, 0.5, 0.25, 0.75)
+POSTNORMS = [{"residual": True, "postnorm": n} for n in NORMS[:2]]
 ROUNDED = 5e-3  # of the largest output, as lower precision leaves it
 
 
@@ -224,7 +225,7 @@ class Comparison:
         )
         if found is None:
             return False
-        acts, meant = found[0].window, self.owner.given_window
+        acts, meant = found[0].window, self.owner.named_window[1]
         if acts and meant and acts != meant and not self.subject.layer.window:
             raise NotCompared(
                 f"each token sees {acts} tokens, itself included, and the constructor "
@@ -255,9 +256,10 @@ class Comparison:
         norms = self._norm_changes()
         changes: list[dict[str, Any]] = [{}, *norms]
         changes += [change | {"residual": True} for change in changes]
+        changes += POSTNORMS if norms else []
         if _sinks(self.subject.pristine) is not None:
             changes.append({"sink": True})
-        if meant := self.owner.given_window:
+        if meant := self.owner.named_window[1]:
             changes += [{"window": w} for w in (meant, meant + 1, meant - 1) if w > 0]
         if self._learns_nothing():  # the simplest attention there is
             changes.append({"scale": 1.0})
@@ -304,7 +306,7 @@ class Comparison:
             table = self.seen is not None and TABLES & {*self.seen.extras}
             norms = self._norm_changes()
             more: list[dict[str, Any]] = [{"rope": Rope(p)} for p in PAIRINGS if table]
-            more += [{"residual": True}, *norms]
+            more += [{"residual": True}, *norms, *(POSTNORMS if norms else [])]
             layers += [self._with_numbers(replace(self.layer, **one)) for one in more]
         else:
             layers += [one for one in self._opened() if one.rope]
@@ -382,7 +384,7 @@ class Comparison:
                     "weren't found. Rename it, or pass reference="
                 )
             numbers["sink"] = sinks, None
-        if layer.qk_norm or layer.prenorm:
+        if layer.qk_norm or layer.prenorm or layer.postnorm:
             numbers |= self._norms(module, layer)
         return replace(layer, norms=tuple(numbers.items()))
 
@@ -390,7 +392,9 @@ class Comparison:
         norms: dict[str, tuple[Any, ...]] = {}
         for name, kind, width, *numbers in norms_of(module):
             last = name.split(".")[-1].lower()
-            ours = kind == layer.prenorm and not last.startswith(("q", "k"))
+            ours = kind == (layer.prenorm or layer.postnorm) and not last.startswith(
+                ("q", "k")
+            )
             if ours and width == self.subject.sizes["d_in"] and "x" not in norms:
                 norms["x"] = tuple(numbers)
             elif last.startswith("k") and "k" not in norms:

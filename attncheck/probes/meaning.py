@@ -73,7 +73,7 @@ def dependence(subject: Subject, found: Collector) -> None:
         found.add("tokens_not_mixed", DONE, "No output changed with any token.")
         return
     ahead = matrix.triu(1)
-    window = subject.layer.window or subject.given_window
+    window = subject.layer.window or subject.named_window[1]
     if window:  # what lies behind it is not to be seen; that it is, comparing tells
         matrix = matrix | ((i - j).abs() >= window)
     if subject.layer.documents:

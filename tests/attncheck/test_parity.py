@@ -9,10 +9,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import attention
-from attncheck.changes import base_recipe
+from attncheck.changes import CHANGES, base_recipe
 from attncheck.layer import Layer, Rope
 from attncheck.parity import (
-    CHANGES,
     Match,
     distance,
     example,
@@ -21,8 +20,12 @@ from attncheck.parity import (
     right_distance,
 )
 from attncheck.projections import Projections, find
-from attncheck.reference import RIGHT, Computation
-from attncheck.reference import attention as attend
+from attncheck.reference import PLAIN, RIGHT, Computation
+
+
+def attend(x, p, recipe=RIGHT, layer=PLAIN):
+    return Computation(x, p, layer).output(recipe)
+
 
 # Different numbers everywhere, so that no two sizes can stand for each other.
 B, T, D_IN, H, D_HEAD = 3, 7, 12, 4, 6
