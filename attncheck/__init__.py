@@ -1,11 +1,17 @@
 """Tests any attention class by what it does, and names the mistake.
 
-The work goes in steps: :mod:`loading <attncheck.loading>` finds the class,
-:mod:`source <attncheck.source>` builds it, :mod:`first_call <attncheck.first_call>`
-finds out how to call it, the probes compare it with attention that has one mistake at
-a time and look for symptoms, :mod:`collector <attncheck.collector>` names what explains
-them, and :mod:`report <attncheck.report>` decides the verdict. Nothing is concluded
-from the source code of the reader.
+One pipeline, in :mod:`run <attncheck.run>`, goes from a class to its report:
+
+load       ``loading`` finds the class that a command line names
+build      ``source`` builds it, as ``constructor`` plans it from names in ``guesses``
+call       ``first_call`` finds a way among those of ``arguments`` that runs
+weights    ``projections`` finds the weights by their names, ``roles`` by what they do
+compare    ``reference`` computes attention with them, right or with a mistake
+name       ``parity`` finds the mistake that gives the same output
+probes     ``probes`` lists all tests; the comparison is one of them
+report     ``collector`` orders what was found, and ``report`` decides the verdict
+
+Nothing is concluded from the source code of the reader.
 
 PyTorch is imported when a name of this package is first used: the pytest plugin,
 which lies here too, is imported by every test run.
@@ -45,7 +51,3 @@ if not TYPE_CHECKING:  # a type checker would take any name for granted
             module = importlib.import_module(f"attncheck.{_PLACES[name]}")
             return getattr(module, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -23,11 +23,11 @@ TRIES, MOST = 400, 100_000  # ways that are tried, and those they are chosen fro
 NO_PADDING = re.compile(
     r"^pre_|^post|head|causal|future|triang|tgt|look|len|(?<!attn)_bias$"
 ).search
-# What a module may be told before it keeps keys and values between calls.
+# Methods that make a module keep keys and values between calls.
 STARTERS = ("start", "start_streaming", "start_cache", "begin", "enable_cache",
             "init_cache", "setup_cache", "setup_caches")  # fmt: skip
 CAUSAL = re.compile("causal|casual")
-# Flags that have forward return more, or compute the same in another way.
+# Flags that only make forward return more, or compute the same another way.
 ASKS = (
     r"^(need|return|output|get)_|^(with_)?(weights|attn)$|average_attn|flash|training"
 )
@@ -250,7 +250,7 @@ def mask_names(module: nn.Module, way: Way) -> list[str]:
     taken = {*way.tokens, *(way.memory or "").split()}
     taken |= {name for name, kind in way.others if is_kind(kind, "mask")}
     names = [name for name in parameters_of_forward(module) if name not in taken]
-    if any("pad" in name for name in names):  # then the other hides by pairs
+    if any("pad" in name for name in names):  # then the other one is a mask of pairs
         names = [name for name in names if name != "memory_mask"]
     kinds = ("mask", "padding")
     return [n for n in names if kind_of(n) in kinds and not NO_PADDING(n)]

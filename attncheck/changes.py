@@ -77,11 +77,6 @@ def recipes(causal: bool, d_head: int, layer: Layer) -> list[Named]:
     return singles
 
 
-def _sums(change: Mapping[str, Any]) -> bool:
-    """Whether all weights are 1: those of one head, normalized over the heads."""
-    return "one_head" in change and change.get("softmax") == 1
-
-
 def _first_ways(causal: bool, layer: Layer) -> list[Row]:
     """Return a row for each mistake: its usual way, which comes first.
 
@@ -98,10 +93,6 @@ def pairs(causal: bool, layer: Layer) -> Iterator[Named]:
     base = base_recipe(causal, layer)
     rows = _first_ways(causal, layer)
     for (name, change, words), (other, second, more) in combinations(rows, 2):
-        both = set(change) | set(second)
-        # One head that attends to itself, or whose softmax goes over heads, is a
-        # token's own value or their sum, and no attention.
-        nothing = both >= {"attend", "one_head"} or _sums(dict(change) | dict(second))
-        if not nothing and not set(change) & set(second):
+        if not set(change) & set(second):
             recipe = replace(base, **change, **second)
             yield (name, other), recipe, f"{words} and {more}"

@@ -11,9 +11,15 @@ import torch
 from attncheck.errors import UnusableError
 from attncheck.guesses import DEFAULTS
 from attncheck.isolated import EndedError, isolated
-from attncheck.loading import attention_classes, evaluated, load, parts, unfinished
+from attncheck.loading import (
+    attention_classes,
+    evaluate,
+    load,
+    parts,
+    withdraw_unfinished,
+)
 from attncheck.report import Report
-from attncheck.run import checked
+from attncheck.run import run_check
 
 FILE = re.compile(r"[^\s(]+\.(py|ipynb):[A-Za-z_][\w.]*(\(.*\))?")
 CODES = ("call", "weights", "reference", "bias")
@@ -43,34 +49,34 @@ def report_on(options: Namespace, spare: float) -> Report:
     """Return the report on one class, made in a process of its own."""
     seconds = 6 * options.time_limit + spare
     try:
-        return isolated(lambda: _checked(options), seconds)
+        return isolated(lambda: _check(options), seconds)
     except EndedError as error:
-        return _unusable(options.target, str(error))
+        return Report(options.target, usable=False, problem=str(error))
 
 
-def _checked(options: Namespace) -> Report:
+def _check(options: Namespace) -> Report:
     notes: list[str] = []
     try:
-        own = dict(_setting(text, "--set") for text in options.set)
-        config = dict(_setting(text, "--config") for text in options.config)
+        own = dict(_parse_setting(text, "--set") for text in options.set)
+        config = dict(_parse_setting(text, "--config") for text in options.config)
         given = {name: getattr(options, name, None) for name in DEFAULTS}
         given = {name: value for name, value in given.items() if value is not None}
         cls = load(options.target, options.time_limit, notes)
-        given |= _functions(options)
-        given |= _layer(options)
+        given |= _read_functions(options)
+        given |= _read_layer(options)
     except (UnusableError, ValueError) as error:
-        return _unusable(options.target, str(error))
+        return Report(options.target, usable=False, problem=str(error))
     causal = False if own.get("causal", True) is False else options.causal
-    report = checked(
+    report = run_check(
         cls, own=own, own_config=config, causal=causal, layout=options.layout,
         time_limit=options.time_limit, **given,
     )  # fmt: skip
-    unfinished(report, notes)
+    withdraw_unfinished(report, notes)
     report.notes += notes
     return report
 
 
-def _layer(options: Namespace) -> dict[str, Any]:
+def _read_layer(options: Namespace) -> dict[str, Any]:
     """Return the options that say what the layer does.
 
     Raises:
@@ -95,7 +101,7 @@ def _layer(options: Namespace) -> dict[str, Any]:
     return given
 
 
-def _functions(options: Namespace) -> dict[str, Any]:
+def _read_functions(options: Namespace) -> dict[str, Any]:
     """Return what --call, --weights, --reference and --bias name."""
     given: dict[str, Any] = {}
     for name in CODES:
@@ -107,11 +113,11 @@ def _functions(options: Namespace) -> dict[str, Any]:
         elif FILE.fullmatch(text):
             given[name] = load(text, options.time_limit)
         else:
-            given[name] = evaluated(text, {"torch": torch}, options.time_limit)
+            given[name] = evaluate(text, {"torch": torch}, options.time_limit)
     return given
 
 
-def _setting(text: str, option: str) -> tuple[str, Any]:
+def _parse_setting(text: str, option: str) -> tuple[str, Any]:
     """Return (name, value) of NAME=VALUE.
 
     Raises:
@@ -128,8 +134,3 @@ def _setting(text: str, option: str) -> tuple[str, Any]:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):
         return name, value
-
-
-def _unusable(target: str, problem: str) -> Report:
-    """Return the report that says why nothing could be tested."""
-    return Report(target, usable=False, problem=problem)

@@ -13,7 +13,7 @@ from attncheck.subject import Subject
 from attncheck.trace import Line
 from attncheck.wording import in_their_names
 
-# A norm over tokens has no spread over one alone, and a convolution needs a few.
+# A norm over tokens needs more than one of them, and a convolution a few.
 NEEDS_MORE = re.compile("more than 1 value per channel|Kernel size can't be greater")
 COMPARES = "same output as attention with these weights"
 
@@ -70,7 +70,7 @@ class Collector:
             self._end(test, "not run", str(reason))
             return
         except Failure as failure:
-            self._failed(test, failure)
+            self._tell_failure(test, failure)
             return
         except UnusableError:
             raise
@@ -81,7 +81,7 @@ class Collector:
             return
         self._end(test, "passed")
 
-    def _failed(self, test: str, failure: Failure) -> None:
+    def _tell_failure(self, test: str, failure: Failure) -> None:
         """Tell of a call that failed within a probe: what it gave may be at fault."""
         if failure.mistake == "environment":
             self._end(test, "not run", f"this PyTorch can't run it: {failure}")
@@ -108,7 +108,7 @@ class Collector:
         if mistake not in self._told:
             self._told.append(mistake)
         if self.severities.get(mistake) == "warning" and severity != "warning":
-            del self.severities[mistake], self.found[mistake]  # it is worse than that
+            del self.severities[mistake], self.found[mistake]  # an error counts more
         if mistake not in self.found and severity:
             self.severities[mistake] = severity
         self.found.setdefault(mistake, (self._test, done, seen))
@@ -149,7 +149,7 @@ class Collector:
             test, done, seen = found[first]
             found[first] = (test, done, f"{seen} {told}".strip())
         elif any(name in EXPLAINS for name in found):
-            found.pop("differs", None)  # something else says more
+            found.pop("differs", None)  # another finding explains it
         for cause, symptoms in FOLLOWS.items():
             if cause in found:
                 for name in symptoms:
@@ -161,10 +161,10 @@ class Collector:
         if self.causes:
             ordered.sort(key=lambda name: name not in self.causes)
         if not EARLY & {*ordered} - {"some_sizes_raise"}:
-            # A size that it refuses explains nothing else.
+            # Refusing a size explains no other finding.
             ordered.sort(key=lambda name: name == "some_sizes_raise")
         ordered.sort(key=lambda name: self.severity_of(name) != "error")
-        return [self._finding(name, *found[name]) for name in ordered]
+        return [self._make_finding(name, *found[name]) for name in ordered]
 
     def severity_of(self, name: str) -> str:
         """Return the severity of a mistake that was found."""
@@ -173,7 +173,7 @@ class Collector:
             return "warning"
         return said or MISTAKES[name].severity
 
-    def _finding(self, name: str, test: str, done: str, seen: str) -> Finding:
+    def _make_finding(self, name: str, test: str, done: str, seen: str) -> Finding:
         mistake = MISTAKES[name]
         told: dict[str, Any] = {
             key: getattr(mistake, key)
@@ -202,7 +202,7 @@ SIGNS = {
     "rows_do_not_sum_to_one",
     "some_sizes_raise",
 }
-# What shows in another test as well, once its cause is known.
+# Findings that follow from another one, by their cause.
 _TRAINING = ("training_differs", "dropout_elsewhere", "dropout_rate_ignored",
              "dropout_unused")  # fmt: skip
 FOLLOWS = {

@@ -16,15 +16,13 @@ from importlib import metadata
 from attncheck.mistakes import MISTAKES
 from attncheck.report import WIDTH, Report, address, worst
 
-__all__ = ["main"]
-
 EPILOG = "exit status: 0 passed, 1 failed, 2 not loaded, built or called, 3 not judged"
 SPARE = 60.0  # seconds beside those of the class: for a slow start
 INTERRUPTED = 130  # as shells have it
 SIZES = ("d_in", "d_out", "context_length", "num_heads")
 NORMS = ("on", "layer", "rms", "l2")
 _REFERENCE = "a correct class with --reference right.py:Right"
-# What replaces an option that is no more.
+# What replaces an option that was removed.
 GONE = {
     "--format": "--json prints JSON, and pytest's own report serves CI",
     "--output": "write what is printed to a file with >",

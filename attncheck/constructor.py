@@ -30,7 +30,6 @@ from attncheck.guesses import (
 NAMES = re.compile(r"(\w+_)?(configs?|cfg|configuration|hparams|args)|conf|opts?|"
                    r"options|hps|params|settings")  # fmt: skip
 TRIES = 40
-ROTATED = re.compile("rot|rope|partial")
 HIDES = re.compile(r"(minus|neg)\w*_inf$|^mask\w*_(value|fill)$")
 RATE = re.compile("drop|(^|_)p($|_)")
 _NAMED = (
@@ -125,10 +124,9 @@ def plan_call(
     names = [n for n, p in parameters.items() if p.kind in _NAMED]
     defaults = {name: parameters[name].default for name in names}
     mapped = _map_names(names)
-    wide = _widths(defaults | dict(given))
     arguments = {
         mapped[ours]: value
-        for ours, value in (DEFAULTS | wide | {"causal": causal}).items()
+        for ours, value in (DEFAULTS | {"causal": causal}).items()
         if ours in mapped
     }
     if _splits_heads(mapped):
@@ -138,7 +136,7 @@ def plan_call(
         target = name if name in names else mapped.get(name, name)
         for_tests = not takes_any or (names and name == "context_length")
         if target not in names and name in DEFAULTS and for_tests:
-            continue  # a size that is of use for the tests alone
+            continue  # only the tests use this size
         if target not in names and not takes_any:
             raise UnusableError(_say_names(cls, names, f"it was given {name}"))
         arguments[target] = value
@@ -150,14 +148,13 @@ def plan_call(
         if name not in arguments
         and (default is inspect.Parameter.empty or _shares(name, default))
     ]
-    sizes = DEFAULTS | wide
-    sizes |= {o: arguments[t] for o, t in mapped.items() if t in arguments}
+    sizes = DEFAULTS | {o: arguments[t] for o, t in mapped.items() if t in arguments}
     guessed, missing = _guess_all(cls, parameters, needed, sizes)
     unsure = [n for n in needed if n in missing or is_unsure(n)]
-    for name, value in guessed.items():  # as a window that hides nothing
+    for name, value in guessed.items():  # a window as wide as the text hides nothing
         if value is None and parameters[name].annotation in (int, "int"):
             guessed[name] = sizes["context_length"]
-    for ours in ("d_in", "num_heads"):  # one that means it may have other values, too
+    for ours in ("d_in", "num_heads"):  # an argument that means it may be varied
         alike = missing if ours == "d_in" else []
         alike = [*alike, *(n for n in needed if meaning(n) == ours)]
         if ours not in mapped and len(alike) == 1:
@@ -209,17 +206,6 @@ def _shares(name: str, default: Any) -> bool:
     """
     many = default is None or (type(default) is int and default > 1)
     return many and is_kv_heads(name)
-
-
-def _widths(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return widths of which the part that is rotated still holds two angles."""
-    shares = [
-        value
-        for name, value in values.items()
-        if ROTATED.search(name) and type(value) is float and 0 < value < 1
-    ]
-    times = min(round(1 / min(shares)), 8) if shares else 1
-    return {name: times * DEFAULTS[name] for name in ("d_in", "d_out")}
 
 
 def _flags(defaults: Mapping[str, Any], causal: bool) -> dict[str, Any]:
@@ -281,7 +267,7 @@ def _plan_config(
     held = fields_of(kind) if kind else None
     unknown: list[str] = []
     if held is not None and not dataclasses.is_dataclass(kind):
-        # One that makes its settings of something else: only they are known.
+        # It computes its settings from others, so they are read one by one.
         bare = [n for n, v in held.items() if v is inspect.Parameter.empty]
         if any(n not in settings and not value_of(n)[0] for n in bare):
             held = None

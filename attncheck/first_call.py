@@ -9,18 +9,12 @@ from math import prod
 
 import torch
 
-from attncheck.arguments import (
-    CAUSAL,
-    example_call,
-    is_pytorchs,
-    masked_ways,
-    ways,
-)
+from attncheck.arguments import CAUSAL, example_call, is_pytorchs, masked_ways, ways
 from attncheck.collector import Collector, NotCompared
 from attncheck.errors import CallFailed, Failure, UnusableError
 from attncheck.numbers import changed
 from attncheck.probes.compare import Comparison
-from attncheck.probes.meaning import depends
+from attncheck.probes.meaning import depends, mixes_samples
 from attncheck.source import Source
 from attncheck.subject import How, Subject
 from attncheck.trace import Watch
@@ -48,7 +42,7 @@ def first_call(
     except (Failure, UnusableError) as failure:
         if getattr(failure, "mistake", "") == "environment":
             raise UnusableError(f"this PyTorch can't run it: {failure}.") from None
-        other = _otherwise(source, subject, failure, collector, done)
+        other = _call_otherwise(source, subject, failure, collector, done)
         if other is None:
             if isinstance(failure, UnusableError):
                 failure = CallFailed("forward_raises", str(failure).rstrip("."))
@@ -67,13 +61,13 @@ def first_call(
         collector.run(RUNS, _try_out, subject)
     plain = subject.how.call is None and subject.how.way is None
     if subject.layout == "tbd" and plain and subject.causal:
-        _give_mask(subject, collector)  # those that were tried had the batch's size
+        _give_mask(subject, collector)  # the masks tried before had the batch's size
         if subject.uneven is not None:
-            _set(subject.uneven, subject.how, subject.causal)
+            _call_from_now(subject.uneven, subject.how, subject.causal)
     return subject
 
 
-def _otherwise(
+def _call_otherwise(
     source: Source,
     subject: Subject,
     failure: Failure | UnusableError,
@@ -81,27 +75,27 @@ def _otherwise(
     done: str,
 ) -> Subject | None:
     """Return the subject called or built in another way that runs, or None."""
-    tries = [_another_way, _full_length]
+    tries = [_find_way, _find_length]
     if not isinstance(failure, UnusableError):
         if failure.mistake not in ("forward_raises", "wrong_shape"):
             return None
-        tries += [_another_width, _alone]
+        tries += [_find_width, _call_alone]
     found = any(attempt(subject, failure) for attempt in tries)
-    running = subject if found else _built_otherwise(source, subject, failure)
+    running = subject if found else _build_otherwise(source, subject, failure)
     if running is not None and running.fixed_length and not running.how.way:
         text = f"It raised {failure}. It runs with {running.fixed_length} tokens."
         collector.cannot_run(RUNS, CallFailed("short_inputs", text), done)
     return running
 
 
-def _built_otherwise(
+def _build_otherwise(
     source: Source, subject: Subject, failure: Failure | UnusableError
 ) -> Subject | None:
     """Return the subject built with other arguments, where it runs with some."""
-    for module in source.others(failure):
+    for module in source.build_others(failure):
         with contextlib.suppress(Failure, UnusableError):
             other = first_subject(source, subject.causal, subject.how, module)
-            tries = (_full_length, _another_way)
+            tries = (_find_length, _find_way)
             if runs(other) or any(attempt(other, failure) for attempt in tries):
                 for text in other.notes:
                     subject.note(text)
@@ -110,7 +104,7 @@ def _built_otherwise(
     return None
 
 
-def _alone(subject: Subject, failure: Failure | UnusableError) -> bool:
+def _call_alone(subject: Subject, failure: Failure | UnusableError) -> bool:
     """Give it one sequence at a time; return whether it runs so."""
     kept = subject.how
     subject.how = replace(kept, one_by_one=True)
@@ -121,9 +115,9 @@ def _alone(subject: Subject, failure: Failure | UnusableError) -> bool:
     return True
 
 
-def _full_length(subject: Subject, failure: Failure | UnusableError) -> bool:
+def _find_length(subject: Subject, failure: Failure | UnusableError) -> bool:
     """Look for the one number of tokens that it runs with; return whether there is."""
-    if isinstance(failure, UnusableError):  # it wasn't called, as nobody knew how
+    if isinstance(failure, UnusableError):  # it hasn't been called yet
         kept = subject.how
         subject.how = replace(kept, way=next(_ways(subject), None))
         try:
@@ -134,7 +128,7 @@ def _full_length(subject: Subject, failure: Failure | UnusableError) -> bool:
     text, width = str(failure), subject.sizes["d_in"]
     lists = [[int(n) for n in one.split(",")] for one in LISTS.findall(text)]
     whole = [n for n in map(prod, lists) for n in (n // (3 * width), n)]
-    # As of an image's patches and a token for its class.
+    # An image has its patches and one token for the class.
     counts = [v for n, v in subject.given.items() if COUNTS.search(n)]
     named = [n + 1 for n in counts if type(n) is int]
     lengths = [subject.limit or 0, *_numbers(failure), *whole, *named, 16]
@@ -145,13 +139,13 @@ def _full_length(subject: Subject, failure: Failure | UnusableError) -> bool:
                 if runs(subject) is not None:
                     return True
                 continue
-            if _another_way(subject, failure):
+            if _find_way(subject, failure):
                 return True
     subject.fixed_length = None
     return False
 
 
-def _another_width(subject: Subject, failure: Failure | UnusableError) -> bool:
+def _find_width(subject: Subject, failure: Failure | UnusableError) -> bool:
     """Give tokens as wide as the error says; return whether it runs so."""
     known = subject.sizes["d_in"]
     for width in _numbers(failure):
@@ -168,7 +162,7 @@ def _numbers(failure: Failure | UnusableError) -> list[int]:
     return [number for number in dict.fromkeys(found) if 2 < number <= 1024]
 
 
-def _another_way(subject: Subject, failure: Failure | UnusableError) -> bool:
+def _find_way(subject: Subject, failure: Failure | UnusableError) -> bool:
     """Find out what forward wants besides x; return whether it runs so."""
     if subject.how.call is not None or subject.layer.documents:
         return False
@@ -176,7 +170,7 @@ def _another_way(subject: Subject, failure: Failure | UnusableError) -> bool:
     kept = subject.how, subject.causal
     for optional in (False, True):
         for way in _ways(subject, optional):
-            if subject.causal and _of_itself(subject, way):
+            if subject.causal and _attends_to_itself(subject, way):
                 return _tell_way(subject)
             if not _runs_by(subject, way):
                 continue
@@ -186,14 +180,14 @@ def _another_way(subject: Subject, failure: Failure | UnusableError) -> bool:
             if not leaks and alone and not hides:
                 return _tell_way(subject)
             leaking = leaking or (subject.how, subject.causal)
-            _set(subject, *kept)
+            _call_from_now(subject, *kept)
         if leaking:
-            _set(subject, *leaking)
+            _call_from_now(subject, *leaking)
             return _tell_way(subject)
     return False
 
 
-def _of_itself(subject: Subject, way: Way) -> bool:
+def _attends_to_itself(subject: Subject, way: Way) -> bool:
     """Whether it takes keys beside queries, and hides what comes later in them."""
     if not way.memory or subject.layer.memory:
         return False
@@ -202,7 +196,7 @@ def _of_itself(subject: Subject, way: Way) -> bool:
     one = replace(way, tokens=both, memory=None, memory_width=None)
     if _runs_by(subject, one) and not _leaks(subject):
         return True
-    _set(subject, kept, True)
+    _call_from_now(subject, kept, True)
     return False
 
 
@@ -240,7 +234,7 @@ def _is_blank(subject: Subject) -> bool:
     """Whether all weights are alike, as where a mask of the wrong kind hides all."""
     watch = Watch(module := subject.copy())
     y = subject(subject.tokens(), module, mode=watch)
-    made = [weights for _, weights, _ in watch.seen.softmaxes if weights.shape[-1] > 1]
+    made = [weights for _, weights in watch.seen.softmaxes if weights.shape[-1] > 1]
     return not changed(y, y[:1, :1].expand_as(y)) or any(
         one.isnan().any() or not changed(one, one[..., :1].expand_as(one), 1e-6)
         for one in made
@@ -261,14 +255,16 @@ def _runs_by(subject: Subject, way: Way) -> bool:
     layer = subject.layer
     if way.memory:
         layer = replace(layer, memory=layer.memory or MEMORY)
-    _set(subject, replace(how, way=way, layer=layer), causal and not way.memory)
+    _call_from_now(
+        subject, replace(how, way=way, layer=layer), causal and not way.memory
+    )
     if runs(subject) is not None:
         return True
-    _set(subject, how, causal)
+    _call_from_now(subject, how, causal)
     return False
 
 
-def _set(subject: Subject, how: How, causal: bool) -> None:
+def _call_from_now(subject: Subject, how: How, causal: bool) -> None:
     subject.how, subject.layer, subject.causal = how, how.layer, causal
 
 
@@ -294,7 +290,7 @@ def _give_mask(subject: Subject, collector: Collector) -> None:
                 return
             if changed(open_, subject(subject.tokens())):
                 acting.append(masked)
-            _set(subject, how, True)
+            _call_from_now(subject, how, True)
     for masked in acting:  # it may hide too little
         if _runs_by(subject, masked):
             with contextlib.suppress(NotCompared):
@@ -302,7 +298,7 @@ def _give_mask(subject: Subject, collector: Collector) -> None:
                 if {*more.causes} & HIDES_LITTLE and len(more.causes) == 1:
                     _say_masked(subject, collector, masked)
                     return
-            _set(subject, how, True)
+            _call_from_now(subject, how, True)
 
 
 HIDES_LITTLE = {"mask_fill_finite", "mask_fill_zero", "mask_added_as_ones",
@@ -383,7 +379,7 @@ def _try_lengths(subject: Subject, collector: Collector) -> None:
 
 def _try_layout(subject: Subject, collector: Collector) -> None:
     """See whether sequences attend to each other where tokens should."""
-    if subject.layout != "btd" or not _mixes_samples(subject) or _mixes_tokens(subject):
+    if subject.layout != "btd" or not mixes_samples(subject) or _mixes_tokens(subject):
         return
     subject.layout = "tbd"
     if not _mixes_tokens(subject):
@@ -400,22 +396,14 @@ def _try_layout(subject: Subject, collector: Collector) -> None:
     subject.note("The other tests passed the input as (t, b, d).")
 
 
-# By these, the batch comes first, as it does in "b, t, d = x.shape" or in brackets,
-# unless others say that the tokens do.
+# Comments and lines that put the batch first, as in "b, t, d = x.shape" or in brackets,
+# unless others put the tokens first.
 BATCH = re.compile(r"[(\[]\s*(b|bs|bsz|batch\w*)\s*[,*]", re.IGNORECASE)
 UNPACKED = re.compile(
     r"^\s*(b|bs|bsz|batch\w*), ?\w+, ?\w+ = \w+\.(shape|size\()",
     re.IGNORECASE | re.MULTILINE,
 )
 TOKENS = re.compile(r"[(\[]\s*[a-z]\w*\s*,\s*(b|n|bs|bsz|batch\w*)\b", re.IGNORECASE)
-
-
-def _mixes_samples(subject: Subject) -> bool:
-    x = subject.tokens(seed=2)
-    other = x.clone()
-    other[1] = subject.tokens(seed=3)[1]
-    y, z = subject(x), subject(other)
-    return changed(y[0], z[0]) or changed(y[2], z[2])
 
 
 def _mixes_tokens(subject: Subject) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from attncheck.errors import Failure, UnusableError
 from attncheck.modules import duplicate
 from attncheck.source import Source
-from attncheck.subject import guarded
+from attncheck.subject import run_guarded
 
 
 def reference_from(given: object, source: Source) -> Callable[[nn.Module, Tensor], Any]:
@@ -44,7 +44,7 @@ def reference_from(given: object, source: Source) -> Callable[[nn.Module, Tensor
                 return function(module.eval(), x.clone())
 
         try:
-            y = guarded(source.worker, job, "forward_raises")
+            y = run_guarded(source.worker, job, "forward_raises")
         except Failure as failure:
             raise UnusableError(f"the reference failed: {failure}.") from None
         return y[0] if isinstance(y, tuple | list) else y

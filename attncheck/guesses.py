@@ -39,7 +39,7 @@ _WORDS = {
 }
 ALIASES = {name: others.split() for name, others in _WORDS.items()}
 KV_HEADS = r"(kv|key_value).*head|num_kv|n_kv|query_groups|kv_groups|num_groups"
-# What arguments beside the known sizes are called, and what they may be.
+# Names of other arguments, and values to try.
 GUESSES: list[tuple[str, Any]] = [
     (r"^vis|^log_|^return|^store|^debug|^keep", False),
     (KV_HEADS, "kv_heads"),
@@ -82,9 +82,9 @@ GUESSES: list[tuple[str, Any]] = [
      r"s?$", "context_length"),
     (r"hid|embe?d|width|model|channels|features|input|^n_?dims?$|^in_d|^dims?$|units|"
      r"n_state|d_token|query_dim|feat|dim$|lora_rank|^c$|planes|size$", "d_in"),
-    (UNSURE := r"^(n|num)_", 1),  # of whatever, and few
+    (UNSURE := r"^(n|num)_", 1),  # a number of something unknown: few
 ]  # fmt: skip
-# Arguments that are no widths: what they do may change what is computed.
+# These are no widths: they may change what is computed.
 NO_WIDTH = re.compile(
     r"mask|caus|cross|rot|type|mode|flag|fn|func|act|norm|layer|att|name|path|scale|temp|"
     r"tau|factor|alpha|slope|rate|prob|gamma|beta|lambd|theta|ratio|win|span|radius|band|"
@@ -125,3 +125,14 @@ def may_be_width(name: str, parameter: inspect.Parameter) -> bool:
     """Whether an argument whose name says nothing may be a width, to be tried."""
     kind = parameter.annotation
     return kind in (int, "int", parameter.empty) and not NO_WIDTH.search(name.lower())
+
+
+def size_held(module: nn.Module, ours: str) -> int | None:
+    """Return an integer that the module keeps under one of the known names."""
+    configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
+    for holder in (module, *configs):
+        for name in ALIASES[ours]:
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None

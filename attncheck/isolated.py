@@ -73,7 +73,7 @@ def _serve(function: Callable[[], object], writing: int) -> NoReturn:
         _let_nothing_out()
         import torch
 
-        # Threads of the parent's pool are not in the child.
+        # The child doesn't inherit the threads of the parent's pool.
         torch.set_num_threads(1)
         text = pickle.dumps(function())
         with os.fdopen(writing, "wb") as out:

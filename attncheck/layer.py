@@ -74,11 +74,6 @@ class Layer:
         """Whether nothing acts."""
         return self.words() == "nothing else"
 
-    @property
-    def ordered(self) -> bool:
-        """Whether the order of tokens matters to it."""
-        return bool(self.rope or self.window or self.documents)
-
     def norm_of(self, place: str) -> Numbers:
         """Return (weight or None, bias or None) of what acts at "x", "q", "k", …."""
         return dict(self.norms).get(place, (None, None))
@@ -107,7 +102,7 @@ OPTIONS = tuple(f.name for f in fields(Layer) if f.name not in _FOUND)
 SCALES = {"none": "1", "1/d": "1/d_head", "1/sqrt(d)": "1/√d_head"}
 
 
-def described(
+def describe_layer(
     rope: Any = None, qk_norm: Any = None, prenorm: Any = None, **others: Any
 ) -> Layer:
     """Make a :class:`Layer` from the arguments of :func:`attention.check`.
@@ -207,11 +202,11 @@ def rotate(
         turned = torch.stack([one * cos - two * sin, two * cos + one * sin], dim=-1)
         turned = turned.flatten(-2)
     else:  # a table for one pairing, and the rotation of the other
-        turned = _mismatched(turned, cos, sin, rope.pairing)
+        turned = _rotate_mismatched(turned, cos, sin, rope.pairing)
     return torch.cat([turned, rest], dim=-1)
 
 
-def _mismatched(x: Tensor, cos: Tensor, sin: Tensor, which: str) -> Tensor:
+def _rotate_mismatched(x: Tensor, cos: Tensor, sin: Tensor, which: str) -> Tensor:
     if which == "halves with a table of neighbors":
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         one, two = x.chunk(2, dim=-1)
@@ -221,9 +216,7 @@ def _mismatched(x: Tensor, cos: Tensor, sin: Tensor, which: str) -> Tensor:
     return x * cos + swapped * sin
 
 
-def normalize(
-    x: Tensor, how: str | None, pair: Numbers, width: int | None = None
-) -> Tensor:
+def normalize(x: Tensor, how: str | None, pair: Numbers) -> Tensor:
     """Normalize over the last axis, as LayerNorm, RMSNorm or to length 1."""
     weight, bias, *eps = pair
     if how == "l2":

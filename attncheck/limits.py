@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-GIB = 2**30
 T = TypeVar("T")
-# A busy machine may give a call a fourth of a processor, but never next to nothing.
+# On a busy machine, a call may get a quarter of a processor, but hardly less.
 PATIENCE, IDLE = 4, 0.02
 
 
@@ -100,7 +99,7 @@ class Worker:
                 result = function()
                 self._busy = time.thread_time() - started
                 outcome.put((result, None))
-            except KeyboardInterrupt as error:  # nobody's keyboard acts on this thread
+            except KeyboardInterrupt as error:  # no keyboard reaches this thread
                 raised = RuntimeError("KeyboardInterrupt, raised by the class itself")
                 outcome.put((None, raised.with_traceback(error.__traceback__)))
             # A class may even call sys.exit(): that must not end the thread.
@@ -118,7 +117,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def memory(extra: int = 4 * GIB) -> Iterator[None]:
+def memory(extra: int = 4 * 2**30) -> Iterator[None]:
     """Let the process grow by at most ``extra`` bytes, where the system can do that.
 
     On Linux an allocation beyond it then fails with an error that can be reported,
@@ -134,9 +133,7 @@ def memory(extra: int = 4 * GIB) -> Iterator[None]:
         yield
         return
     limit = in_use + extra
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        yield
-        return
+    limit = limit if soft == resource.RLIM_INFINITY else min(limit, soft)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield

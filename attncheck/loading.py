@@ -19,7 +19,6 @@ from attncheck.errors import UnusableError, first_line
 from attncheck.limits import TimedOutError, Worker
 from attncheck.report import Report
 
-RAISES = "constructor_raises"
 NAME = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?")
 
 
@@ -57,9 +56,6 @@ def parts(target: str) -> tuple[str, str]:
     place, colon, name = target.rpartition(":")
     if "(" in target and colon:  # a call may hold colons of its own
         place, colon, name = target.partition(":")
-        if len(place) == 1:  # C:\file.py
-            rest = name.partition(":")
-            place, name = f"{place}:{rest[0]}", rest[2]
     # A colon may also belong to a Windows path such as C:\file.py.
     known = NAME.fullmatch(name) or name == ""
     if not colon or not known or target.endswith((".py", ".ipynb")):
@@ -203,7 +199,7 @@ def _definitions(path: Path) -> types.ModuleType:
     for statement in ast.parse(text, filename=str(path)).body:
         if _defines(statement):
             code = compile(ast.Module([statement], []), str(path), "exec")
-            # One import that fails here may be of no use to the class.
+            # The class may not need an import that fails here.
             with contextlib.suppress(Exception, SystemExit):
                 exec(code, vars(module))
     return module
@@ -240,13 +236,16 @@ def _cells(text: str, path: Path) -> tuple[str, Path]:
     return "\n\n".join(codes), path
 
 
-def unfinished(report: Report, notes: list[str]) -> None:
+def withdraw_unfinished(report: Report, notes: list[str]) -> None:
     """Take back a finding that only says that a name of the file is missing.
 
     Where the file could not be run, a class may lack what it calls.
     """
     first = report.findings[0] if report.findings else None
-    raised = first is not None and first.mistake in ("forward_raises", RAISES)
+    raised = first is not None and first.mistake in (
+        "forward_raises",
+        "constructor_raises",
+    )
     if notes and first and raised and "NameError" in first.seen:
         report.usable, report.findings, report.results = False, [], []
         report.problem = f"{notes[-1]} And the class needs more than that: {first.seen}"
@@ -273,7 +272,7 @@ def _pick(module: types.ModuleType, place: str, name: str, time_limit: float) ->
             f"classes derived from nn.Module: {held}."
         )
     if "(" in name:
-        return evaluated(name, vars(module), time_limit)
+        return evaluate(name, vars(module), time_limit)
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -284,7 +283,7 @@ def _pick(module: types.ModuleType, place: str, name: str, time_limit: float) ->
     return found
 
 
-def evaluated(text: str, names: Mapping[str, Any], time_limit: float = 10.0) -> Any:
+def evaluate(text: str, names: Mapping[str, Any], time_limit: float = 10.0) -> Any:
     """Return the value of an expression of the command line.
 
     Raises:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attncheck.errors import UnusableError, first_line
 
-CLOSED = 2e-3  # what multiplies an output with less hides it
+CLOSED = 2e-3  # a gate below this hides what it multiplies
 
 
 class FunctionModule(nn.Module):

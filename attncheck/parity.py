@@ -5,8 +5,8 @@ last digits, the mistake has a name. Nothing is read from the source code.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice, product
+from dataclasses import dataclass
+from itertools import islice
 from math import isclose, isnan
 
 import torch
@@ -67,8 +67,8 @@ def right_distance(
     layer: Layer = PLAIN,
 ) -> float:
     """Return the distance to right attention, for the best reading of the weights."""
-    gaps = []
-    for projections, base in product(candidates, _right(causal, layer)):
+    gaps, base = [], base_recipe(causal, layer)
+    for projections in candidates:
         try:
             expected = Computation(x, projections, layer).output(base)
         except RuntimeError:
@@ -77,15 +77,7 @@ def right_distance(
     return min(gaps, default=float("inf"))
 
 
-def _right(causal: bool, layer: Layer) -> list[Recipe]:
-    """Return the ways of computing a layer that are right."""
-    base = base_recipe(causal, layer)
-    if layer.memory and layer.prenorm:  # a memory may have its own norm elsewhere
-        return [base, replace(base, prenormed="q")]
-    return [base]
-
-
-def recognized(
+def recognize_layer(
     x: Tensor,
     output: Tensor,
     candidates: Sequence[Projections],
@@ -100,10 +92,10 @@ def recognized(
     readings = [projections.double() for projections in candidates]
     for layer in layers:
         for place, projections in enumerate(readings):
-            for base in _right(causal, layer):
-                gap = _gap(output, Computation(x, projections, layer), base)
-                if gap < TOLERANCE:
-                    return layer, candidates[place], gap
+            computation = Computation(x, projections, layer)
+            gap = _gap(output, computation, base_recipe(causal, layer))
+            if gap < TOLERANCE:
+                return layer, candidates[place], gap
     return None
 
 
@@ -173,7 +165,9 @@ def with_weights(
     if order is not None:
         scores = scores.gather(-1, order.expand(scores.shape))
     weights = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
-    return computation.joined(weights @ computation.values(base_recipe(False, layer)))
+    return computation.join_heads(
+        weights @ computation.values(base_recipe(False, layer))
+    )
 
 
 def example(
@@ -198,7 +192,7 @@ def _gap(output: Tensor, computation: Computation, recipe: Recipe) -> float:
         expected = computation.output(recipe)
     except RuntimeError:
         return float("inf")
-    # Most recipes are far off: the first sequence tells, and costs little.
+    # Most recipes are far off, and one token is enough to see that.
     alike = expected.shape == output.shape
     if alike and not _near(expected[0, -1].tolist(), output[0, -1].tolist()):
         return float("inf")

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -10,18 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attncheck.guesses import size_held
 from attncheck.modules import duplicate
 
 # A weight, outputs by inputs, and its bias, if it has one.
 Pair = tuple[Tensor, Tensor | None]
 # Names in use, without underscores and in lower case.
 _WORDS = {
-    "query": "wqs qprojection queryprojection querylayer projq fcq lq qtransform qw "
-    "wquery query queries qproj queryproj wq q toq qlinear linearq qry",
-    "key": "wks kprojection keyprojection keylayer projk fck lk ktransform kw "
-    "wkey key keys kproj keyproj wk k tok klinear lineark",
-    "value": "wvs vprojection valueprojection valuelayer projv fcv lv vtransform vw "
-    "wvalue value values vproj valueproj wv v tov vlinear linearv",
+    "query": "q query queries wq wquery qproj queryproj toq lq qry",
+    "key": "k key keys wk wkey kproj keyproj tok lk",
+    "value": "v value values wv wvalue vproj valueproj tov lv",
     "out": "outproj oproj cproj proj wo o toout out output outputproj fcout wout "
     "weightout dense projection outlinear linearout fc wproj ow",
     "qkv": "cattn qkv inproj qkvproj toqkv wqkv querykeyvalue inprojweight qkvweight",
@@ -36,7 +34,7 @@ _WORDS = {
 }
 LATENT = {"query", "down", "up_key", "up_value", "rope_query", "rope_key"}
 NAMES = {role: set(names.split()) for role, names in _WORDS.items()}
-# As many more are made of: what may stand before a role's name, and behind it.
+# Other names combine a role's name with one of these before or behind it.
 _BEFORE = (
     "to|w|weights?|fc|lin|linear|proj|layer|attn|att|self|all|get|compute|m|mat|embed"
 )
@@ -53,9 +51,6 @@ MADE = {
         ("out", "o|out|output"),
     )
 }
-HEAD_COUNTS = (
-    "num_heads n_heads n_head nb_head heads h nhead num_attention_heads n_q_heads"
-)
 
 
 @dataclass(frozen=True)
@@ -85,24 +80,17 @@ class Projections:
     latent: int | None = None
     swapped: tuple[tuple[str, Pair], ...] = ()
 
-    def cpu(self) -> "Projections":
-        """Return the same weights on the CPU."""
-        return self._each(Tensor.cpu)
-
     def double(self) -> "Projections":
-        """Return the same weights in float64."""
-        return self._each(Tensor.double)
+        """Return the same weights in float64, on the CPU."""
 
-    def _each(self, to: Callable[[Tensor], Tensor]) -> "Projections":
-        def pairs(pair: Pair) -> tuple[Any, ...]:
-            return tuple(None if w is None else to(w) for w in pair)
+        def move(pair: Pair) -> tuple[Any, ...]:
+            return tuple(None if w is None else w.cpu().double() for w in pair)
 
-        roles = ("query", "key", "value", "out")
         moved: dict[str, Any] = {}
-        for role in roles:
+        for role in ("query", "key", "value", "out"):
             pair = getattr(self, role)
-            moved[role] = pair and pairs(pair)
-        moved["swapped"] = tuple((name, pairs(pair)) for name, pair in self.swapped)
+            moved[role] = pair and move(pair)
+        moved["swapped"] = tuple((name, move(pair)) for name, pair in self.swapped)
         return replace(self, **moved)
 
     @property
@@ -132,7 +120,7 @@ def from_adapter(given: Any) -> Projections:
     for role in ("query", "key", "value", "out"):
         entry = given.get(role)
         if isinstance(entry, Tensor) and entry.dim() == 2:
-            entry = entry, None  # said to be out by in, so it is not to be turned
+            entry = entry, None  # given as (out, in), so it must not be transposed
         pairs[role] = None if entry is None else _pair(entry)
         if entry is not None and pairs[role] is None:
             raise ValueError(
@@ -157,30 +145,16 @@ def find(
         if isinstance(heads, nn.ModuleList | list | tuple) and len(heads):
             found = _from_heads(heads, members.get("out", _left(part)), d_in)
         else:
-            h = num_heads or _head_count(part) or _head_count(module) or 1
+            h = num_heads or size_held(part, "num_heads")
+            h = h or size_held(module, "num_heads") or 1
             found = _from_layer(members, h, d_in)
             rest = None if "out" in members else _left(part, members.values())
             if found and rest is not None:
                 more = _from_layer(members | {"out": rest}, h, d_in)
                 found = [*more, *found]
-            found = [*_by_width(part, found), *found]
         if found:
             return found
     return []
-
-
-def _by_width(part: nn.Module, found: list[Projections]) -> list[Projections]:
-    """Read wide queries as more heads where the layer holds the width of one."""
-    names = ("head_dim", "d_head", "head_size", "dim_head")
-    width = next((v for n in names if type(v := getattr(part, n, None)) is int), 0)
-    return [
-        replace(one, num_heads=len(one.query[0]) // width)
-        for one in found
-        if width > 0
-        and len(one.query[0]) != one.d_in
-        and len(one.query[0]) // width in range(2 * one.num_heads, 64, one.num_heads)
-        and not any(len(pair[0]) % width for pair in (one.query, one.key))
-    ]
 
 
 def _listed_heads(part: nn.Module, num_heads: int | None) -> nn.ModuleList | None:
@@ -233,14 +207,6 @@ def _members(part: nn.Module, d_in: int | None) -> dict[str, Any]:
     return members
 
 
-def _head_count(part: nn.Module) -> int | None:
-    for name in HEAD_COUNTS.split():
-        value = getattr(part, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return None
-
-
 def _from_heads(heads: Iterable[Any], out: Any, d_in: int | None) -> list[Projections]:
     """Join separate heads into one wide projection: the same function."""
     each = [find(head, 1, d_in) for head in heads if isinstance(head, nn.Module)]
@@ -272,7 +238,6 @@ def _from_layer(
         if None in roles.values():
             return []
         slices = getattr(members["query"], "weight", members["query"])
-        slices = _slices(slices) if isinstance(slices, Tensor) else slices
         if isinstance(slices, Tensor) and slices.dim() == 3:  # one for each head
             stands = slices.shape[0] == d_in != slices.shape[1]
             num_heads = slices.shape[1 if stands else 0]
@@ -332,7 +297,7 @@ def _from_latent(
             out = torch.cat([none, wide], dim=1).flatten(0, 1).T, out[1]
         share = Fraction(d_rope, key[0].shape[0] // h)
     except RuntimeError:
-        return []  # sizes that do not fit: another layer under these names
+        return []  # the sizes don't fit, so the names mean another layer
     kinds: dict[str, Any] = {"rope_share": share, "latent": r, "swapped": swapped}
     return [Projections(query, key, value, out, h, **kinds)]
 
@@ -479,7 +444,6 @@ def _acting(layer: nn.Module, d_in: int | None) -> Pair | None:
 
 
 def _plain(weight: Tensor, d_in: int | None) -> Pair | None:
-    weight = _slices(weight)
     if weight.dim() == 3:  # one slice for each head
         if weight.shape[0] == d_in and weight.shape[1] != d_in:
             return weight.flatten(1).T, None  # (d_in, h, d_head) -> (d_out, d_in)
@@ -490,12 +454,6 @@ def _plain(weight: Tensor, d_in: int | None) -> Pair | None:
     # x @ W wants d_in rows; a weight with d_out rows is used as x @ W.T.
     stands = d_in is None or weight.shape[0] == d_in
     return (weight.T if stands else weight), None
-
-
-def _slices(weight: Tensor) -> Tensor:
-    """Return a weight without an axis for the batch, as in (h, 1, d_in, d_head)."""
-    apart = weight.dim() == 4 and 1 in weight.shape[:2]
-    return weight.flatten(0, 1) if apart else weight
 
 
 def _detached(bias: Tensor | None) -> Tensor | None:

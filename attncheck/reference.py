@@ -9,14 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attncheck.layer import (
-    Layer,
-    Rope,
-    document_of,
-    memory_tokens,
-    normalize,
-    rotate,
-)
+from attncheck.layer import Layer, Rope, document_of, memory_tokens, normalize, rotate
 from attncheck.projections import Pair, Projections
 
 PLAIN = Layer()
@@ -34,7 +27,7 @@ class Recipe:
         join: how the heads are put together.
         attend: "tokens", or "heads" for attention among the heads of one token.
         scale: what the scores are multiplied with; see :func:`_factor`.
-        mask: which scores are hidden; see :func:`hidden`.
+        mask: which scores are hidden; see :func:`hide_scores`.
         fill: the score of a hidden position.
         mask_by: "fill", "adding ones", or "after softmax".
         softmax: the axis that is normalized, or "none", "twice", "all", "safe".
@@ -42,11 +35,10 @@ class Recipe:
         scale_weights: also divide the attention weights by √d_head.
         groups: how neighboring query heads share a key, and how a value: "blocks",
             "tiles", or "numbers" that are repeated one by one.
-        rotated: what is wrong with rotary positions; see :func:`_rotated`.
+        rotated: what is wrong with rotary positions; see :func:`_rotate_as`.
         norm: which of "q", "k", "v" are normalized, or "width" for all heads at once.
-        prenormed: which of the three come from the normalized input.
         window: how much larger the window is than meant; ``inf``: there is none.
-        sink: "column" if the sink takes part in softmax; see :func:`_with_sink`.
+        sink: "column" if the sink takes part in softmax; see :func:`_weigh_with_sink`.
         documents: "apart", or "joined" if they see each other, or "both" to hide what
             is both in another document and in the future.
     """
@@ -65,7 +57,6 @@ class Recipe:
     groups: tuple[str, ...] = ("blocks", "blocks")
     rotated: str = "both"
     norm: str = "qk"
-    prenormed: str = "qkv"
     window: float = 0
     sink: str = "column"
     documents: str = "apart"
@@ -73,12 +64,12 @@ class Recipe:
 
 RIGHT = Recipe()
 # What acts only after queries, keys and values are made, and only after the weights.
-# What is kept depends on all other fields, so a new one is safe without a line here.
+# Caching depends on all other fields, so a new field is safe without a line here.
 _OF_WEIGHTS = ("attend", "scale", "mask", "fill", "mask_by", "softmax", "turned",
                "scale_weights", "window", "sink", "documents")  # fmt: skip
 _OF_OUTPUT = ("join",)
 _NOT_SHARED = {"source", "split", "groups", *_OF_WEIGHTS, *_OF_OUTPUT}
-# What weights, and queries, keys and values, are kept by.
+# The fields by which weights, and queries, keys and values, are cached.
 _weights_of = attrgetter(*_OF_WEIGHTS)
 _shared_of = attrgetter(
     *(field.name for field in fields(Recipe) if field.name not in _NOT_SHARED)
@@ -113,9 +104,9 @@ class Computation:
         context = self.context(recipe)
         if recipe.attend == "heads":
             context = context.transpose(1, 2)
-        return self.joined(context, recipe)
+        return self.join_heads(context, recipe)
 
-    def joined(self, context: Tensor, recipe: Recipe = RIGHT) -> Tensor:
+    def join_heads(self, context: Tensor, recipe: Recipe = RIGHT) -> Tensor:
         """Return the output made of the heads' results (b, h, t, d_head)."""
         context = _join(context, recipe)
         if self.p.out is not None:
@@ -154,14 +145,14 @@ class Computation:
         return (slot, r.source[slot], r.split[slot], group, _shared_of(r))
 
     def _heads(self, r: Recipe, slot: int) -> Tensor:
-        return self._once(self._key(r, slot), lambda: self._made(r, slot))
+        return self._once(self._key(r, slot), lambda: self._make_heads(r, slot))
 
-    def _made(self, r: Recipe, slot: int) -> Tensor:
+    def _make_heads(self, r: Recipe, slot: int) -> Tensor:
         """Return queries, keys or values (b, h, t, d_head) as the recipe does."""
         p, layer = self.p, self.layer
         name, how = r.source[slot], r.split[slot]
         x = self.x if slot == 0 or not layer.memory else self.memory
-        if layer.prenorm and "qkv"[slot] in r.prenormed:
+        if layer.prenorm:
             x = normalize(x, layer.prenorm, layer.norm_of("x"))
         pairs: dict[str, Any] = {
             "q": p.query,
@@ -180,7 +171,7 @@ class Computation:
         if layer.qk_norm and not over_all and "qkv"[slot] in r.norm:
             made = normalize(made, layer.qk_norm, numbers)
         if layer.rope:
-            made = _rotated(made, layer.rope, r.rotated, slot)
+            made = _rotate_as(made, layer.rope, r.rotated, slot)
         return _share(made, p.num_heads, r.groups[slot - 1]) if slot else made
 
     def _weights(self, r: Recipe) -> Tensor:
@@ -191,7 +182,7 @@ class Computation:
         if self.layer.bias is not None:
             scores = scores + self.layer.bias(scores.shape[-1])
         size = scores.shape[-2:]  # of heads where these attend to each other
-        mask = self._once(("mask", r.mask, size), lambda: hidden(r.mask, *size))
+        mask = self._once(("mask", r.mask, size), lambda: hide_scores(r.mask, *size))
         window = self.layer.window
         if window:
             t_q, t_k = scores.shape[-2:]
@@ -201,11 +192,11 @@ class Computation:
             apart = document[:, None] != document
             mask = mask & apart if r.documents == "both" else mask | apart
         sink = self.layer.norm_of("sink")[0] if self.layer.sink else None
-        weights = _masked(scores, mask, r, sink)
+        weights = _weigh(scores, mask, r, sink)
         return weights * self.p.d_head**-0.5 if r.scale_weights else weights
 
 
-def hidden(which: str, t_q: int, t_k: int) -> Tensor:
+def hide_scores(which: str, t_q: int, t_k: int) -> Tensor:
     """Return the mask (t_q, t_k), True where a score is hidden."""
     i, j = torch.arange(t_q)[:, None], torch.arange(t_k)[None, :]
     if which == "none":
@@ -229,7 +220,7 @@ def _far(window: float, t_q: int, t_k: int, mask: str) -> Tensor:
     return (i - j).abs() >= window if mask == "none" else i - j >= window
 
 
-def _rotated(x: Tensor, rope: Rope, how: str, slot: int) -> Tensor:
+def _rotate_as(x: Tensor, rope: Rope, how: str, slot: int) -> Tensor:
     """Rotate queries, keys or values (b, h, t, d) as meant or as mistaken."""
     sides = {"queries": (0,), "keys": (1,), "values": (0, 1, 2), "none": (),
              "queries and values": (0, 2), "keys and values": (1, 2)}  # fmt: skip
@@ -237,7 +228,7 @@ def _rotated(x: Tensor, rope: Rope, how: str, slot: int) -> Tensor:
         return x
     positions = torch.arange(x.shape[-2], dtype=x.dtype)
     if how.startswith("left out"):
-        return _left_out(x, rope.share, slot == 0 and how.endswith("the root"))
+        return _leave_out(x, rope.share, slot == 0 and how.endswith("the root"))
     d = x.shape[-1]
     part = int(d * rope.share)
     width = {
@@ -253,7 +244,7 @@ def _rotated(x: Tensor, rope: Rope, how: str, slot: int) -> Tensor:
     return rotate(x, rope, positions, width.get(how))
 
 
-def _left_out(x: Tensor, share: float | Fraction, of_the_root: bool) -> Tensor:
+def _leave_out(x: Tensor, share: float | Fraction, of_the_root: bool) -> Tensor:
     """Set the part that is rotated to 0, and with it its part of the scores."""
     turned = int(x.shape[-1] * share)
     if turned == x.shape[-1]:
@@ -307,15 +298,13 @@ def _share(x: Tensor, h: int, groups: str) -> Tensor:
         return x
     if groups == "tiles":
         return x.repeat(1, repeats, 1, 1)
-    if groups == "numbers":  # each number of a head, not each head
+    if groups == "numbers":  # repeats each number of a head, not each head
         wide = x.transpose(1, 2).flatten(2).repeat_interleave(repeats, dim=-1)
         return wide.unflatten(-1, (h, -1)).transpose(1, 2)
     return x.repeat_interleave(repeats, dim=1)
 
 
-def _masked(
-    scores: Tensor, mask: Tensor, recipe: Recipe, sink: Tensor | None
-) -> Tensor:
+def _weigh(scores: Tensor, mask: Tensor, recipe: Recipe, sink: Tensor | None) -> Tensor:
     if recipe.turned == "scores":
         scores = scores.transpose(-2, -1)
     if recipe.mask_by == "adding ones":
@@ -325,13 +314,13 @@ def _masked(
     if sink is None or recipe.sink == "none":
         weights = _normalize(scores, recipe.softmax)
     else:
-        weights = _with_sink(scores, sink, recipe)
+        weights = _weigh_with_sink(scores, sink, recipe)
     if recipe.mask_by == "after softmax":
         weights = weights.masked_fill(mask, 0.0)
     return weights.transpose(-2, -1) if recipe.turned == "weights" else weights
 
 
-def _with_sink(scores: Tensor, sink: Tensor, recipe: Recipe) -> Tensor:
+def _weigh_with_sink(scores: Tensor, sink: Tensor, recipe: Recipe) -> Tensor:
     """Let the sinks (h) take part in softmax, as meant or as mistaken."""
     how = recipe.sink
     column = sink.double().view(-1, 1, 1).expand(*scores.shape[:-1], 1)

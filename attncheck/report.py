@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 WIDTH = 88
 LABEL = 12  # columns for the name of a row
-LINES = 15  # of a report that is not asked for more
 
 PAGES = {
     "02_simple_self_attention": "Simple self-attention",
@@ -30,7 +29,7 @@ PAGES = {
 
 
 STATUS = {"passed": 0, "failed": 1, "not usable": 2, "not judged": 3}
-# Said of a class that refuses what it was given: that is no proof of a mistake.
+# The class refused what we gave it, which doesn't prove a mistake.
 REFUSALS = {"constructor_raises", "forward_raises"}
 
 
@@ -244,12 +243,11 @@ class Report:
             return _wrap(self.problem)
         if self.agreed:
             return _wrap(f"Compared with {self.agreed}.")
-        if self.compared or any(f.mistake in REFUSALS for f in self.findings):
-            return _wrap(f"To get a verdict, {self.needed}.") if self.needed else []
-        told = _wrap(f"Not compared: {self.not_compared}.") if self.not_compared else []
-        return told + (
-            _wrap(f"To get a verdict, {self.needed}.") if self.needed else []
-        )
+        lines = _wrap(f"To get a verdict, {self.needed}.") if self.needed else []
+        refused = any(f.mistake in REFUSALS for f in self.findings)
+        if self.not_compared and not self.compared and not refused:
+            lines = [*_wrap(f"Not compared: {self.not_compared}."), *lines]
+        return lines
 
     def _others(self) -> list[str]:
         others = self.findings[1:]
@@ -273,31 +271,17 @@ class Report:
             if finding.example is not None:
                 lines = "\n".join(finding.table())
                 parts.append(f"<pre>{_escape(lines)}</pre>")
-        if self.results:
-            rows = [
-                (r.test, f"{r.outcome}: {r.why}".rstrip(": ")) for r in self.results
-            ]
-            table = _table("Tests", rows, head=("Test", "Outcome"))
-            parts.append(f"<details><summary>All tests</summary>{table}</details>")
-        if self.notes:
-            items = "".join(f"<li>{_escape(note)}</li>" for note in self.notes)
-            parts.append(f"<p>Notes</p><ul>{items}</ul>")
+        told = f"<pre>{_escape(self.text(verbose=True))}</pre>"
+        parts.append(f"<details><summary>All tests</summary>{told}</details>")
         return f'<div class="attention-check">{"".join(parts)}</div>'
 
     def as_dictionary(self) -> dict[str, Any]:
         """Return plain lists and dictionaries, as ``--json`` prints them."""
         keys = ("mistake", "code", "severity", "title", "stage", "test", "done", "seen",
                 "means", "line", "page")  # fmt: skip
-        return {
-            "subject": self.subject,
-            "verdict": self.verdict,
-            "exit_status": self.exit_status,
-            "problem": self.problem,
-            "compared": self.compared,
-            "agreed": self.agreed,
-            "not_compared": self.not_compared,
-            "needed": self.needed,
-            "not_tried": self.not_tried,
+        own = ("subject", "verdict", "exit_status", "problem", "compared", "agreed",
+               "not_compared", "needed", "not_tried")  # fmt: skip
+        return {key: getattr(self, key) for key in own} | {
             "findings": [
                 {key: getattr(f, key) for key in keys}
                 | {"place": f.place and [shown(f.place[0]), *f.place[1:]]}
@@ -365,13 +349,7 @@ def _escape(text: object) -> str:
     return html.escape(str(text), quote=True)
 
 
-def _table(
-    caption: str, rows: Iterable[tuple[str, str]], head: tuple[str, str] | None = None
-) -> str:
-    header = ""
-    if head:
-        cells = "".join(f'<th scope="col">{_escape(name)}</th>' for name in head)
-        header = f"<thead><tr>{cells}</tr></thead>"
+def _table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
     left = "text-align: left; vertical-align: top"
     body = "".join(
         f'<tr><th scope="row" style="{left}; white-space: nowrap">{_escape(name)}</th>'
@@ -379,4 +357,4 @@ def _table(
         for name, text in rows
     )
     caption = f'<caption style="text-align: left">{_escape(caption)}</caption>'
-    return f"<table>{caption}{header}<tbody>{body}</tbody></table>"
+    return f"<table>{caption}<tbody>{body}</tbody></table>"

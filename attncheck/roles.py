@@ -13,11 +13,10 @@ from torch import Tensor
 
 from attncheck.errors import Failure
 from attncheck.numbers import changed
-from attncheck.projections import Projections
+from attncheck.projections import Pair, Projections
 from attncheck.subject import Subject
 from attncheck.trace import Product, Seen, Watch
 
-Pair = tuple[Tensor, Tensor | None]  # weight, bias
 Parts = dict[str, list[Pair]]  # by role
 ROLES = ("query", "key", "value")
 T, PLACE = 5, 2  # tokens, and the one that is changed
@@ -44,7 +43,7 @@ def find_roles(subject: Subject) -> tuple[list[Projections], Seen]:
         except (Failure, RuntimeError, IndexError):
             return [], seen
         if set(found) > {"none"}:
-            return [], seen  # weights that never act: no reading may leave them out
+            return [], seen  # some weights never act, and no reading may leave them out
         found.pop("none", None)
         for role, columns in found.items():
             every = len(columns) == product.weight.shape[0]
@@ -99,12 +98,10 @@ def _kind(
 ) -> str:
     rows = _changed_rows(y[column], z[column])
     for one, two in zip(before.fused, after.fused, strict=False):
-        for role, a, b in zip(ROLES, one[1:4], two[1:4], strict=True):
+        for role, a, b in zip(ROLES, one, two, strict=True):
             if changed(_of(a, column, width), _of(b, column, width)):
                 return role
-    for (_, still, _), (_, moved, _) in zip(
-        before.softmaxes, after.softmaxes, strict=False
-    ):
+    for (_, still), (_, moved) in zip(before.softmaxes, after.softmaxes, strict=False):
         a, b = _of(still, column, width), _of(moved, column, width)
         if a.shape[-1] == (keys or a.shape[-2]) and changed(a, b):
             rows = _changed_rows(a.flatten(0, -3).transpose(0, 1),
@@ -169,9 +166,9 @@ def _joined(pairs: list[Pair]) -> Pair | None:
 
 def _heads_seen(seen: Seen, keys: int | None) -> int | None:
     """Return how many heads the attention weights of one sequence have."""
-    for _, query, *_ in seen.fused:
+    for query, *_ in seen.fused:
         return query.shape[-3] if query.dim() == 4 else 1
-    for _, weights, _ in seen.softmaxes:
+    for _, weights in seen.softmaxes:
         t, t_k = weights.shape[-2:]
         if t_k == (keys or t):
             return max(weights.numel() // (t * t_k), 1)

@@ -1,4 +1,4 @@
-"""The check itself: build, call, compare, probe, report."""
+"""The check itself: build, call, probe, report."""
 
 import contextlib
 import inspect
@@ -15,12 +15,12 @@ from attncheck.collector import Collector
 from attncheck.errors import Failure, UnusableError, first_line
 from attncheck.first_call import RUNS, first_call
 from attncheck.given_reference import reference_from
-from attncheck.layer import OPTIONS, described
+from attncheck.layer import OPTIONS, describe_layer
 from attncheck.probes import PROBES
 from attncheck.report import Report
 from attncheck.source import Source
-from attncheck.subject import WINDOW, How, Subject, random_state_kept
-from attncheck.surroundings import process_kept, quiet, settings_kept
+from attncheck.subject import WINDOW, How, Subject, keep_random_state
+from attncheck.surroundings import keep_process, keep_settings, quiet
 from attncheck.variants import first_subject
 
 GONE = {
@@ -102,7 +102,7 @@ def check(
         holds Python's lock cannot be limited at all. The command line runs the class
         in a process of its own.
     """
-    return checked(
+    return run_check(
         module_or_class, reference, causal, weights=weights, call=call, layout=layout,
         time_limit=time_limit, **arguments,
     )  # fmt: skip
@@ -127,7 +127,7 @@ def assert_attention(module_or_class: object, **arguments: Any) -> None:
     check(module_or_class, **arguments).raise_for_failures()
 
 
-def checked(
+def run_check(
     module_or_class: object,
     reference: object = None,
     causal: bool | None = None,
@@ -155,17 +155,17 @@ def checked(
         # Prints and warnings of the class would bury the report.
         kept.enter_context(quiet())
         kept.enter_context(_memory())
-        kept.enter_context(random_state_kept(_device(module_or_class)))
+        kept.enter_context(keep_random_state(_device(module_or_class)))
         # Tensors made in inference mode, or without gradients, could not be trained.
         kept.enter_context(torch.inference_mode(False))
         kept.enter_context(torch.enable_grad())
-        changes = kept.enter_context(settings_kept())
-        kept.enter_context(process_kept())
+        changes = kept.enter_context(keep_settings())
+        kept.enter_context(keep_process())
         try:
-            layer = described(**_layer_options(module_or_class, arguments))
+            layer = describe_layer(**_layer_options(module_or_class, arguments))
             arguments |= own or {}
-            if layer.window and inspect.isclass(module_or_class):
-                arguments |= _window(module_or_class, arguments, layer.window)
+            if layer.window:
+                arguments = _window(module_or_class, layer.window) | arguments
             if own_config is None and isinstance(arguments.get("config"), Mapping):
                 own_config = arguments.pop("config")  # as --config does
             # A memory is there from the start.
@@ -175,7 +175,7 @@ def checked(
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer, promised=causal is True)
             _run(source, reference, causal, how, collector)
-        except Failure as failure:  # its config could not be found out
+        except Failure as failure:  # its config couldn't be worked out
             collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
         except UnusableError as error:
             report.usable = False
@@ -213,12 +213,12 @@ def _refuse_gone(given: object, arguments: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}= is no option any more: {GONE[name]}.")
 
 
-def _parameters(given: object) -> list[str]:
-    """Return the names of a class's parameters, or none."""
+def _parameters(given: object) -> Mapping[str, inspect.Parameter]:
+    """Return a class's parameters, or none."""
     with contextlib.suppress(TypeError, ValueError):
         if inspect.isclass(given):
-            return list(inspect.signature(given).parameters)
-    return []
+            return inspect.signature(given).parameters
+    return {}
 
 
 def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -234,19 +234,14 @@ def _layer_options(given: object, arguments: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _window(given: type, arguments: Mapping[str, Any], size: int) -> dict[str, int]:
+def _window(given: object, size: int) -> dict[str, int]:
     """Return the declared window by the constructor's name, if it has none of its own.
 
     It needs one, or by default there is none.
     """
-    with contextlib.suppress(TypeError, ValueError):
-        needed = [
-            name
-            for name, one in inspect.signature(given).parameters.items()
-            if one.default in (one.empty, None) and WINDOW.fullmatch(name)
-        ]
-        return {name: size for name in needed if name not in arguments}
-    return {}
+    parameters = _parameters(given).items()
+    free = [name for name, one in parameters if one.default in (one.empty, None)]
+    return {name: size for name in free if WINDOW.fullmatch(name)}
 
 
 def _run(
@@ -269,21 +264,19 @@ def _run(
     running = first_call(source, subject, collector, [test for test, _ in PROBES])
     asks = source.plan.asks
     if running is not None:
-        if reference is not None and reference is not False:
-            running.reference = reference_from(reference, source)
-        running.skip_reference = reference is False
+        given = reference is not None and reference is not False
+        running.reference = reference_from(reference, source) if given else reference
         _probe(running, collector)
         _tell_untried(running, collector)
         failed = any(one.severity == "error" for one in collector.findings())
-        if not (asks and source.plan.config) or (
-            collector.report.compared and not failed
-        ):
+        passed = collector.report.compared and not failed
+        if passed or not (asks and source.plan.config):
             return
     if asks:
         raise UnusableError(asks)
 
 
-# Without the right to shorter inputs, these have nothing to say.
+# These need inputs of several lengths.
 _NEED_LENGTHS = {"output shape", "state between calls"}
 
 
@@ -323,7 +316,7 @@ def _build(source: Source) -> nn.Module:
         return source.build()
     except Failure as failure:
         if failure.mistake == "constructor_raises":
-            for module in source.others(failure):
+            for module in source.build_others(failure):
                 return module
             if source.plan.asks:
                 raise UnusableError(source.plan.asks) from None

@@ -11,11 +11,18 @@ from torch import nn
 
 from attncheck.constructor import Plan, fields_of, parameters_of, plan_call
 from attncheck.errors import Failure, UnusableError
-from attncheck.guesses import ALIASES, DEFAULTS, guess, is_kv_heads, is_unsure
+from attncheck.guesses import (
+    ALIASES,
+    DEFAULTS,
+    guess,
+    is_kv_heads,
+    is_unsure,
+    size_held,
+)
 from attncheck.limits import Worker
 from attncheck.modules import FunctionModule, duplicate
 from attncheck.projections import find
-from attncheck.subject import guarded, seed_everything
+from attncheck.subject import run_guarded, seed_everything
 
 # What a constructor calls the width of one head.
 HEAD_WIDTHS = ("head_size", "head_dim", "dim_head", "d_head", "dim_per_head")
@@ -48,8 +55,8 @@ class Source:
         worker: Worker,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        if inspect.isroutine(given) and _wants_nothing(given):
-            given = guarded(worker, given, "constructor_raises")  # it builds the layer
+        if inspect.isroutine(given) and _wants_nothing(given):  # it builds the layer
+            given = run_guarded(worker, given, "constructor_raises")
         self.given = given
         self.worker = worker
         self.notes: list[str] = []
@@ -71,9 +78,9 @@ class Source:
                 f"check(MyAttention), or from a terminal path/to/file.py:MyAttention."
             )
         self.arguments, self.mapped = self.plan.arguments, self.plan.mapped
-        self.sizes = self._known_sizes()
+        self.sizes = self._read_sizes()
 
-    def _known_sizes(self) -> dict[str, Any]:
+    def _read_sizes(self) -> dict[str, Any]:
         """Return the sizes that were given, or that the constructor is given."""
         sizes = {name: self._asked.get(name) for name in DEFAULTS}
         values = self.defaults() | self.arguments
@@ -88,7 +95,7 @@ class Source:
                 f"{given.__name__} is a class, but not a torch.nn.Module. Derive it "
                 f"from nn.Module, or pass a function from x to context vectors."
             )
-        self.plan = guarded(
+        self.plan = run_guarded(
             self.worker,
             lambda: plan_call(given, arguments, causal, self.config),
             "constructor_raises",
@@ -138,9 +145,9 @@ class Source:
             with torch.enable_grad():
                 return self.plan.make(self.given, self.arguments | changes | own)
 
-        return guarded(self.worker, job, "constructor_raises")
+        return run_guarded(self.worker, job, "constructor_raises")
 
-    def others(self, failure: Exception) -> Iterator[nn.Module]:
+    def build_others(self, failure: Exception) -> Iterator[nn.Module]:
         """Yield modules built with other values of what nobody gave, likely ones first.
 
         While one is in use, the arguments and sizes are its own, and a note says so.
@@ -148,7 +155,7 @@ class Source:
         kept = self.arguments, self.sizes
         for arguments, note in self._other_arguments(failure):
             self.arguments = arguments
-            self.sizes = self._known_sizes()
+            self.sizes = self._read_sizes()
             with contextlib.suppress(Failure, UnusableError):
                 module = self.build()
                 self.notes.append(note)
@@ -167,7 +174,7 @@ class Source:
         if refused or re.search(r"\b0\b", str(failure)):
             changes += self._widths(failure)
         if refused and not self.plan.config:
-            changes.append(self._left_out())
+            changes.append(self._fill_left_out())
         for change in changes:
             told = [f"{n}={getattr(v, '__name__', v)}" for n, v in change.items()]
             note = f"Built with {', '.join(told)}; it failed without."
@@ -201,8 +208,6 @@ class Source:
              if o == "context_length" and self.chose(o) and self.chose(n)},
             {n: d_in for n, v in free.items() if v == d_in // h and "head" not in n},
             {n: 0 for n in free if is_unsure(n)},
-            *({n: size for n, v in free.items() if v is None and "window" in n}
-              for size in (3, (2, 4))),
         ]  # fmt: skip
         acts = [n for n, v in free.items() if v == "gelu"]
         tries += [dict.fromkeys(acts, act) for act in (nn.GELU, nn.functional.gelu)]
@@ -221,7 +226,7 @@ class Source:
         widths = [n for n in told if 2 < n <= 1024] + [32, 64, 128, 256, 512]
         return [dict.fromkeys(names, width) for width in dict.fromkeys(widths)]
 
-    def _left_out(self) -> dict[str, Any]:
+    def _fill_left_out(self) -> dict[str, Any]:
         """Return values for what is None by default, and may be needed all the same."""
         more = {}
         for name, parameter in parameters_of(self.given).items():
@@ -267,20 +272,11 @@ def _refuse_broken_sizes(given: Mapping[str, Any]) -> None:
 
 def _wants_nothing(given: Any) -> bool:
     """Whether a function takes no argument, so that it can be no layer."""
-    with contextlib.suppress(TypeError, ValueError):  # some of C tell no arguments
+    with contextlib.suppress(
+        TypeError, ValueError
+    ):  # some functions written in C have no signature
         return not inspect.signature(given).parameters
     return False
-
-
-def size_held(module: nn.Module, ours: str) -> int | None:
-    """Return an integer that the module keeps under one of the known names."""
-    configs = [getattr(module, name, None) for name in ("config", "cfg", "args")]
-    for holder in (module, *configs):
-        for name in ALIASES[ours]:
-            value = getattr(holder, name, None)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None
 
 
 def _last_width(module: nn.Module) -> int | None:

@@ -82,11 +82,11 @@ class Subject:
         self.notes: list[str] = []
         self.given: dict[str, Any] = {}  # what its constructor was given
         self.takes_length = False  # whether that names the largest number of tokens
-        self.replaced_memory: int | None = None  # the token that is another one
+        self.replaced_memory: int | None = None  # the memory's token to replace
         self.limit: int | None = None  # the most tokens allowed
         self.fixed_length: int | None = None  # set where it takes no other number
-        self.reference: Callable[[nn.Module, Tensor], Any] | None = None
-        self.skip_reference = False
+        # False leaves the comparison out.
+        self.reference: Callable[[nn.Module, Tensor], Any] | bool | None = None
         self.uneven: Subject | None = None  # the same with d_in ≠ d_out
         if any(p.is_meta for p in module.parameters()):
             raise UnusableError("its parameters are on 'meta' and have no values.")
@@ -127,7 +127,7 @@ class Subject:
             named += getattr(config, "__dict__", {}).items()
         named += [(n, v) for n, v in vars(self.pristine).items() if n not in self.given]
         name, size = next(((n, v) for n, v in named if WINDOW.fullmatch(n)), ("", 0))
-        # A square of tokens as wide is no band among them.
+        # If its square is the number of tokens, it belongs to an image.
         known = type(size) is int and size > 0 and size**2 != self.fixed_length
         return name, size if known else 0
 
@@ -135,7 +135,7 @@ class Subject:
     def source(self) -> str:
         """The source of the class, or as much of it as there is."""
         text, kind = "", type(self.pristine)
-        for part in (kind.forward, kind):  # not each class has a file
+        for part in (kind.forward, kind):  # some classes have no file
             with contextlib.suppress(OSError, TypeError):
                 text = inspect.getsource(part)
         return text
@@ -194,13 +194,13 @@ class Subject:
                 return self._forward(module, given)
 
         try:
-            y = self._unwrap(guarded(self.worker, job, "forward_raises"))
+            y = self._unwrap(run_guarded(self.worker, job, "forward_raises"))
         except CallFailed as failure:
             failure.many = len(x) > MANY
             raise
         if not any_shape and (y.dim() != 3 or y.shape[:2] != x.shape[:2]):
             text = f"the input has the shape {tuple(x.shape)}, the output has "
-            # One vector for each sequence may be what it is for.
+            # It may be meant to return one vector per sequence.
             pooled = y.dim() == 3 and y.shape[:2] == (len(x), 1)
             fewer = y.dim() == 3 and len(y) == len(x) and y.shape[1] < x.shape[1]
             pooled |= fewer and self.speaks_of("strid|pool|subsampl|downsampl|reduc")
@@ -218,17 +218,13 @@ class Subject:
         """
         if self.how.weights is not None:
             try:
-                return [from_adapter(self.how.weights(self.pristine)).cpu()]
+                return [from_adapter(self.how.weights(self.pristine)).double()]
             except Exception as error:
                 raise UnusableError(
                     f"weights(module) failed: {first_line(error)}"
                 ) from error
-        return [
-            projections.cpu()
-            for projections in find(
-                self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in")
-            )
-        ]
+        found = find(self.pristine, self.sizes.get("num_heads"), self.sizes.get("d_in"))
+        return [projections.double() for projections in found]
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, once."""
@@ -295,24 +291,14 @@ class Subject:
         return memory
 
     def _unwrap(self, output: Any) -> Tensor:
-        if isinstance(output, tuple | list) and output:
+        parts = output if isinstance(output, tuple | list) else fields_of(output)
+        if parts and not isinstance(output, Tensor):
             # A cache may come before what was computed, as in ports from JAX.
-            held = [i for i, one in enumerate(output) if isinstance(one, Tensor)]
-            place = held[0] if held else 0
-            which = f"number {place + 1}" if place else "the first"
-            self.note(
-                f"forward returned a {type(output).__name__} of {len(output)}; only "
-                f"{which} was tested."
-            )
-            output = output[place]
-        elif parts := fields_of(output):
-            name = next((n for n, v in parts.items() if isinstance(v, Tensor)), "")
-            if name:
-                self.note(
-                    f"forward returned a {type(output).__name__}; only its "
-                    f"{name!r} was tested."
-                )
-                output = parts[name]
+            named = parts.items() if isinstance(parts, dict) else enumerate(parts, 1)
+            held = [(name, one) for name, one in named if isinstance(one, Tensor)]
+            name, output = held[0] if held else (1, next(iter(parts)))
+            told = f"forward returned a {type(parts).__name__} of {len(parts)}"
+            self.note(f"{told}; only {name!r} was tested.")
         if not isinstance(output, Tensor):
             text = f"it returned {type(output).__name__}, not a tensor"
             raise CallFailed("wrong_shape", text)
@@ -342,7 +328,7 @@ def fields_of(output: Any) -> dict[Any, Any]:
 UNTRAINED = re.compile("being modified inplace|used in an in-place operation")
 
 
-def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
+def run_guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
     """Run a job of the reader's code; turn whatever goes wrong into a Failure.
 
     Raises:
@@ -361,7 +347,7 @@ def guarded(worker: Worker, job: Callable[[], Any], mistake: str) -> Any:
         if isinstance(error, KeyboardInterrupt):
             raise
         mistake = "environment" if _is_environment(error) else mistake
-        # Without gradients, all of it may run.
+        # It may run as long as nobody asks for gradients.
         mistake = "backward_raises" if UNTRAINED.search(message(error)) else mistake
         text = f"{type(error).__name__}: {first_line(error)}{_where(error)}"
         raise CallFailed(mistake, text) from None
@@ -403,7 +389,7 @@ def seed_everything(seed: int, device: torch.device) -> None:
 
 
 @contextlib.contextmanager
-def random_state_kept(device: torch.device | None) -> Iterator[None]:
+def keep_random_state(device: torch.device | None) -> Iterator[None]:
     """Give the global random state back as it was."""
     devices = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 
-# What would end the process, or put another in its place, with no word to anyone.
+# Functions that end or replace the process without any message.
 ENDINGS = ("_exit", "abort", "execv", "execve", "execvp", "execvpe")
 
 
@@ -33,7 +33,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def process_kept() -> Iterator[None]:
+def keep_process() -> Iterator[None]:
     """Let nothing end the process: what tries to raises SystemExit."""
     kept = {name: getattr(os, name) for name in ENDINGS if hasattr(os, name)}
 
@@ -76,7 +76,7 @@ PATCHED: tuple[ModuleType | type, ...] = (
 
 
 @contextlib.contextmanager
-def settings_kept() -> Iterator[Callable[[], list[str]]]:
+def keep_settings() -> Iterator[Callable[[], list[str]]]:
     """Give settings of the process back; yield a function that names those changed."""
     before = settings()
     functions = [(owner, dict(vars(owner))) for owner in PATCHED]

@@ -18,13 +18,13 @@ from torch.overrides import TorchFunctionMode
 
 OURS = str(Path(__file__).parent)
 LIBRARY = str(Path(torch.__file__).parent)
-PRODUCTS = ("linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm")
+PRODUCTS = ("linear", "matmul", "__matmul__", "mm", "bmm", "addmm")
 Line = tuple[str, int, str]  # file, number, text
 Arguments = tuple[Any, ...]
 Nudge = tuple[int, Callable[[Tensor], Tensor]]
 # Name, kind, width, weight, bias, epsilon.
 Norm = tuple[str, str, int, Tensor, Tensor | None, float]
-# What attention without anything else does not call.
+# Functions that plain attention doesn't call.
 EXTRAS = {
     "layer_norm": "a norm",
     "rms_norm": "a norm",
@@ -41,12 +41,9 @@ EXTRAS = {
     "embedding": "an embedding",
     "conv1d": "a convolution",
     "conv2d": "a convolution",
-    "conv3d": "a convolution",
     "tanh": "a cap or a gate",
     "sigmoid": "a gate",
-    "cumsum": "a running sum",
     "topk": "a choice of some scores",
-    "fft": "a Fourier transform",
 }
 
 
@@ -58,14 +55,12 @@ class Product:
         weight, bias: (out, in) and (out) or None, as they acted.
         output: what came out.
         place: when it was called, among all watched calls.
-        line: (file, number, text) of the code that called it, or None.
     """
 
     weight: Tensor
     bias: Tensor | None
     output: Tensor
     place: int
-    line: Line | None
 
 
 @dataclass
@@ -74,24 +69,20 @@ class Seen:
 
     Attributes:
         products: list of :class:`Product`.
-        softmaxes: (place, output, line) of each softmax.
-        fused: (place, query, key, value, line) of each fused attention.
-        dropouts: (place, shape of the input, line) of each dropout that acted.
+        softmaxes: (place, output) of each softmax.
+        fused: (query, key, value) of each fused attention.
+        dropouts: (place, shape of the input) of each dropout that acted.
         rates: the rates of these.
-        extras: {what acts besides attention: line}.
+        extras: what acts besides attention, in the order of the calls.
         lines: {name of a function: line of its last call}.
     """
 
     products: list[Product] = field(default_factory=list)
-    softmaxes: list[tuple[int, Tensor, Line | None]] = field(default_factory=list)
-    fused: list[tuple[int, Tensor, Tensor, Tensor, Line | None]] = field(
-        default_factory=list
-    )
-    dropouts: list[tuple[int, tuple[int, ...], Line | None]] = field(
-        default_factory=list
-    )
+    softmaxes: list[tuple[int, Tensor]] = field(default_factory=list)
+    fused: list[tuple[Tensor, Tensor, Tensor]] = field(default_factory=list)
+    dropouts: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
-    extras: dict[str, Line | None] = field(default_factory=dict)
+    extras: list[str] = field(default_factory=list)
     lines: dict[str, Line] = field(default_factory=dict)
 
 
@@ -129,35 +120,39 @@ class Watch(TorchFunctionMode):
     def _note(
         self, name: str, args: Arguments, kwargs: dict[str, Any], result: Any
     ) -> Any:
-        seen, line = self.seen, _line()
-        if line:
+        seen = self.seen
+        if line := _line():
             seen.lines[name] = line
         if name in PRODUCTS and isinstance(result, Tensor):
-            product = self._product(name, args, kwargs, result, line)
+            product = self._product(name, args, kwargs, result)
             if product is not None:
                 if self.nudge and self.nudge[0] == len(seen.products):
                     result = result + self.nudge[1](result)
                 seen.products.append(product)
         elif name in ("softmax", "_softmax"):
-            seen.softmaxes.append((self._calls, result, line))
+            seen.softmaxes.append((self._calls, result))
         elif name == "scaled_dot_product_attention":
             query, key, value = _first(args, kwargs, ("query", "key", "value"))
-            seen.fused.append((self._calls, query, key, value, line))
+            seen.fused.append((query, key, value))
             if kwargs.get("dropout_p"):
-                seen.dropouts.append((self._calls, (0, 0), line))
+                seen.dropouts.append((self._calls, (0, 0)))
                 seen.rates.append(kwargs["dropout_p"])
         elif name == "dropout":
             rate, training = _rate(args, kwargs)
             if rate and training:
-                seen.dropouts.append((self._calls, tuple(args[0].shape), line))
+                seen.dropouts.append((self._calls, tuple(args[0].shape)))
                 seen.rates.append(rate)
         elif name in EXTRAS:
-            seen.extras.setdefault(EXTRAS[name], line)
+            self._add_extra(EXTRAS[name])
         if self._tables and name not in ("to", "clone", "detach"):
             for tensor in tensors((args, kwargs)):
                 if _storage(tensor) in self._tables:
-                    seen.extras.setdefault("a table", line)
+                    self._add_extra("a table")
         return result
+
+    def _add_extra(self, what: str) -> None:
+        if what not in self.seen.extras:
+            self.seen.extras.append(what)
 
     def _product(
         self,
@@ -165,19 +160,15 @@ class Watch(TorchFunctionMode):
         args: Arguments,
         kwargs: dict[str, Any],
         result: Tensor,
-        line: Line | None,
     ) -> Product | None:
         """Return the product if one of its factors is a parameter."""
         bias = None
         if name == "linear":
-            x, weight, bias = _first(args, kwargs, ("input", "weight", "bias"))
+            weight, bias = _first(args, kwargs, ("input", "weight", "bias"))[1:]
         elif name == "addmm":
-            bias, x, weight = args[:3]
-            weight = weight.T
+            bias, weight = args[0], args[2].T
         else:
-            x, weight = args[:2]
-            if name == "__rmatmul__":
-                x, weight = weight, x
+            weight = args[1]
             if not isinstance(weight, Tensor) or weight.dim() != 2:
                 return None
             weight = weight.T
@@ -186,7 +177,7 @@ class Watch(TorchFunctionMode):
         if isinstance(bias, Tensor) and _storage(bias) not in self._parameters:
             bias = None
         pair = (weight.detach(), None if bias is None else bias.detach())
-        return Product(*pair, result, self._calls, line)
+        return Product(*pair, result, self._calls)
 
 
 def is_table(buffer: Tensor) -> bool:
@@ -266,7 +257,7 @@ def _line() -> Line | None:
         name = frame.f_code.co_filename
         if not name.startswith((OURS, LIBRARY)) and "contextlib" not in name:
             text = linecache.getline(name, frame.f_lineno).strip()
-            # Ours again, further out: nothing of the reader's was on the way.
+            # Only our own frames are further out, so the reader's code isn't involved.
             return (name, frame.f_lineno, text) if "threading" not in name else None
         frame = frame.f_back
     return None

@@ -6,7 +6,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from attncheck.errors import CallFailed, UnusableError
-from attncheck.source import Source, set_dropout, size_held
+from attncheck.guesses import size_held
+from attncheck.source import Source, set_dropout
 from attncheck.subject import How, Subject
 
 # d_in, d_out and h, where no two of their roots, nor those of d_head, are equal. Where
@@ -99,11 +100,7 @@ def _uneven_sizes(subject: Subject) -> list[dict[str, int]]:
     # A function that names the weights may tell the number of heads as well.
     for wide_in, wide_out, heads in () if subject.how.weights else (*alike, *DISTINCT):
         known = {"num_heads": heads} if subject.sizes["num_heads"] else {}
-        wide = (
-            {"d_in": wide_out}
-            if d_out is None
-            else {"d_in": wide_in, "d_out": wide_out}
-        )
+        wide = {"d_in": wide_in, "d_out": wide_out} if d_out else {"d_in": wide_out}
         tries.append(known | more | wide)
     if d_out is None:
         return [*tries, {"d_in": d_in + 2 * h}]

@@ -72,7 +72,7 @@ class Way:
         for name, kind in self.others:
             kind = "start" if kind == 0 and start and STARTS.search(name) else kind
             given[name] = self._value(kind, x, sizes, start)
-        # Those in front are given by place: some have names that nobody may use.
+        # The first ones go by position: some names can't be used as keywords.
         front = [] if self.tokens else [x]
         for name, parameter in inspect.signature(module.forward).parameters.items():
             if name not in given or parameter.kind is parameter.KEYWORD_ONLY:

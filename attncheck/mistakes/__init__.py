@@ -17,13 +17,13 @@ def _names(*names: str) -> set[str]:
     return {mistake.name for name in names for mistake in families()[name]}
 
 
-# These disturb every other test, so they come before anything else.
+# These disturb every other test, so they come first.
 EARLY = _names("running")
 # What follows from a mistake that the output has been matched to exactly.
 SYMPTOMS = _names("symptoms")
-# What may be no more than a consequence of an output that differs.
+# These may merely follow from an output that differs.
 LATE = _names("training", "storage", "contracts")
-# What makes the output another one for ordinary tokens: each explains a difference.
+# Each of these changes the output for ordinary tokens, so it explains a difference.
 EXPLAINS = (
     SYMPTOMS
     | _names("masking", "weighting", "heads", "projecting")

@@ -8,7 +8,7 @@ from attncheck.probes.basics import (
     state,
     too_many_tokens,
 )
-from attncheck.probes.cached import cached
+from attncheck.probes.cached import cache
 from attncheck.probes.compare import compare
 from attncheck.probes.masks import masks
 from attncheck.probes.meaning import (
@@ -33,7 +33,7 @@ PROBES = [
     ("what each position depends on", dependence),
     ("a memory", memory),
     ("masks", masks),
-    ("a cache", cached),
+    ("a cache", cache),
     ("weights of a token sum to 1", equal_tokens),
     ("large scores", large_scores),
     ("same output in training without dropout", same_in_training),

@@ -11,7 +11,7 @@ from attncheck.errors import CallFailed
 from attncheck.numbers import changed
 from attncheck.subject import Subject
 
-# Names of what a token sees, where that is less than all.
+# Names for the part of a text that a token sees.
 UNITS = r"window|chunk|patch|stride|segment|bucket|kernel|local|block_len|(^|_)unit"
 LARGEST = 2048  # tokens; more would take too long
 RATE = re.compile("drop|(^|_)p($|_)")
@@ -23,7 +23,7 @@ def state(subject: Subject, found: Collector) -> None:
     module, late = subject.copy(), subject.copy()
     done = "Passed the same tokens twice to one instance, with others in between."
     first = subject(x, module).clone()
-    between = _takes(subject, other)  # unless this size fails for itself
+    between = _takes(subject, other)  # unless this size always fails
     try:
         if between:
             subject(other, module)
@@ -70,7 +70,7 @@ def shapes(subject: Subject, found: Collector) -> None:
             seen = f"The output has the shape {tuple(y.shape)}, not {(b, t, width)}."
             found.add("wrong_shape", done, seen)
     if refused:
-        way = subject.how.way  # what it was given to hide nothing may be a bias
+        way = subject.how.way  # the mask we passed to hide nothing may be a bias
         known = _by_design(subject, taken, {*refused}) or (way and way.opened)
         severity = "warning" if known else None
         found.add("some_sizes_raise", *refused[min(refused)], severity)
@@ -92,8 +92,6 @@ def _tell_width(subject: Subject, found: Collector, width: int) -> None:
     d_out = subject.sizes.get("d_out")
     if d_out is None or width == d_out:
         return
-    if subject.how.call is not None and width == subject.sizes["d_in"]:
-        return  # what is called d_out may mean something else
     readings = subject.candidates()
     separate = not readings or readings[0].per_head
     if separate and width == d_out * (subject.sizes["num_heads"] or 1):

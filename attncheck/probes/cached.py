@@ -15,7 +15,7 @@ from attncheck.arguments import STARTERS, cached_way
 from attncheck.collector import Collector, SkipTest
 from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import Subject, fields_of, guarded, seed_everything
+from attncheck.subject import Subject, fields_of, run_guarded, seed_everything
 from attncheck.trace import tensors
 from attncheck.ways import Way
 
@@ -39,20 +39,15 @@ SINGLE = re.compile(
     r"|[(\[]([a-z]\w*, ?){1,2}1, ?[\w./ ]+[)\]]",  # a shape with one token
     re.IGNORECASE,
 )
-PARTS = re.compile(r"\b(part|chunk|piece|rest)s? of (a|the) (prompt|sequence|text)\b"
-                   r"|\b(one|single|1) or (more|several|many)\b"
-                   r"|\b(several|many|more) (new )?tokens\b", re.I)  # fmt: skip
 
 
-def cached(subject: Subject, found: Collector) -> None:
+def cache(subject: Subject, found: Collector) -> None:
     """Give the tokens one by one, then in chunks, with the cache that it has.
 
     Raises:
         SkipTest: there is no cache, or none that changes anything.
     """
-    stepped = _sought(subject, found)
-    if stepped is None:
-        return
+    stepped = _find_cache(subject)
     x = stepped.tokens()
     found.tried |= {*stepped.names}
     _tell_alone(stepped, x, found)
@@ -114,8 +109,7 @@ def _hypothesis(stepped: "_Stepped", x: Tensor, seen: Tensor) -> tuple[str, str]
 def _tell_chunks(stepped: "_Stepped", x: Tensor, found: Collector) -> None:
     """Give several tokens at a time: the mask must know what is in the cache."""
     told = stepped.subject
-    one = told.says(SINGLE) and not told.says(PARTS)
-    if one:
+    if told.says(SINGLE):
         found.report.not_tried.append(f"{CHUNKS} (its comments speak of one token)")
         return
     done = f"Compared all tokens at once with chunks of {IN_CHUNKS}."
@@ -131,20 +125,21 @@ def _tell_chunks(stepped: "_Stepped", x: Tensor, found: Collector) -> None:
         found.add("cache_mask_offset", done, f"{text}agree.")
 
 
-def _sought(subject: Subject, found: Collector) -> "_Stepped | None":
+def _find_cache(subject: Subject) -> "_Stepped":
     """Return the layer with a cache that is made in the first way that acts.
-
-    None where it refuses the one that it returned.
 
     Raises:
         SkipTest: there is no cache, or none that changes anything.
     """
-    why = "no cache was found"
+    why, way = "no cache was found", subject.way
+    if not subject.causal or way is None or way.memory or not _runs_so(subject, way):
+        raise SkipTest(why)
+    asking, name = cached_way(subject.pristine, way)
+    if asking is None:
+        raise SkipTest(why)
     caches = [None, *_of_its_own(subject), *_of_its_file(subject)]
     for new_cache, b in [(one, 2) for one in caches] + [(None, 1)]:  # room for one
-        stepped = _Stepped.of(subject, new_cache, b)
-        if stepped is None:
-            raise SkipTest(why)
+        stepped = _Stepped(subject, asking, name, new_cache, b)
         x = stepped.tokens()
         if x.shape[1] < T:
             raise SkipTest("the layer doesn't take enough tokens")
@@ -185,7 +180,7 @@ def _of_its_file(subject: Subject) -> list[NewCache]:
     made: list[NewCache] = []
     for name, kind in list(beside.items()):
         if inspect.isclass(kind) and CACHE.search(name.lower()):
-            with contextlib.suppress(Exception):  # it may want what nobody knows
+            with contextlib.suppress(Exception):  # it may need unknown arguments
                 kind()
                 made.append(lambda _, kind=kind: kind())  # type: ignore[misc]
     return made
@@ -220,19 +215,6 @@ class _Stepped:
         self.returned = False
         self._place: int | None = None  # of the cache in what is returned
 
-    @classmethod
-    def of(
-        cls, subject: Subject, new_cache: NewCache | None, b: int
-    ) -> "_Stepped | None":
-        """Return the layer called chunk by chunk, or None where there is no cache."""
-        way = subject.way
-        if not subject.causal or way is None or way.memory:
-            return None
-        if not _called_so(subject, way):
-            return None
-        asking, name = cached_way(subject.pristine, way)
-        return cls(subject, asking, name, new_cache, b) if asking else None
-
     def tokens(self) -> Tensor:
         """Return random tokens, no more than are allowed."""
         return self.subject.tokens(b=self.b, t=T)
@@ -250,7 +232,7 @@ class _Stepped:
             with torch.no_grad():
                 return self._run(module, x, sizes)
 
-        made: Tensor = guarded(self.subject.worker, job, "forward_raises")
+        made: Tensor = run_guarded(self.subject.worker, job, "forward_raises")
         return made
 
     def _run(self, module: nn.Module, x: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -287,7 +269,7 @@ class _Stepped:
         return y, y[self._place]
 
 
-def _called_so(subject: Subject, way: Way) -> bool:
+def _runs_so(subject: Subject, way: Way) -> bool:
     """Whether it is called in this way, also where the reader wrote the call."""
     if subject.how.call is None:
         return True

@@ -1,7 +1,9 @@
 """The comparison with attention that is computed from the module's own weights."""
 
+import copy
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,7 +28,7 @@ UNKNOWN = (
     '"value" and, if there is one, "out"'
 )
 DONE = "Computed attention with the module's weights, and compared the outputs."
-# Departures that a class may mean, if it speaks of them by these words.
+# Differences that may be meant if the class uses these words.
 MEANT = {
     "scale_missing": (
         "none",
@@ -34,7 +36,7 @@ MEANT = {
     ),
     "scale_twice": ("1/d", r"\bmup\b|µp\b|mu_?transfer"),
 }
-# Mistakes by which a projection does not do what its name says.
+# Mistakes that use a projection for something else than its name says.
 ROLES = {"projection_mixed_up", "scores_transposed"}
 ROPE_BASE = re.compile(r"theta|rope\w*_base|rotary\w*_base|rope_freq|wavelength$")
 TABLES = {"a table of positions", "a table"}
@@ -50,19 +52,20 @@ def compare(subject: Subject, found: Collector) -> None:
     Raises:
         NotCompared: no reference fits, or the weights were not found.
     """
-    if subject.reference is not None:
-        _compare_with_reference(subject, found)
+    if callable(subject.reference):
+        _compare_with_reference(subject, subject.reference, found)
         return
-    if subject.skip_reference:
+    if subject.reference is False:
         found.report.needed = "leave out reference=False (--reference none)"
         raise NotCompared("reference=False leaves the comparison out")
     Comparison(subject).decide(found)
 
 
-def _compare_with_reference(subject: Subject, found: Collector) -> None:
-    assert subject.reference is not None, "compare has seen it"
+def _compare_with_reference(
+    subject: Subject, reference: Callable[[nn.Module, Tensor], Any], found: Collector
+) -> None:
     x = subject.tokens()
-    y, right = subject(x), subject.reference(subject.pristine, x)
+    y, right = subject(x), reference(subject.pristine, x)
     gap = parity.distance(y, right)
     found.report.compared = True
     if gap >= parity.TOLERANCE * 5:
@@ -166,7 +169,7 @@ class Comparison:
         """Tell that no mistake with a name gives this output.
 
         Raises:
-            NotCompared: the layer was not described, so that may be meant.
+            NotCompared: the layer was not describe_layer, so that may be meant.
         """
         seen = f"They differ by {_share(self.gap)}."
         if not replace(self.subject.layer, memory=None).plain or (
@@ -192,7 +195,7 @@ class Comparison:
             return True
         roles, self.seen = find_roles(self.subject)
         given = self.subject.how.weights is not None
-        self.by_role = [] if given else [p.cpu() for p in roles]
+        self.by_role = [] if given else [p.double() for p in roles]
         return self._right(self.by_role) and not self._swapped()
 
     def _right(self, readings: list[Projections]) -> bool:
@@ -220,7 +223,7 @@ class Comparison:
             NotCompared: its window is another than the constructor was given.
         """
         layers = self._layers() if self.subject.layer.plain else self._opened()
-        found = parity.recognized(
+        found = parity.recognize_layer(
             self.x, self.y, self.readings, self.subject.causal, layers
         )
         if found is None:
@@ -245,10 +248,10 @@ class Comparison:
 
     def _layers(self) -> list[Layer]:
         """Return what might act in the layer, likely ones first."""
-        extras = set(self.seen.extras) if self.seen else set()
+        extras = self.seen.extras if self.seen else []
         given, base = self.owner.given, self.layer
         ropes: list[Rope | None] = [None]
-        if TABLES & extras:
+        if TABLES & {*extras}:
             known = [float(v) for n, v in given.items()
                      if ROPE_BASE.search(n) and _number(v)]  # fmt: skip
             bases = [b for b in dict.fromkeys([*known, *BASES]) if b > 1]
@@ -300,7 +303,7 @@ class Comparison:
     def _match(self, found: Collector) -> parity.Match | None:
         """Return the mistakes that give the same output, or None."""
         if parity.distance(self.y, self.x) < 1e-3:
-            return None  # it returns its input: attention to itself alone gives that
+            return None  # it returns its input
         layers = [self.layer]
         if self.subject.layer.plain:
             table = self.seen is not None and TABLES & {*self.seen.extras}
@@ -316,7 +319,7 @@ class Comparison:
             if match is not None:
                 return match
         if found.found.keys() & EXPLAINS or self.gap < ROUNDED:
-            return None  # that, or rounding, explains a difference by itself
+            return None  # what was found, or rounding, already explains the difference
         return parity.name_mistake(*given, self.layer, several=True)
 
     def _ask_if_meant(self, match: parity.Match) -> None:
@@ -421,30 +424,17 @@ def _output(subject: Subject, t: int) -> tuple[Tensor, Tensor]:
 
 
 def _tell_own_arguments(subject: Subject, found: Collector) -> None:
-    """Replace what forward takes as key, then as value, and see whether it acts."""
-    signature = inspect.signature(subject.pristine.forward)
-    names = {name.lower().rstrip("s"): name for name in signature.parameters}
-    if not {"query", "q"} & set(names):
+    """Give other keys, then other values, and see whether they act."""
+    way = subject.way
+    if subject.how.call is not None or way is None or len(way.tokens) < 3:
         return
-    x = subject.tokens()
-    y, idle = subject(x), []
-    for short, long in (("k", "key"), ("v", "value")):
-        name = names.get(long) or names.get(short)
-        replaced: list[str] = []
-
-        def put(_: nn.Module, args: Any, kwargs: Any, name: Any = name,
-                replaced: list[str] = replaced) -> Any:  # fmt: skip
-            bound = signature.bind(*args, **kwargs)
-            old = bound.arguments.get(name)
-            if isinstance(old, Tensor) and old.is_floating_point():
-                replaced.append(name)
-                bound.arguments[name] = old.roll(1, dims=0) * 0.5 + 1.0
-            return bound.args, bound.kwargs
-
-        module = subject.copy()
-        module.register_forward_pre_hook(put, with_kwargs=True)
+    x, idle, twin = subject.tokens(), [], copy.copy(subject)
+    other = x.roll(1, dims=0) * 0.5 + 1.0
+    given = other if subject.layout == "btd" else other.transpose(0, 1)
+    for name in way.tokens[1:]:
+        twin.how = replace(subject.how, way=way.with_values({name: given}))
         try:
-            idle += replaced if not changed(y, subject(x, module)) else []
+            idle += [] if changed(subject(x), twin(x)) else [name]
         except Failure:
             return
     if idle:
@@ -500,7 +490,7 @@ def _share(gap: float) -> str:
     return "NaN or another shape" if gap == float("inf") else f"{gap:.0%}"
 
 
-# The start of a mistake's name, and the calls whose line is to be shown.
+# How a mistake's name starts, and the calls whose line the report quotes.
 _FUSED = "scaled_dot_product_attention"
 _DIVIDED = ("__truediv__", "div", "div_", "mul", "mul_", "__mul__", "__rmul__")
 _BLAME = [

@@ -18,7 +18,7 @@ HOWS = ("hides", "keeps", "numbers", "added")  # likely ones first
 # Axes between that of sequences and that of keys; the last two have a row for each
 # query.
 SHAPES = ((), (1,), (1, 1), (-1,), (1, -1))
-# By these names, True (or 1) usually means the opposite of how the class takes it.
+# Names under which True (or 1) usually means the opposite of what the class does.
 INVERTED = {"hides": ("attention_mask",), "keeps": ("pad",), "numbers": ("pad",)}
 DONE = "Hid some tokens of one of two sequences by {}, then put other numbers there."
 
@@ -204,7 +204,7 @@ class _Masked:
         name = self.name.lower()
         if any(part in name for part in INVERTED.get(how, ())):
             text = "It hides where it's False." if how != "hides" else "True hides."
-            # PyTorch says what True means under this name; others are used both ways.
+            # PyTorch defines the meaning of this name; others are used both ways.
             severity = "error" if name == "key_padding_mask" else "warning"
             done = f"Passed a mask as {self.name}."
             found.add("padding_inverted", done, text, severity)

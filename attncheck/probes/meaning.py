@@ -41,20 +41,26 @@ def _positions(indices: list[int], t: int) -> str:
 
 def batch(subject: Subject, found: Collector) -> None:
     """Change one sequence and look at the others."""
-    x = subject.tokens(seed=2)
-    y = subject(x)
-    other = x.clone()
-    other[1] = subject.tokens(seed=3)[1]
-    z = subject(other)
-    if changed(y[0], z[0]) or changed(y[2], z[2]):
+    if mixes_samples(subject):
         done = "Replaced the middle one of 3 sequences."
         found.add("samples_mixed", done, "The output for another sequence changed.")
         return
+    x = subject.tokens(seed=2)
+    y = subject(x)
     for place in (0, len(x) - 1):
         if changed(y[place], subject(x[place : place + 1])[0], 1e-4):
             done = f"Passed sequence {place} alone, and in a batch of {len(x)}."
             found.add("samples_mixed", done, "Its outputs differ.")
             return
+
+
+def mixes_samples(subject: Subject) -> bool:
+    """Whether outputs change with another sequence."""
+    x = subject.tokens(seed=2)
+    other = x.clone()
+    other[1] = subject.tokens(seed=3)[1]
+    y, z = subject(x), subject(other)
+    return changed(y[0], z[0]) or changed(y[2], z[2])
 
 
 def dependence(subject: Subject, found: Collector) -> None:
@@ -74,7 +80,7 @@ def dependence(subject: Subject, found: Collector) -> None:
         return
     ahead = matrix.triu(1)
     window = subject.layer.window or subject.named_window[1]
-    if window:  # what lies behind it is not to be seen; that it is, comparing tells
+    if window:  # tokens behind the window must not act; the comparison checks that
         matrix = matrix | ((i - j).abs() >= window)
     if subject.layer.documents:
         document = document_of(t)
@@ -127,7 +133,7 @@ def _tell_causal(
         text = "Outputs changed only with their own token."
         found.add("tokens_not_mixed", DONE, text)
     elif found.report.not_compared and (lost.any() or not itself.all()):
-        return  # a span of its own, of which nobody says what is meant
+        return  # it may see a span of its own, and nobody declared one
     elif not itself[known].all() or (behind.any() and not known[0] and known[1:].all()):
         rows = torch.nonzero(~itself | ~known).flatten().tolist()
         seen = f"The output didn't change with its own token: {_positions(rows, t)}."
@@ -141,20 +147,16 @@ def _tell_leak(
     i, j = torch.nonzero(ahead)[0].tolist()
     distances = sorted({(b - a) for a, b in torch.nonzero(ahead).tolist()})
     seen = f"Position {i} changed when token {j} changed: the future leaks, at "
-    seen += f"distance {_listed(distances)} ({int(ahead.sum())} of "
+    seen += f"distance {_join(distances)} ({int(ahead.sum())} of "
     seen += f"{t * (t - 1) // 2} pairs)."
-    name, severity = "future_leaks", None
+    name = "future_leaks"
     if not behind.any():
         seen += " No position changed with an earlier token."
         name = "mask_upside_down" if itself.all() else "mask_inverted"
-    elif subject.speaks_of("prefix"):
-        severity = "warning"  # as far as the prefix goes
-    elif distances == [1] and t > 2 and ahead.sum() > 1 and not found.causes:
-        name = "mask_off_by_one"
-    found.add(name, DONE, seen, severity)
+    found.add(name, DONE, seen)
 
 
-def _listed(distances: list[int]) -> str:
+def _join(distances: list[int]) -> str:
     if len(distances) > 2 and distances == list(range(1, len(distances) + 1)):
         return f"1 to {len(distances)}"
     return ", ".join(map(str, distances))
@@ -225,7 +227,7 @@ def memory(subject: Subject, found: Collector) -> None:
         with contextlib.suppress(CallFailed):
             acts = _memory_acts(given, MEMORY)
             found.tried.add(name)
-            # It was to be read if forward names it more than where it takes it.
+            # forward uses it if the name appears beyond the signature.
             read = len(re.findall(rf"\b{name}\b", subject.source)) > 1
             done = f"Passed a memory as {name}, and replaced one token at a time."
             if read and found.report.compared and not acts.any():
@@ -239,8 +241,6 @@ def equal_tokens(subject: Subject, found: Collector) -> None:
     """Repeat one token: an average of equal values is that value, at any position."""
     if found.report.not_compared or subject.layer.sink or subject.layer.residual:
         raise SkipTest("more than the tokens may be mixed")
-    if subject.layer.memory and subject.layer.ordered:
-        raise SkipTest("queries at other places weigh the memory otherwise")
     x = subject.tokens()
     x = x[:, :1].expand_as(x).contiguous()
     y = subject(x)

@@ -10,12 +10,12 @@ from attncheck.arguments import kind_of, parameters_of_forward
 from attncheck.collector import Collector, SkipTest
 from attncheck.errors import CallFailed
 from attncheck.numbers import changed
-from attncheck.subject import Subject, guarded
+from attncheck.subject import Subject, run_guarded
 from attncheck.trace import Watch
 
 P = 0.5
 RATES = 0.2, 0.5
-MEMORY = r"context|mem|cond|encoder|cross"  # names of what acts on a memory
+MEMORY = r"context|mem|cond|encoder|cross"  # names of parameters that act on a memory
 
 
 def same_in_training(subject: Subject, found: Collector) -> None:
@@ -58,7 +58,7 @@ def dropout(subject: Subject, found: Collector) -> None:
         raise SkipTest("no dropout was found")
     x = dropped.tokens(b=16)
     still, y = dropped(x), dropped(x, train=True, seed=1)
-    places = dropped_at(dropped)
+    places = find_dropout(dropped)
     if not changed(still, y):
         done = f"Passed the same tokens in train() and eval(), with dropout {P}."
         told = ", although dropout runs: what it returns goes nowhere" if places else ""
@@ -100,7 +100,7 @@ def _tell_rate(subject: Subject, found: Collector) -> None:
         return
     spreads, times = [], 1
     for one in both:
-        times = max(len(dropped_at(one)), 1)
+        times = max(len(find_dropout(one)), 1)
         x = one.tokens(b=1, t=2).expand(1024, -1, -1).contiguous()
         try:
             y = one(x, train=True, seed=4)
@@ -111,9 +111,9 @@ def _tell_rate(subject: Subject, found: Collector) -> None:
         return
     ratio, (low, high) = spreads[1] / spreads[0], RATES
     meant = high / (1 - high) / (low / (1 - low))
-    # One behind another, they spread more.
+    # Several dropouts in a row spread the output more.
     most = ((1 - high) ** -times - 1) / ((1 - low) ** -times - 1)
-    # A share of what is kept, taken for one that is dropped, turns this round.
+    # A class that takes the rate for the share to keep gets the inverse.
     if not meant / 1.6 < ratio < most * 1.6:
         done = f"Compared the output's spread with dropout {low} and {high}."
         seen = f"It grows {ratio:.2f} times; it should grow {meant:.2f} times."
@@ -127,7 +127,7 @@ def _is_normed(subject: Subject) -> bool:
     return "a norm" in watch.seen.extras
 
 
-def dropped_at(subject: Subject) -> list[str]:
+def find_dropout(subject: Subject) -> list[str]:
     """Return where dropout acted: on weights, on scores or elsewhere."""
     x = subject.tokens(b=2)
     grid = x.shape[1], subject.layer.memory or x.shape[1]
@@ -137,11 +137,11 @@ def dropped_at(subject: Subject) -> list[str]:
     except CallFailed:
         return []
     seen = watch.seen
-    softmax = min((place for place, *_ in seen.softmaxes), default=0)
+    softmax = min((place for place, _ in seen.softmaxes), default=0)
     # A bias has fewer numbers than there are scores.
-    sizes = {made.numel() for _, made, _ in seen.softmaxes}
+    sizes = {made.numel() for _, made in seen.softmaxes}
     places = []
-    for place, shape, _ in seen.dropouts:
+    for place, shape in seen.dropouts:
         if shape == (0, 0) or (shape[-2:] == grid and place > softmax):
             places.append("weights")
         elif shape[-2:] == grid and prod(shape) in sizes:
@@ -167,7 +167,7 @@ def gradients(subject: Subject, found: Collector) -> None:
         return
     generator = torch.Generator().manual_seed(3)
     loss = (y * torch.randn(y.shape, generator=generator).to(y)).sum()
-    guarded(subject.worker, loss.backward, "backward_raises")
+    run_guarded(subject.worker, loss.backward, "backward_raises")
     if x.grad is None and not subject.layer.memory:
         found.add("no_gradient", done, "The input gets no gradient.")
         return
@@ -175,7 +175,7 @@ def gradients(subject: Subject, found: Collector) -> None:
     cut = _acting(subject, cut) if cut else []
     if cut:
         held = dict(module.named_parameters())
-        # What is no matrix, such as a norm, may wait for another method.
+        # A vector, such as a norm's weight, may be used by another method only.
         vectors = all(name in held and held[name].dim() < 2 for name in cut)
         seen = f"No gradient for {', '.join(cut)}."
         severity = "warning" if vectors else None

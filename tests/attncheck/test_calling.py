@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import attention
-from attncheck.run import checked
+from attncheck.run import run_check
 from coding_attention.gallery.planted import BASES, HEADER, compiled
 
 FORWARD = """
@@ -394,7 +394,7 @@ def test_a_setting_may_be_one_that_the_config_computes():
             super().__init__(config.width, config.heads)
 
     given = {"width": 16, "heads": 4, "d_head": 4}
-    report = checked(Configured, causal=False, own_config=given)
+    report = run_check(Configured, causal=False, own_config=given)
     assert report.verdict == "passed", str(report)
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import attncheck
-from attncheck.checking import _setting
-from attncheck.run import checked
+from attncheck.checking import _parse_setting
+from attncheck.run import run_check
 from coding_attention.gallery.planted import HEADER, compiled
 
 ALONE = """
@@ -94,7 +94,7 @@ WORDS = ["alone", "a list", "wide heads", "tokens themselves",
 def test_a_design_is_judged_and_its_wrong_twin_is_named(source, right, wrong, mistake):
     found = {}
     for text in (source, source.replace(right, wrong)):
-        report = checked(compiled(HEADER + text, "named.py"), causal=False)
+        report = run_check(compiled(HEADER + text, "named.py"), causal=False)
         found[text] = report.exit_status, [f.mistake for f in report.findings]
         assert report.compared
     assert found.pop(source) == (0, [])
@@ -104,8 +104,8 @@ def test_a_design_is_judged_and_its_wrong_twin_is_named(source, right, wrong, mi
 
 
 def test_a_setting_may_be_a_dtype():
-    assert _setting("dtype=torch.float32", "--config") == ("dtype", torch.float32)
-    assert _setting("kind=torch.nothing", "--config") == ("kind", "torch.nothing")
+    assert _parse_setting("dtype=torch.float32", "--config") == ("dtype", torch.float32)
+    assert _parse_setting("kind=torch.nothing", "--config") == ("kind", "torch.nothing")
 
 
 def test_ones_added_to_what_may_be_seen_are_one_mistake():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import attncheck
-from attncheck.run import checked
+from attncheck.run import run_check
 from coding_attention.gallery.planted import BASES, HEADER, compiled
 
 
@@ -102,7 +102,7 @@ def test_a_window_that_is_wider_than_what_was_given_is_asked_about():
     report = attncheck.check(built("window", *wide))
     assert (report.verdict, found(report)) == ("not judged", []), report.text(True)
     assert "--window 4" in str(report)
-    told = checked(built("window", *wide), own={"window": 3}, window=4)
+    told = run_check(built("window", *wide), own={"window": 3}, window=4)
     assert told.verdict == "passed", told.text(True)
     right = (*given, ("far >= 3", "far >= self.window"))
     assert attncheck.check(built("window", *right)).verdict == "passed"

@@ -16,7 +16,7 @@ from attncheck.parity import (
     distance,
     example,
     name_mistake,
-    recognized,
+    recognize_layer,
     right_distance,
 )
 from attncheck.projections import Projections, find
@@ -131,11 +131,11 @@ def test_of_several_layers_the_first_that_fits_is_recognized(x):
     p, rotated = projections(), Layer(rope=Rope())
     y = Computation(x, p.double(), rotated).output(base_recipe(True, rotated))
     layers = [Layer(), Layer(rope=Rope("neighbors")), rotated, Layer(rope=Rope())]
-    layer, reading, gap = recognized(x, y, [p], True, layers)
+    layer, reading, gap = recognize_layer(x, y, [p], True, layers)
     assert layer is rotated
     assert reading is p
     assert gap < 1e-6
-    assert recognized(x, y, [p], True, layers[:2]) is None
+    assert recognize_layer(x, y, [p], True, layers[:2]) is None
 
 
 def test_mistakes_that_give_the_same_numbers_are_told_beside_the_first(x):
