@@ -58,7 +58,10 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.names, self.sources = set(), set()
         # Tensors are kept so that no other one gets the id of one that is gone.
-        self._known = {id(x): (x, {i}) for i, x in enumerate(arguments)}
+        self._known = {
+            id(x): (x, {i}) for i, x in enumerate(arguments)
+            if isinstance(x, torch.Tensor)
+        }  # fmt: skip
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
