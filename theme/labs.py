@@ -20,7 +20,8 @@ def assets():
     """Give the files that the site serves, as a mapping of name to text."""
     script = (LABS / "bundle.js").read_text(encoding="utf-8")
     loader = (HERE / "labs_loader.js").read_text(encoding="utf-8")
-    sheets = [path.read_text("utf-8") for path in sorted(LABS.glob("*.css"))]
+    files = sorted(LABS.glob("*.css"), key=lambda path: path.name != "labs.css")
+    sheets = [path.read_text("utf-8") for path in files]
     return {
         "labs.js": f"{script}(() => {{\n{loader}}})();\n",
         "labs.css": "\n".join(sheets),

@@ -59,27 +59,16 @@ class AttentionLab(base.ProjectedLab):
         return scores, weights, weights @ values
 
     def fallback(self):
-        """Give the weights as a picture; scores, weights and context as tables."""
-        scores, weights, context = (part.tolist() for part in self.compute())
+        """Give the weights as a picture, and the query's context in words."""
+        _, weights, context = (part.tolist() for part in self.compute())
         tokens = self.tokens
         row = weights[self.query]
         most = row.index(max(row))
-        sentence = (
+        caption = (
             f"{tokens[self.query]} attends most to {tokens[most]}, with the weight "
-            f"{row[most]:.4f}."
+            f"{row[most]:.4f}. Its context is "
+            f"[{', '.join(f'{z:.4f}' for z in context[self.query])}]."
         )
-        features = range(1, len(context[0]) + 1)
-        return base.static(
-            self.title,
-            sentence + " Each row of weights belongs to one query and sums to 1.",
-            base.heat_map(
-                f"Attention weights of {len(tokens)} queries (rows) on as many keys "
-                f"(columns). {sentence}",
-                tokens,
-                tokens,
-                weights,
-            ),
-            base.table("Scores ω", "q \\ k", tokens, tokens, scores),
-            base.table("Weights α", "q \\ k", tokens, tokens, weights),
-            base.table("Context z = Σ α · v", "token", features, tokens, context),
-        )
+        alternative = f"Attention weights, a row for each query. {caption}"
+        picture = base.heat_map(alternative, tokens, tokens, weights)
+        return base.static(self.title, caption, picture)

@@ -23,12 +23,11 @@ from coding_attention.stored import LAB, STORING
 
 FOLDER = Path(__file__).parent
 SCRIPT = (FOLDER / "bundle.js").read_text(encoding="utf-8")  # `make labs` writes it
-STYLES = "\n".join(
-    path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.css"))
-)
+SHEETS = sorted(FOLDER.glob("*.css"), key=lambda path: path.name != "labs.css")
+STYLES = "\n".join(path.read_text(encoding="utf-8") for path in SHEETS)
 MAX_TOKENS = 12
 MAX_FEATURES = 16
-_heat_maps = []  # those of the static figure that is being made
+_pictures = []  # those of the static figure that is being made
 HIDDEN = 'aria-hidden="true"'  # a figure's drawing: what is around it has the words
 
 
@@ -203,7 +202,7 @@ class Lab(anywidget.AnyWidget):
         return f"{type(self).__name__}({state})"
 
     def fallback(self):
-        """Give the static figure: a caption, a picture and its numbers as tables."""
+        """Give the static figure: a caption that has its numbers, and a picture."""
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **kwargs):
@@ -212,11 +211,11 @@ class Lab(anywidget.AnyWidget):
         # As text: nbformat would give each number a line.
         traits = json.dumps(self.initial_state(), ensure_ascii=False, sort_keys=True)
         data[LAB] = {"lab": type(self).__name__, "traits": traits}
-        _heat_maps.clear()
+        _pictures.clear()
         data["text/html"] = self.fallback()
-        if os.environ.get(STORING) and _heat_maps:
-            drawings = [one for shown in _heat_maps for one in shown.drawings]
-            told = ". ".join([self.title, *(shown.caption for shown in _heat_maps)])
+        if os.environ.get(STORING) and _pictures:
+            drawings = [one for shown in _pictures for one in shown.drawings]
+            told = " ".join([f"{self.title}.", *(shown.caption for shown in _pictures)])
             data["image/png"], width, height = picture(drawings, told)
             metadata["image/png"] = {"width": width, "height": height}
         return data, metadata
@@ -413,37 +412,21 @@ def static(title, caption, *parts):
     )
 
 
-def table(caption, corner, columns, names, values, digits=4):
-    """Give numbers as an HTML table, as PyTorch prints them."""
-    head = "".join(f'<th scope="col">{escape(str(c))}</th>' for c in columns)
-    lines = "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th>'
-        + "".join(f"<td>{number(x, digits)}</td>" for x in row)
-        + "</tr>"
-        for name, row in zip(names, values, strict=True)
-    )
-    return (
-        f'<figure><figcaption>{escape(caption)}</figcaption><div class="al-scroll" '
-        f'role="group" tabindex="0" aria-label="{escape(caption)}"><table><thead><tr>'
-        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div></figure>"
-    )
-
-
-def number(x, digits=4):
-    """Give a number with four decimals; whole numbers and words stay as they are."""
-    return f"{x:.{digits}f}" if isinstance(x, float) else escape(str(x))
-
-
 def heat_map(alternative, names, columns, values, letters=4):
     """Give the book's figure of a pattern of weights, with a text for it.
 
     ``letters`` is how many of a column's name there is room for.
     """
     weights = torch.as_tensor(values).nan_to_num(0.0)
-    drawn = pattern(weights, _labels(names, 11), _labels(columns, letters))
-    shown = show(drawn, caption=alternative, alt=alternative)
-    _heat_maps.append(shown)
+    return drawing(
+        pattern(weights, _labels(names, 11), _labels(columns, letters)), alternative
+    )
+
+
+def drawing(figure, alternative):
+    """Give a figure of the book as HTML, with a text for it."""
+    shown = show(figure, caption=alternative, alt=alternative)
+    _pictures.append(shown)
     (svg,) = shown.svgs
     told = f'role="img" aria-label="{escape(alternative)}"'
     return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'

@@ -161,8 +161,7 @@ export default {
       }
       if (!lab.get("training")) return "In eval() nothing is dropped and nothing is divided.";
       if (now.bug === "undivided") {
-        return `Nothing is divided: the means approach 1 - p = ${short(1 - p)} of their weights, ` +
-          `and in eval(), weights are ${short(1 / (1 - p))} times as large as in training. ${off}.`;
+        return `Nothing is divided: the means approach ${short(1 - p)} times their weights. ${off}.`;
       }
       return `Kept weights are divided by 1 - p = ${short(1 - p)}, so the means approach the weights. ${off}.`;
     };

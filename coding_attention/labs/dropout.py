@@ -96,25 +96,8 @@ class DropoutLab(base.Lab):
         return dropped[-1], dropped.mean(dim=0)
 
     def fallback(self):
-        """Give the last draw as a picture; weights, draw and mean as tables."""
-        weights = torch.tensor(self.weights, dtype=torch.float64)
-        dropped, mean = self.compute()
-        names = self.tokens
-        columns = [*names, "sum"]
-        parts = [
-            base.table(
-                caption,
-                "q \\ k",
-                columns,
-                names,
-                torch.cat((part, part.sum(dim=-1, keepdim=True)), dim=-1).tolist(),
-            )
-            for caption, part in (
-                ("Weights α and row sums", weights),
-                ("After dropout", dropped),
-                (f"Mean over {self.draws} draws", mean),
-            )
-        ]
+        """Give the last draw as a picture, with what its kept weights are."""
+        dropped, _ = self.compute()
         caption = {
             "none": f"Kept weights are multiplied by {1 / (1 - self.p):.4f}. Rows "
             "no longer sum to 1; the mean over many draws approaches the weights.",
@@ -125,10 +108,7 @@ class DropoutLab(base.Lab):
         if not self.drops:
             caption = "In eval() nothing is dropped."
         caption = f"Dropout with p = {self.p:g}. {caption}"
-        picture = base.heat_map(
-            f"Attention weights after dropout with p = {self.p:g}.",
-            names,
-            names,
-            dropped.tolist(),
-        )
-        return base.static(self.title, caption, picture, *parts)
+        names = self.tokens
+        alternative = f"Attention weights after dropout with p = {self.p:g}."
+        picture = base.heat_map(alternative, names, names, dropped.tolist())
+        return base.static(self.title, caption, picture)

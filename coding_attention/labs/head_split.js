@@ -99,11 +99,11 @@ export default {
     };
     const read = () => {
       for (const [x, cell] of cells) cell.classList.toggle("al-followed", x === followed);
-      if (typeof followed === "number") {
+      if (typeof followed === "number" && cells.has(followed)) {
         const cell = cells.get(followed);
         return lab.say(`${cell.dataset.at}: ${origin(followed)}`);
       }
-      return lab.say(followed ? followed() : HINT);
+      return lab.say(typeof followed === "function" ? followed() : HINT);
     };
     const follow = (what) => {
       followed = what;
@@ -111,7 +111,7 @@ export default {
     };
 
     // One block of entries, a row for each index of the last axis but one.
-    const entries = (axes, lead, values, heads, numbered) => {
+    const entries = (axes, lead, values, heads) => {
       const row = axes[lead.length];
       const where = (i, j) => `[${[...lead, i, j].join(", ")}]`;
       const title = lead.map((i, k) => `${axes[k]} ${i}`).join(", ");
@@ -130,7 +130,7 @@ export default {
         cell.append(String(tokenOf(x)));
         cells.set(x, cell);
       }));
-      if (numbered) lab.table(title, "", options).update(values, { text: String });
+      lab.table(title, "", options).update(values, { text: String });
       return part.element;
     };
     const products = (lead, values, scores) => {
@@ -152,27 +152,38 @@ export default {
       lab.table(title, "", options).update(scores, { text: String });
       return part.element;
     };
-    const draw = (name) => {
+    const paren = (x) => `(${x.join(", ")})`;
+    const draw = ([name, , code], gliding = true) => {
       lab.tables.replaceChildren();
-      const before = places(cells, stage.element);
+      const straight = lab.get("straight");
+      const now = all[name];
+      const verb = straight && name === "split" ? "the view already has" : "gives";
+      write(stage.heading, (straight && STRAIGHT[name]) || code);
+      write(stage.note, `${verb} the shape ${paren(now.shape)}, stride ${paren(now.strides)}, ` +
+        `${isContiguous(now) ? "contiguous" : "not contiguous"}`);
+      const before = gliding ? places(cells, stage.element) : new Map();
       cells = new Map();
       const heads = new Map(leads(all.split.shape).flatMap((lead) =>
         slice(all.split, ...lead).flat().map((x) => [x, lead[1]])));
       const scores = name === "scores";
       const a = scores ? all.split : all[name];
-      const axes = scores || (name === "viewed" && lab.get("straight")) ? AXES.split : AXES[name];
+      const axes = scores || (name === "viewed" && straight) ? AXES.split : AXES[name];
       const blocks = leads(a.shape).map((lead) => {
         const values = slice(a, ...lead);
-        const parts = [entries(axes, lead, values, heads, !scores)];
-        if (scores) parts.push(products(lead, values, slice(all.scores, ...lead)));
+        const part = scores
+          ? products(lead, values, slice(all.scores, ...lead)) : entries(axes, lead, values, heads);
         // One sequence needs no name.
         const title = lead.map((i, k) => `${axes[k]} ${i}`).slice(lab.get("batch") > 1 ? 0 : 1);
         return make("div", { class: `hs-block ${axes[1] === "head" ? HEADS[lead[1] % 4] : ""}` },
-          make("p", {}, title.join(", ") || "x"), make("div", { class: "hs-row" }, ...parts));
+          make("p", {}, title.join(", ") || "x"), part);
       });
       stage.show(make("div", { class: "hs-blocks" }, ...blocks));
-      glide(cells, before, stage.element);
+      if (gliding) glide(cells, before, stage.element);
     };
+    const highest = () => Math.max(...STEPS.map((step) => {
+      draw(step, false);
+      return lab.stages.offsetHeight;
+    }));
 
     // Which tokens the rows of each head hold, of the first sequence.
     const rowsOf = (a, lead) => slice(a, 0, ...lead).map((row) => unique(row.map(tokenOf)));
@@ -188,21 +199,20 @@ export default {
       "The parts of each token are side by side again: every entry is back where it was.",
     ];
     const verdict = (wrong) => {
-      const [step, t] = [lab.get("step"), lab.get("num_tokens")];
+      const step = lab.get("step");
       if (!lab.get("straight") || step === 0) return WORDS[step];
       if (!wrong.length) {
         return `With ${lab.get("num_heads") === 1 ? "one head" : "one token"}, the straight view happens to be right.`;
       }
       if (step < 4) {
-        const some = wrong.slice(0, 2).map(([head, tokens]) => `head ${head} holds the tokens ${list(tokens)}`);
-        const rest = wrong.length > 2 ? ", and so on" : "";
-        return `Mixed up: row by row, ${some.join("; ")}${rest}. Each head should hold the tokens ${list(range(t))}.`;
+        const some = wrong.slice(0, 2).map(([head, tokens]) => `head ${head} holds tokens ${list(tokens)}`);
+        return `Mixed up: ${some.join("; ")}.`;
       }
       if (step === 4) return "The transpose back brings the wrong rows together.";
       const rows = rowsOf(all.joined, []);
       const i = rows.findIndex((tokens, at) => tokens.some((token) => token !== at));
-      const later = rows[i].some((token) => token > i) ? ` Token ${Math.max(...rows[i])} comes later: the future leaks.` : "";
-      return `Mixed up: the row of token ${i} now holds entries of the tokens ${list(rows[i])}.${later}`;
+      const later = rows[i].some((token) => token > i) ? ": the future leaks" : "";
+      return `Mixed up: the row of token ${i} now holds tokens ${list(rows[i])}${later}.`;
     };
 
     return lab.start(() => {
@@ -210,20 +220,14 @@ export default {
       if (d % h) return lab.set({ num_heads: 1 });
       const straight = lab.get("straight");
       all = splitSteps(b, t, d, h, straight);
-      const [name, , code] = STEPS[lab.get("step")];
-      const now = all[name];
-      const key = [b, t, d, h, lab.get("step"), straight].join();
+      lab.hold(highest);
+      const key = [b, t, d, h, lab.get("step"), straight, lab.held].join();
       if (key !== drawn) {
         if (typeof followed !== "number" || followed >= b * t * d) followed = null;
-        write(stage.heading, (straight && STRAIGHT[name]) || code);
-        draw(name);
+        draw(STEPS[lab.get("step")]);
       }
       drawn = key;
       const wrong = mixed();
-      const paren = (x) => `(${x.join(", ")})`;
-      const verb = straight && name === "split" ? "the view already has" : "gives";
-      write(stage.note, `${verb} the shape ${paren(now.shape)}, stride ${paren(now.strides)}, ` +
-        `${isContiguous(now) ? "contiguous" : "not contiguous"}`);
       write(lab.summary, verdict(wrong));
       const solved = straight && !wrong.length;
       lab.ask("Can you find sizes at which the straight view happens to be right?", solved,

@@ -3,6 +3,7 @@
 import torch
 import traitlets
 
+from coding_attention.figures import tagged
 from coding_attention.labs import base
 
 WIDTHS = (2, 4, 6, 8, 12)
@@ -75,31 +76,20 @@ class HeadSplitLab(base.Lab):
         }
 
     def fallback(self):
-        """Give the right split and the one that mixes tokens as tables."""
+        """Give the right split and the one that mixes tokens as pictures."""
         x = self.compute()["x"]
-        t, width = self.num_tokens, self.d_out // self.num_heads
-        right = x.view(self.batch, t, self.num_heads, width).transpose(1, 2)
-        straight = x.view(right.shape)
-        parts = []
-        for split, caption in (
-            (right, "view, then transpose: each head has all tokens"),
-            (straight, "one view straight to (b, h, t, d_head): tokens mixed up"),
-        ):
-            lines = split.flatten(0, 2).tolist()
-            labels = [
-                f"batch {b}, head {h}, row {i}"
-                for b in range(self.batch)
-                for h in range(self.num_heads)
-                for i in range(t)
-            ]
-            tagged = [[f"{x} (token {self._token(x)})" for x in line] for line in lines]
-            parts.append(base.table(caption, "where", range(width), labels, tagged))
-        count = self.batch * t * self.d_out
+        t, h, width = self.num_tokens, self.num_heads, self.d_out // self.num_heads
+        right = x.view(self.batch, t, h, width).transpose(1, 2)
+        names = [f"head {head}" for head in range(h)]
+        pictures = [
+            base.drawing(tagged(split[0], self.d_out, h, title, names), words)
+            for split, title, words in (
+                (right, "view, then transpose", "Each head has all tokens."),
+                (x.view(right.shape), "one straight view", "Each head mixes tokens."),
+            )
+        ]
         caption = (
-            f"The entries 0 to {count - 1} of x, {tuple(x.shape)}, split into "
-            f"{self.num_heads} heads: shape {tuple(right.shape)}."
+            f"The entries of x, {tuple(x.shape)}, split into {h} heads, "
+            f"{tuple(right.shape)}: t is the token of an entry and f its feature."
         )
-        return base.static(self.title, caption, *parts)
-
-    def _token(self, entry):
-        return entry // self.d_out % self.num_tokens
+        return base.static(self.title, caption, *pictures)

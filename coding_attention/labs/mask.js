@@ -1,6 +1,6 @@
 // Which scores are hidden, with what, and when; and who notices a changed token.
 import {
-  attention, format, largestDifference, map, maskedAttention, short, spellDot, spellSoftmax, triangle,
+  attention, format, largestDifference, map, maskedAttention, spellDot, spellSoftmax, triangle,
 } from "./core.js";
 import { Lab, byWeight, features, square, write } from "./ui.js";
 
@@ -143,19 +143,13 @@ export default {
       const off = now.sums.filter((x) => !(Math.abs(x - 1) < 1e-9)).length;
       const total = off ? `${off} of ${t} rows do not sum to 1.` : "All rows sum to 1.";
       const leak = tokens.some((_, i) => tokens.some((_, j) => leaks(i, j)));
-      const weighty = leak ? " Hidden scores do not get weight 0." : "";
       const empty = tokens.filter((_, i) => Number.isNaN(now.sums[i]));
-      const nan = empty.length
-        ? ` The output of ${empty.join(", ")} is nan: a row with all scores at -inf or all weights ` +
-          "at 0 has nothing to divide by."
-        : "";
-      const moving = tokens.filter((_, i) => moves(i) && !Number.isNaN(now.sums[i]));
-      const past = moving.filter((token) => tokens.indexOf(token) < nudged);
-      const who = nudged < 0 ? "" :
-        ` A change of ${tokens[nudged]} by ${short(lab.get("nudge"))} moves ` +
-        `${moving.join(", ") || "no output"}: ` +
-        (past.length ? `the future leaks into ${past.join(", ")}.` : "no earlier token.");
-      write(lab.summary, total + weighty + nan + who);
+      const past = tokens.filter((_, i) => i < nudged && moves(i) && !Number.isNaN(now.sums[i]));
+      const nan = empty.length ? ` The output of ${empty.join(", ")} is nan: nothing is left to divide by.` : "";
+      const weighty = leak ? " Hidden scores get weight." : "";
+      const who = past.length ? ` The future leaks: ${tokens[nudged]} moves ${past.join(", ")}.`
+        : nudged < 0 ? "" : ` ${tokens[nudged]} moves no earlier token.`;
+      write(lab.summary, total + (nan || (past.length ? "" : weighty) + who));
       const solved = lab.get("place") === "after" && largestDifference(now.weights, wanted) < 1e-9;
       lab.ask("Can you get the weights you started with, using a mask after softmax?", solved,
         "Done: with zeros after softmax and each row divided by its sum, the weights are those you started with.");

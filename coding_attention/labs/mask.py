@@ -87,29 +87,12 @@ class MaskLab(base.ProjectedLab):
         return scores, weights, weights @ values
 
     def fallback(self):
-        """Give the masked weights as a picture; scores and weights as tables."""
+        """Give the masked weights as a picture, and how many scores are hidden."""
         scores, weights, _ = self.compute()
-        tokens = self.tokens
         caption = (
             f"{int(self.hidden().sum())} of {scores.numel()} scores are hidden with "
             f"{self.fill}, {self.place} softmax."
         )
-        sums = weights.sum(dim=-1, keepdim=True)
-        return base.static(
-            self.title,
-            caption,
-            base.heat_map(
-                f"Attention weights after the mask. {caption}",
-                tokens,
-                tokens,
-                weights.tolist(),
-            ),
-            base.table("Scores ω", "q \\ k", tokens, tokens, scores.tolist()),
-            base.table(
-                "Weights α and the sum of each row",
-                "q \\ k",
-                [*tokens, "sum"],
-                tokens,
-                torch.cat((weights, sums), dim=-1).tolist(),
-            ),
-        )
+        alternative = f"Attention weights after the mask. {caption}"
+        picture = base.heat_map(alternative, self.tokens, self.tokens, weights.tolist())
+        return base.static(self.title, caption, picture)

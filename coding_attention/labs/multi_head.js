@@ -115,7 +115,15 @@ export default {
     lab.tells(HINT, (how, i, j) => how(i, j));
     const heats = lab.stage("1. Weights α of each head");
     heats.element.classList.add("al-wide");
-    lab.aside(heats);
+    // On a phone there is room for the heads or for the token's way: two steps.
+    const steps = ["1: all tokens", "2 to 4: one token"].map((text, step) => make("button", {
+      type: "button", class: "al-button", "aria-pressed": String(!step),
+      click: () => {
+        lab.root.classList.toggle("mh-second", step === 1);
+        steps.forEach((one, i) => one.setAttribute("aria-pressed", String(i === step)));
+      },
+    }, text));
+    lab.stages.after(make("div", { class: "mh-steps", role: "group", "aria-label": "Steps" }, ...steps));
     const stages = {
       bars: lab.stage(""),
       context: lab.stage("3. Contexts z"),
@@ -125,7 +133,6 @@ export default {
     const build = (h, d) => {
       lab.seen = null;
       lab.tables.replaceChildren();
-      lab.aside(heats);
       const used = names.slice(0, h);
       const joined = range(h * d).map((j) => `h${Math.floor(j / d)} ${(j % d) + 1}`);
       const drawn = (label, shape, options, colors) => {
@@ -213,6 +220,7 @@ export default {
           (now.off.length === h ? ": only the bias of out_proj is left." : ".")
         : `${tokens[i]} looks most at ${most.join(", at ")}.`);
       task(now.added.map(size));
+      lab.hold();
     });
   },
 };

@@ -116,10 +116,8 @@ class MultiHeadLab(base.SequenceLab):
         return {"weights": weights, **contexts, "added": added, "output": output}
 
     def fallback(self):
-        """Give the weights of all heads as pictures; the contexts as tables."""
-        found = self.compute()
+        """Give the weights of all heads as pictures."""
         h, width = self.num_heads, self.d_head
-        columns = [f"h{k} {i + 1}" for k in range(h) for i in range(width)]
         caption = (
             f"{h} heads, {width} wide each: both classes give {h * width} numbers a "
             f"token, and with the same weights the same ones."
@@ -131,16 +129,9 @@ class MultiHeadLab(base.SequenceLab):
                 self.tokens,
                 weights.tolist(),
             )
-            for head, weights in enumerate(found["weights"])
+            for head, weights in enumerate(self.compute()["weights"])
         ]
-        tables = [
-            base.table(name, "token", columns, self.tokens, found[key].tolist())
-            for name, key in (
-                ("MultiHeadAttentionWrapper", "wrapper"),
-                ("MultiHeadAttention, before out_proj", "split"),
-            )
-        ]
-        return base.static(self.title, caption, *pictures, *tables)
+        return base.static(self.title, caption, *pictures)
 
 
 def _of_layer(layer):

@@ -181,8 +181,8 @@ export default {
       const { spread, largest, entropy, gradient } = now;
       write(
         lab.summary,
-        `With d_k = ${d_k}, scores spread by ${format(spread)}. On average over 16 queries, the largest ` +
-          `of 8 weights is ${format(largest)}. The slope of softmax is ${format(gradient)}. ` +
+        `With d_k = ${d_k}, scores spread by ${format(spread)}. On average, the largest of 8 weights is ` +
+          `${format(largest)}, and the slope of softmax ${format(gradient)}. ` +
           verdict(largest, entropy)
       );
       const solved = d_k >= 64 && largest < 0.6;

@@ -72,35 +72,21 @@ class ScaleLab(base.Lab):
         }
 
     def fallback(self):
-        """Give the weights by width as a picture; the measures as a table."""
+        """Give the weights by width as a picture, and the spread in words."""
         found = [self.compute(width) for width in WIDTHS]
-        names = [str(width) for width in WIDTHS]
-        numbers = [str(i + 1) for i in range(KEYS)]
-        keys = [f"key {number}" for number in numbers]
-        measures = ("spread", "largest", "entropy", "gradient")
-        lines = [[part[name] for name in measures] for part in found]
-        return base.static(
-            self.title,
-            "Scores of random queries and keys, by the width d_k of a key. The spread "
-            "of undivided scores grows as √d_k, and softmax gives one key nearly all.",
-            base.heat_map(
-                "Weights of one query on 8 keys (columns), d_k from 1 to 1024 (rows).",
-                names,
-                numbers,
-                [part["weights"].tolist() for part in found],
-            ),
-            base.table(
-                "Measures by d_k",
-                "d_k",
-                ["spread of scores", "largest weight", "entropy", "slope of softmax"],
-                names,
-                lines,
-            ),
-            base.table(
-                "Weights by d_k",
-                "d_k",
-                keys,
-                names,
-                [p["weights"].tolist() for p in found],
-            ),
+        spreads = ", ".join(
+            f"{part['spread']:.2f} for d_k = {width}"
+            for width, part in zip(WIDTHS, found, strict=True)
         )
+        caption = (
+            "Scores of random queries and keys, by the width d_k of a key. The spread "
+            "of undivided scores grows as √d_k, and softmax gives one key nearly all. "
+            f"Divided as chosen, it is {spreads}."
+        )
+        picture = base.heat_map(
+            "Weights of one query on 8 keys (columns), d_k from 1 to 1024 (rows).",
+            [str(width) for width in WIDTHS],
+            [str(i + 1) for i in range(KEYS)],
+            [part["weights"].tolist() for part in found],
+        )
+        return base.static(self.title, caption, picture)

@@ -284,7 +284,7 @@ export default {
     const title = (text, note) => make("p", {}, make("span", { class: "al-stage-title" }, text), " ", note);
     lab.stages.append(make("div", { class: "tg-both" },
       make("div", { class: "tg-left" },
-        ...(chart ? [title("The training", make("span", { class: "al-note" }, "drag the line")), chart.root] : []),
+        ...(chart ? [chart.root] : []),
         title("What comes next", legend), make("div", { class: "tg-stack" }, bars.element, later)),
       make("div", { class: "tg-heads" }, ...heads.map(({ element }) => element))));
 
@@ -300,7 +300,7 @@ export default {
         .sort((a, b) => now.chances[b] - now.chances[a]);
       bars.update(likeliest, words, now.chances, before, silenced.length > 0);
       const [best, off] = [likeliest[0], silenced.map((n) => nameHead(n, sizes))];
-      lab.ask(`Switch off heads until the model no longer expects “${words[meant]}”. How few do you need?`,
+      lab.ask(`How few heads can you switch off until it no longer expects “${words[meant]}”?`,
         off.length > 0 && best !== meant,
         `Done: without ${off.join(" and ")}, it expects “${words[best]}” and no longer “${words[meant]}”.`);
       const lost = off.length ? ` With all heads, it would give ${words[meant]} ${before[meant].toFixed(2)}.` : "";
@@ -327,7 +327,7 @@ export default {
       if (!early()) return expect(tokens, silenced);
       write(lab.summary, `After ${history.steps[step]} training steps, the loss is ${format(history.losses[step])}.`);
       return lab.ask(
-        "Which is the first step at which a head of the last block looks more than half at the word that came next?",
+        "At which step does a head of block 2 first look at the word that came next?",
         step === formed,
         `Done: at step ${history.steps[step]}. The loss is on its way from ${format(history.losses[0])} to ` +
           `${format(history.losses[last])}.`);

@@ -267,10 +267,9 @@ export class Lab {
     this.tabs = make("div", { class: "al-tabs" });
     this.kept = {}; // what the address says of folds
     this.own = {}; // and of what no trait holds: `text()` gives it, `take(text)` sets it
-    this.more = this.fold("Settings", this.extra);
-    this.numbers = this.fold("Numbers", this.tables);
-    this.numbers.panel.classList.add("al-numbers");
-    this.kept.numbers = this.numbers;
+    this.numbers = { panel: make("div", { class: "al-panel al-numbers", hidden: true }, this.tables) };
+    this.more = this.fold("More", this.extra);
+    this.kept.more = this.more;
     this.controls.append(this.tabs);
     // Words are below all that is pressed: however long they are, no control moves. A form
     // of its own keeps the radio buttons of two labs on one page apart.
@@ -302,6 +301,16 @@ export class Lab {
     el.append(this.root);
     // A phone: what has no room beside the rest is among the numbers.
     this.narrow = this.root.clientWidth > 0 && this.root.clientWidth < 480;
+  }
+
+  // The drawing keeps the height that it has at first, and at each new width: what stands
+  // below stays in place when sizes change, and what is larger scrolls.
+  hold(measure = () => this.stages.offsetHeight) {
+    const width = this.root.clientWidth;
+    if (!width || width === this.held) return;
+    this.held = width;
+    this.stages.style.height = "";
+    this.stages.style.height = `${measure()}px`;
   }
 
   aside(stage) {
@@ -337,21 +346,20 @@ export class Lab {
     this.inSettings = true;
     build();
     this.inSettings = false;
-    this.more.tab.hidden = false;
   }
 
   // A part that is on demand: a button among the tabs, and what it opens.
   fold(name, ...content) {
     const panel = make("div", { class: "al-panel", hidden: true }, ...content);
     const open = (on) => {
-      // Settings and Share have one place.
-      if (on && [this.more, this.shared].includes(fold)) [this.more, this.shared].forEach((one) => one !== fold && one?.open(false));
       panel.hidden = !on;
+      // Numbers stand below the words, since no control may move when one is used.
+      if (fold === this.more) this.numbers.panel.hidden = !on || !this.tables.childElementCount;
       tab.setAttribute("aria-expanded", String(on));
       this.redraw?.(); // what is not open is not drawn
     };
     const tab = make("button", {
-      type: "button", class: "al-tab", hidden: true, "aria-expanded": "false",
+      type: "button", class: "al-tab", "aria-expanded": "false",
       click: () => open(panel.hidden),
     }, name);
     this.tabs.append(tab);
@@ -361,7 +369,6 @@ export class Lab {
 
   // Its state as a link and as an embedded frame, and its drawing as an image.
   share(title) {
-    const fold = this.fold("Share");
     const said = make("span", { class: "al-said", role: "status" });
     const field = (name, text) => {
       const line = make("input", { type: "text", readonly: true, focus: () => line.select() });
@@ -389,12 +396,9 @@ export class Lab {
       const place = this.place ? address("") : "";
       write(said, await copyPicture(this.root, { title, place }));
     };
-    fold.panel.append(make("div", { class: "al-controls" },
+    this.more.panel.append(make("div", { class: "al-controls" },
       ...(this.place ? [...field("Link", () => address("")), ...field("Frame", frame)] : []),
       make("button", { type: "button", class: "al-button", click: image }, "Copy image"), said));
-    fold.tab.hidden = false;
-    this.more.panel.after(fold.panel);
-    this.shared = fold;
   }
 
   // What the address may say of a trait: `read` gives its value, undefined if it has none.
@@ -580,7 +584,6 @@ export class Lab {
 
   // Grids of numbers on demand, each with a line of its own for the sum behind a number.
   table(title, note, options) {
-    this.numbers.tab.hidden = false;
     const line = make("p", { class: "al-line", "aria-hidden": "true" });
     const inspect = options.inspect && ((...where) => {
       this.near = line;

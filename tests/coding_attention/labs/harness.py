@@ -11,6 +11,8 @@ from coding_attention import labs
 from tests.coding_attention.labs.table import ROWS, texts
 from tools.measure.visit import DRAWN
 
+# As wide as the column of the book on a laptop.
+COLUMN = ".attn-lab { width: 688px !important }"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 # ---- what is on screen ----
@@ -89,7 +91,7 @@ def controls(root):
 # Numbers are on demand: the reader opens them.
 READ = """root => {
   [...root.querySelectorAll('.al-tab[aria-expanded=false]:not([hidden])')]
-    .filter(tab => tab.textContent === 'Numbers').forEach(tab => tab.click());
+    .filter(tab => tab.textContent === 'More').forEach(tab => tab.click());
   return Object.fromEntries([...root.querySelectorAll('table[role=grid]')]
   .filter(table => table.checkVisibility() && !table.matches('.al-heat, .al-bars'))
   .map(table => [table.getAttribute('aria-label'), [...table.tBodies[0].rows].map(
@@ -173,7 +175,7 @@ def drawn(page):
 
 def settings(root):
     """Open what is on demand among the controls, where the lab has it."""
-    tab = root.get_by_role("button", name="Settings", exact=True, expanded=False)
+    tab = root.get_by_role("button", name="More", exact=True, expanded=False)
     if tab.count():
         tab.click()
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from tests.coding_attention.figures.artists import contrast
-from tests.coding_attention.labs.harness import ask
+from tests.coding_attention.labs.harness import COLUMN, ask
 
 
 @contextmanager
@@ -92,6 +92,16 @@ def fits(root, page, name):
              e.scrollWidth > e.clientWidth + 3).map(e => e.textContent)""",
     )
     assert cut == []
+    clipped = ask(
+        root,
+        """return [...root.querySelectorAll('.al-draws, .al-draws *')].filter(e =>
+             visible(e) && !e.matches('figcaption') && !e.ownerSVGElement
+             && getComputedStyle(e).overflow !== 'visible'
+             && (e.scrollWidth > e.clientWidth + 1
+                 || e.scrollHeight > e.clientHeight + 1))
+             .map(e => e.outerHTML.slice(0, 80))""",
+    )
+    assert clipped == []
     over = ask(
         root,
         """const all = controls().filter(e => !e.ownerSVGElement && !e.matches('svg'));
@@ -100,6 +110,12 @@ def fits(root, page, name):
              .map(f => [e.outerHTML.slice(0, 80), f.outerHTML.slice(0, 80)]))""",
     )
     assert over == []
+
+
+def fits_a_column(root, page, name):
+    """Require that all of it has room in the book's column, without scrolling."""
+    with styled(page, COLUMN):
+        fits(root, page, name)
 
 
 # How far below its top a lab begins to draw, and how high it is.
@@ -115,7 +131,7 @@ SIZES = """root => {
 def fits_a_phone(root, page, name):
     """Require a drawing first, and with settings closed one screen for all of it."""
     fits(root, page, name)
-    tab = root.get_by_role("button", name="Settings", exact=True, expanded=True)
+    tab = root.get_by_role("button", name="More", exact=True, expanded=True)
     if tab.count():
         tab.click()
     top, height = root.evaluate(SIZES)
@@ -187,7 +203,6 @@ def image_is_the_lab(root, page, name):
     page.mouse.move(0, 0)
     draws = root.locator(".al-draws")
     shot = Image.open(io.BytesIO(draws.screenshot())).convert("RGB")
-    root.get_by_role("button", name="Share", exact=True, expanded=False).click()
     with page.expect_download() as download:
         root.get_by_role("button", name="Copy image").click()
     with open(download.value.path(), "rb") as file:

@@ -4,6 +4,7 @@ Each check gets the lab's root on the page of all labs, the page, and the lab's 
 """
 
 from tests.coding_attention.labs.harness import (
+    COLUMN,
     ask,
     check,
     controls,
@@ -131,22 +132,6 @@ def moves(hand):
     return asked
 
 
-def change(root, page):
-    """Press, choose and push what the lab has, so that it shows another state."""
-    for control in controls(root):
-        kind = control.get_attribute("data-kind")
-        if not control.is_visible() or control.text_content() in ("Reset", "Play"):
-            continue
-        if kind == "select":
-            count = control.locator("option").count()
-            control.select_option(index=count - 1)
-        elif kind in ("range", "handle"):
-            press(page, control, "ArrowRight")
-        elif kind in ("checkbox", "button"):
-            press(page, control, "Space")
-    drawn(page)
-
-
 # ---- what plays, and what holds still ----
 
 # Plays to the end at once: how long each step waits, and how many steps there are.
@@ -207,10 +192,18 @@ MOVED = """async root => {
   const wait = () => new Promise(done =>
     requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
   const found = [];
+  const tables = root.querySelector('.al-numbers');
+  const height = () => Math.round(root.getBoundingClientRect().height
+    - tables.getBoundingClientRect().height);
   const use = async (e, way) => {
     const before = all().map(one => [one, at(one)]);
+    const high = height();
     way();
     await wait();
+    // What is on demand may take room, and other sizes may be another drawing.
+    if (!e.closest('.al-tabs, .al-panel') && height() !== high) {
+      found.push(`${name(e)} makes the lab ${height()} high, after ${high}`);
+    }
     for (const [one, was] of before) {
       if (one.isConnected && one.checkVisibility() && at(one) !== was) {
         found.push(`${name(e)} moves ${name(one)}: ${was} to ${at(one)}`);
@@ -226,7 +219,7 @@ MOVED = """async root => {
     for (let n = 0; n < 2; n++) await use(tab, () => tab.click());
   }
   const open = [...root.querySelectorAll('.al-tab:not([hidden])')]
-    .find(tab => tab.textContent === 'Settings');
+    .find(tab => tab.textContent === 'More');
   open?.click();
   await wait();
   const list = all().filter(e => !e.matches('.al-tab, [type=text]'));
@@ -246,11 +239,11 @@ MOVED = """async root => {
 
 
 def no_control_moves(root, page, name):
-    """Require each control to stay in its place, whatever is done with the others."""
+    """Require that no control moves another one, or changes how high the lab is."""
     page.emulate_media(reduced_motion="reduce")
-    if page.viewport_size["width"] > 1000:  # the column of the book on a laptop
-        page.add_style_tag(content=".attn-lab { width: 688px !important }")
-    tab = root.get_by_role("button", name="Settings", exact=True, expanded=True)
+    if page.viewport_size["width"] > 1000:
+        page.add_style_tag(content=COLUMN)
+    tab = root.get_by_role("button", name="More", exact=True, expanded=True)
     if tab.count():
         tab.click()
     count, found = root.evaluate(MOVED)

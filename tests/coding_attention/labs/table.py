@@ -194,17 +194,15 @@ def drawn_heads(lab):
 def drawn_entries(lab):
     name = SPLIT_STEPS[lab.step]
     shown = {}
-    if name == "scores":
-        for title, _, block in split_blocks(lab, name):
-            words = [[str(n) for n in row] for row in block.tolist()]
-            shown[title] = (words, block / block.max().clamp(min=1))
-        name = "transpose"
     for title, lead, block in split_blocks(lab, name):
         words = [
             [f"{[*lead, i, j]}: {origin(lab, x)}" for j, x in enumerate(row)]
             for i, row in enumerate(block.tolist())
         ]
         shown[title] = (words, torch.zeros(block.shape))
+        if name == "scores":
+            words = [[str(n) for n in row] for row in block.tolist()]
+            shown[title] = (words, block / block.max().clamp(min=1))
     return shown
 
 

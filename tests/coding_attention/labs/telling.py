@@ -3,14 +3,12 @@
 Each check gets the lab's root on the page of all labs, the page, and the lab's name.
 """
 
-import json
 import math
 import re
 
 import pytest
 
 from tests.coding_attention.labs.harness import (
-    ask,
     check,
     find,
     follow,
@@ -77,7 +75,7 @@ def check_said(root, tokens):
 
 def sums_hold(root, page, name):
     """Require every number to be told, and every sum to hold, after each control."""
-    for fold in ("Numbers", "Look inside"):
+    for fold in ("More", "Look inside"):
         tab = root.get_by_role("button", name=fold, exact=True, expanded=False)
         if tab.count():
             tab.click()
@@ -104,20 +102,3 @@ def links_restore(root, page, name):
         follow(page, f"#{link.partition('#')[2]}")
         check(root, lab)
         reset(root)
-
-
-# Each part of the drawing with what it looks like, and what is said. Order does not
-# count: of marks and lines, the one that was used last lies on top.
-SHOWN = """const shown = e => [e.tagName, e.childElementCount ? '' : e.textContent,
-    ...[...e.attributes].map(a => a.name === 'class'
-        ? [...e.classList].filter(c => !['al-followed', 'al-seen'].includes(c)).sort()
-        : `${a.name}=${a.value}`)
-      .flat().filter(a => !/^(data-|tabindex|aria-(value|selected))/.test(a)).sort()];
-  return JSON.stringify([...drawn().flatMap(e => [e, ...e.querySelectorAll('*')])
-    .filter(visible).map(e => shown(e).join(' ')).sort(),
-    root.querySelector('.al-summary').textContent])"""
-
-
-def shown(root):
-    """Give all that the lab draws and says, to be compared."""
-    return json.loads(ask(root, SHOWN))

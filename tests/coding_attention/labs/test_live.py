@@ -103,7 +103,7 @@ def test_keys_that_mean_something_to_a_notebook_stay_in_the_lab(page, run):
     assert query.input_value() == "starts"  # the third row
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(SOURCES)
     # So do numbers; all of it comes to the kernel.
-    root.get_by_role("button", name="Numbers", exact=True).click()
+    settings(root)
     root.get_by_label("Inputs x, Your, 1").fill("0.5")
     root.get_by_label("Inputs x, Your, 1").blur()
     assert printed(run("AttentionLab", 3)) == "kernel has 2 0.5"

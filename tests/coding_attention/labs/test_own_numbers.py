@@ -6,6 +6,7 @@ What all labs have in common stands in test_ways.py.
 import math
 import random
 import re
+from itertools import pairwise
 
 import pytest
 import torch
@@ -86,7 +87,6 @@ def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
 
 def test_an_edited_value_moves_everything_downstream(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
-    root.get_by_role("button", name="Numbers", exact=True).click()
     root.get_by_label("Causal mask").check()
     lab.causal = True
     cell = root.get_by_label("Inputs x, with, 2")
@@ -126,7 +126,6 @@ def test_no_name_is_covered_whatever_the_inputs(lab_on_page, width):
 
 def test_arrow_keys_move_and_enter_picks(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
-    root.get_by_role("button", name="Numbers", exact=True).click()
     table = root.get_by_role("grid", name="2. Weights α")
     table.locator('[tabindex="0"]').focus()
     where = """() => [document.activeElement.parentNode.rowIndex,
@@ -153,7 +152,6 @@ def test_keys_stay_within_the_lab(lab_on_page):
     one.page.evaluate(
         "document.addEventListener('keydown', e => (window.heard = e.key))"
     )
-    root.get_by_role("button", name="Numbers", exact=True).click()
     heat = root.get_by_role("grid", name="Weights α of all queries")
     for trainable in (False, True):  # then it is drawn among the numbers
         root.get_by_role("checkbox", name="Trainable").set_checked(trainable)
@@ -291,6 +289,30 @@ def test_entries_glide_and_keep_the_color_of_their_token(lab_on_page):
     assert root.evaluate(colors) == before
     # The entry that was pointed at is followed to its new place.
     assert "[0, 1, 0, 1]: entry 5 " in root.locator(".al-readout").text_content()
+
+
+def test_on_a_phone_each_step_of_the_heads_is_shown_whole(lab_on_page):
+    root, _, _ = lab_on_page("MultiHeadLab", **PHONE)
+    drawings = root.locator(".al-draws figure")
+    seen = []
+    for step in root.get_by_role("group", name="Steps").get_by_role("button").all():
+        step.click()
+        seen += [one for one in drawings.all() if one.is_visible()]
+        boxes = [one.bounding_box() for one in drawings.all() if one.is_visible()]
+        for box in boxes:
+            assert 16 <= box["x"] < box["x"] + box["width"] <= 390 - 16
+        for above, below in pairwise(boxes):
+            apart = above["x"] + above["width"] <= below["x"]
+            assert apart or above["y"] + above["height"] <= below["y"] + 1
+    assert len(seen) == drawings.count() == 4
+
+
+def test_the_way_of_a_token_reads_from_left_to_right(lab_on_page):
+    root, _, _ = lab_on_page("MultiHeadLab")
+    boxes = [one.bounding_box() for one in root.locator(".al-draws figure").all()]
+    for left, right in pairwise(boxes):
+        assert left["x"] + left["width"] <= right["x"]
+        assert left["y"] == right["y"]
 
 
 # ---- trained models ----

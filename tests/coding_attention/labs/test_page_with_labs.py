@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.coding_attention.labs.harness import PHONE, check, follow, on_page
+from tests.coding_attention.labs.harness import PHONE, check, follow, on_page, settings
 from tests.coding_attention.labs.table import ROWS
 
 pytestmark = pytest.mark.site
@@ -37,7 +37,7 @@ def test_a_large_table_can_be_scrolled(visit, served, options):
     page = visit(**options).open(f"{served}/big.html")
     root = page.locator(".attn-lab")
     root.wait_for()
-    root.get_by_role("button", name="Numbers", exact=True).click()
+    settings(root)
     clipped = root.locator(".al-scroll").evaluate_all(
         """all => all.filter(part => part.scrollWidth > part.clientWidth)
                      .map(part => getComputedStyle(part).overflowX)"""
@@ -111,7 +111,7 @@ def test_an_embedded_lab_stands_alone_and_keeps_its_state(visit, served):
     root = on_page(page, "MaskLab")
     root.wait_for()
     root.get_by_role("button", name="Wrong polarity").click()
-    root.get_by_role("button", name="Share").click()
+    settings(root)
     frame = root.get_by_label("Frame", exact=True).input_value()
     source = frame.split('src="')[1].split('"')[0].replace("&amp;", "&")
     other = visit(viewport={"width": 760, "height": 700})

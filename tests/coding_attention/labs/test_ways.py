@@ -45,6 +45,7 @@ WAYS = {
     "light": ({}, looking.contrasts),
     "dark": ({"color_scheme": "dark"}, looking.contrasts),
     "forced colors": (FORCED, looking.marks_stay),
+    "laptop": (LAPTOP, looking.fits_a_column),
     "zoom 200 %": (ZOOMED, looking.fits),
     "text 200 %": ({}, looking.grows),
     "390 px": (PHONE, looking.fits_a_phone),
@@ -107,23 +108,3 @@ def test_from_a_folder_every_lab_works(visit, lab_site):
         check(root, ROWS[name].make())
     # Fonts of the theme may not load from a folder; the labs must not complain.
     assert not [error for error in one.errors if "_static/labs" in error]
-
-
-@pytest.mark.parametrize("name", LABS)
-def test_a_link_restores_an_equal_drawing(visit, served, name):
-    page = visit().open(f"{served}/{name}.html")
-    root = on_page(page, name)
-    root.wait_for()
-    first = telling.shown(root)
-    moving.change(root, page)
-    page.mouse.move(0, 0)
-    root.get_by_role("button", name="Share").click()
-    link = root.get_by_label("Link", exact=True).input_value()
-    state = telling.shown(root)
-    assert state != first
-    other = visit(fresh=True)
-    opened = on_page(other.open(link), name)
-    opened.wait_for()
-    other.drawn()
-    assert telling.shown(opened) == state
-    assert other.errors == []
