@@ -154,11 +154,6 @@ def word(number):
     return NUMBERS[number] if number < len(NUMBERS) else str(number)
 
 
-def anchor(heading):
-    """Return the anchor that the site makes of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
 def _block(text, kind):
     return next((m for m in _FENCED.finditer(text) if m[1] == kind), None)
 

@@ -10,7 +10,8 @@ pages, the line that links the exercises of a section. Needs no PyTorch.
 import re
 from pathlib import Path
 
-from coding_attention.exercises.files import PAGES, anchor, exercises
+from coding_attention.book import make_slug
+from coding_attention.exercises.files import PAGES, exercises
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 OPEN_ENDED = """## Open-ended
@@ -51,7 +52,7 @@ def task(exercise):
     """Return an exercise as the page shows it."""
     page, section = exercise.reads
     end = "" if section.endswith("?") else "."
-    after = f"after [{section}]({page}.ipynb#{anchor(section)}){end}"
+    after = f"after [{section}]({page}.ipynb#{make_slug(section)}){end}"
     cell = f"```{{code-cell}} ipython3\n:name: check-{exercise.slug}\n\n"
     return "\n\n".join([
         f"### {exercise.title}",
@@ -62,7 +63,7 @@ def task(exercise):
             HELP.format(name, exercise.given(exercise.section(name)).strip())
             for name in ("First hint", "Second hint")
         ),
-        HELP.format("Solution", AT_LAST.format(anchor(exercise.answered))),
+        HELP.format("Solution", AT_LAST.format(make_slug(exercise.answered))),
     ])  # fmt: skip
 
 
@@ -99,12 +100,17 @@ def _links(page):
     for exercise in exercises().values():
         if exercise.link[0] == page:
             found.setdefault(exercise.link[1], []).append(exercise)
-    return {
-        section: f"> **Exercise{'s' * (len(some) > 1)}.** " + ", ".join(
-            f"[{e.title}](exercises.ipynb#{anchor(e.title)}) ({e.level})" for e in some
-        ) + ".\n"
-        for section, some in found.items()
-    }  # fmt: skip
+    return {section: _line(some) for section, some in found.items()}
+
+
+def _line(some):
+    links = ", ".join(map(_link, some))
+    return f"> **Exercise{'s' * (len(some) > 1)}.** {links}.\n"
+
+
+def _link(exercise):
+    page = f"exercises.ipynb#{make_slug(exercise.title)}"
+    return f"[{exercise.title}]({page}) ({exercise.level})"
 
 
 def link_exercises(text, page):
