@@ -14,6 +14,8 @@ from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
+from theme.lean_site.assets import strip_script
+
 FOLDER = Path(__file__).parent / "sentence"
 PLACE = '<div class="own-sentence">'
 MODULE = re.compile(r"^import .*\n|^export ", re.MULTILINE)
@@ -32,7 +34,8 @@ def weights_name():
 def script():
     """Join the two modules into one classic script, which works from file://."""
     parts = [(FOLDER / name).read_text("utf-8") for name in ("forward.js", "form.js")]
-    return "(() => {\n" + "\n".join(MODULE.sub("", part) for part in parts) + "})();\n"
+    joined = "\n".join(MODULE.sub("", part) for part in parts)
+    return strip_script(f"(() => {{\n{joined}}})();\n")
 
 
 def assets():
