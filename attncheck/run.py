@@ -174,7 +174,7 @@ def run_check(
             report.subject = source.label
             report.notes += source.notes
             how = How(call, _layout(layout), weights, layer, promised=causal is True)
-            _run(source, reference, causal, how, collector)
+            _run(source, reference, sees, how, collector)
         except Failure as failure:  # its config couldn't be worked out
             collector.cannot_run(RUNS, failure, f"Built as {report.subject}.")
         except UnusableError as error:
@@ -245,15 +245,10 @@ def _window(given: object, size: int) -> dict[str, int]:
 
 
 def _run(
-    source: Source,
-    reference: object,
-    causal: bool | None,
-    how: How,
-    collector: Collector,
+    source: Source, reference: object, causal: bool, how: How, collector: Collector
 ) -> None:
-    sees = causal is not False and not how.layer.memory
     try:
-        subject = first_subject(source, sees, how, _build(source))
+        subject = first_subject(source, causal, how, _build(source))
     except Failure as failure:
         if failure.mistake == "environment":
             raise UnusableError(f"this PyTorch cannot run it: {failure}.") from None
@@ -264,8 +259,10 @@ def _run(
     running = first_call(source, subject, collector, [test for test, _ in PROBES])
     asks = source.plan.asks
     if running is not None:
-        given = reference is not None and reference is not False
-        running.reference = reference_from(reference, source) if given else reference
+        if reference is False:
+            running.reference = False
+        elif reference is not None:
+            running.reference = reference_from(reference, source)
         _probe(running, collector)
         _tell_untried(running, collector)
         failed = any(one.severity == "error" for one in collector.findings())
