@@ -195,11 +195,6 @@ def test_autocast_converts_and_nothing_is_refused():
         assert layer(X.bfloat16()).dtype == torch.bfloat16
 
 
-def test_a_theta_that_is_true_is_refused():
-    with pytest.raises(ValueError, match="rope_theta must be a positive number"):
-        make("FusedMultiHeadAttention", rope_theta=True)
-
-
 @pytest.mark.parametrize("dropout", [0, 0.0, 0.999])
 @pytest.mark.parametrize("name", WITH_DROPOUT)
 def test_the_ends_of_the_allowed_range_are_allowed(name, dropout):

@@ -5,10 +5,8 @@ this stays as it is.
 """
 
 import copy
-import inspect
 import json
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,14 +73,6 @@ def test_masks_are_buffers_and_the_rest_learns(name):
     # 1 hides: row i has zeros up to its own token and ones after it.
     expected = [[float(j > i) for j in range(T)] for i in range(T)]
     assert all(mask.tolist() == expected for mask in masks.values())
-
-
-def test_attributes():
-    assert build("CausalAttention").d_out == 2
-    layer = build("MultiHeadAttention")
-    assert (layer.d_out, layer.num_heads, layer.head_dim) == (4, 2, 2)
-    heads = build("MultiHeadAttentionWrapper").heads
-    assert [type(head) for head in heads] == [attention.CausalAttention] * 2
 
 
 # Random draws -------------------------------------------------------------------
@@ -233,11 +223,3 @@ def test_import_needs_torch_alone():
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "[]"
-
-
-@EVERY_NAME
-def test_a_docstring_explains_each_argument(name):
-    docstring = inspect.getdoc(getattr(attention, name))
-    section = docstring.partition("Args:\n")[2].partition("\n\n")[0]
-    explained = re.findall(r"^    (\w+): \S", section, re.MULTILINE)
-    assert [argument for argument in arguments(name) if argument not in explained] == []

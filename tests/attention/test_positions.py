@@ -98,16 +98,6 @@ def test_rotate_turns_each_pair_by_the_angle_of_its_position(interleaved):
         torch.testing.assert_close(result[b, h, i], torch.tensor(expected).double())
 
 
-def test_scores_of_turned_vectors_depend_on_their_distance_alone():
-    query, key = torch.randn(2, 8).double()
-    angles = rotary_angles(torch.arange(50).double(), 8)
-    scores = rotate(query.expand(50, 8), angles) @ rotate(key.expand(50, 8), angles).T
-    for distance in (0, 1, 20):
-        along = scores.diagonal(-distance)
-        torch.testing.assert_close(along, along[:1].expand_as(along))
-    assert scores[20, 0] != scores[1, 0]
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_angles_are_exact_enough_and_the_dtype_stays(dtype):
     positions = torch.arange(2000, 2003)

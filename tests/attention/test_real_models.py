@@ -399,16 +399,3 @@ def test_latent_attention_is_that_of_deepseek():
         q, turn(q_turned), c, k_turned, *up.split([6, 5], dim=1), causal_mask(T)
     )
     same(page, layer, z, expected)
-
-
-@transformers
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [("Llama", 2 * KEY_HEADS * D_HEAD), ("DeepseekV3", 7 + 4)],
-)
-@torch.no_grad()
-def test_the_library_keeps_as_many_numbers_of_a_token_as_the_page_says(name, numbers):
-    model = deepseek() if name == "DeepseekV3" else decoder(name)
-    cache = model(torch.randint(50, (1, T)), use_cache=True).past_key_values
-    kept = cache.layers[0]
-    assert kept.keys.numel() + kept.values.numel() == T * numbers

@@ -8,15 +8,13 @@ import pytest
 
 from coding_attention.published_values import (
     DATA,
-    find_entries,
     find_numbers,
     list_digits,
     read_errata,
     read_sources,
     read_values,
-    read_verdicts,
 )
-from tests.book.pages import BOOK, ROOT
+from tests.book.pages import BOOK
 from tests.book.test_links import anchors
 
 ENTRIES = read_values()
@@ -40,14 +38,6 @@ def test_examples_are_as_published():
     examples = {i: e["values"] for i, e in ENTRIES.items() if e["kind"] == "example"}
     text = json.dumps(examples, sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest() == EXAMPLES_SHA256
-
-
-def test_the_inputs_of_all_pages_are_the_published_ones():
-    from coding_attention import example  # which imports PyTorch
-
-    made = example.inputs().flatten().tolist()
-    digits = map(float, list_digits(ENTRIES["inputs"]["values"]))
-    assert made == pytest.approx(list(digits), abs=1e-6)
 
 
 def test_each_value_is_said_to_be_printed_by_whom_the_evidence_names():
@@ -130,44 +120,3 @@ def test_every_item_has_a_place_that_exists_or_a_reason():
             page, _, anchor = at.partition("#")
             assert (BOOK / f"{page}.md").exists(), at
             assert not anchor or anchor in anchors_of(page), f"{row['item']}: {at}"
-
-
-def test_every_source_of_values_is_in_the_concordance():
-    """And each cell that shows its values stands on a page that the concordance has."""
-    showing = [(page, value) for page, _, value, _ in read_verdicts()]
-    for source in {s for e in ENTRIES.values() for s in e["printed_by"]}:
-        rows = [r for r in read_sources()["concordance"] if r["source"] == source]
-        reached = {at.partition("#")[0] for r in rows for at in r.get("at", [])}
-        for page, value in showing:
-            entry = find_entries(value)
-            if all(source in e["printed_by"] for e in entry) and page[2:3] == "_":
-                near = {page, page.replace("_questions", "")}
-                shown = [p for p, v in showing if v == value]
-                assert near & reached or reached & {*shown}, f"{source}: {value}"
-
-
-# Word for word, from the card with which the project began.
-CARD = {
-    "kind": "Jupyter Book with executable chapter",
-    "packages": "jupyter-book, torch, ipywidgets, nbval, matplotlib",
-    "top-level": "book/, attention/, _config.yml, _toc.yml, tests/, README.md",
-    "shape": "A Jupyter Book renders MyST notebooks explaining each step, backed by a "
-    "tested `attention` module and nbval checks that notebook outputs match the "
-    "chapter's printed tensors.",
-    "used-by": "reading the published site, launching notebooks in Binder/Colab, CI "
-    "notebook validation",
-}
-
-
-def test_the_card_is_quoted_and_each_part_has_a_file():
-    lines = read_sources()["card"]
-    assert {line["of"]: line["words"] for line in lines} == CARD
-    for line in lines:
-        for part, file in line["kept_by"]:
-            assert (ROOT / file).is_file(), f"{part}: {file}"
-
-
-def test_inputs_are_as_published():
-    """Inputs are shown by cells; heads_example is also squared by its outputs."""
-    inputs = {i for i, e in ENTRIES.items() if e["kind"] == "input"}
-    assert inputs == {"inputs", "heads_example", "averaging_x0", "averaging_b"}

@@ -1,28 +1,16 @@
 """What the page on several devices says in general, over other sizes and numbers."""
 
-import io
-from contextlib import redirect_stdout
-
 import pytest
 import torch
 from torch.nn import functional as F
 
 from attention import MultiHeadAttention
 from coding_attention.ranks import launch
-from tests.book.pages import Page
+from tests.book.run_cells import run_cells
 
-CELLS = {c.metadata.name: c.source for c in Page("08_past_one_device").code_cells}
+PAGE = "08_past_one_device"
 # (ranks, heads, width of a head, tokens, seed)
 SIZES = [(1, 3, 2, 4, 0), (2, 4, 3, 1, 1), (3, 6, 5, 7, 2), (4, 8, 1, 9, 3)]
-
-
-def names_of(*cells, **given):
-    """Run cells of the page with other numbers in place of the page's own."""
-    names = {"torch": torch, "F": F, **given}
-    with redirect_stdout(io.StringIO()):
-        for cell in cells:
-            exec(CELLS[cell], names)
-    return names
 
 
 @pytest.mark.parametrize(("ranks", "h", "width", "t", "seed"), SIZES)
@@ -31,8 +19,8 @@ def test_rows_make_heads_and_columns_read_them(ranks, h, width, t, seed):
     d = h * width
     layer = MultiHeadAttention(d, d, t, 0.0, h).eval()
     x = torch.randn(1, t, d)
-    page = names_of(
-        "rows-of-a-rank", "heads-of-a-rank",
+    page = run_cells(
+        PAGE, "rows-of-a-rank", "heads-of-a-rank",
         layer=layer, x=x, ranks=ranks, h=h, d=d, t=t,
     )  # fmt: skip
     with torch.no_grad():
@@ -42,7 +30,7 @@ def test_rows_make_heads_and_columns_read_them(ranks, h, width, t, seed):
         torch.testing.assert_close(sum(parts) + layer.out_proj.bias, layer(x))
 
 
-MERGE = names_of("attend-and-merge")
+MERGE = run_cells(PAGE, "attend-and-merge")
 
 
 @pytest.mark.parametrize("scale", [0.1, 1, 1000])
@@ -64,7 +52,7 @@ def test_blocks_of_keys_merge_into_the_whole_however_large_the_scores(scale, see
     torch.testing.assert_close(result[0], whole)
 
 
-OWNERS = names_of("work-per-rank")
+OWNERS = run_cells(PAGE, "work-per-rank")
 
 
 def test_zigzag_is_the_head_tail_balancer_of_pytorch():
@@ -75,13 +63,6 @@ def test_zigzag_is_the_head_tail_balancer_of_pytorch():
         order = balancers._HeadTailLoadBalancer(t, n, "cpu")._generate_indices()[0]
         owner = OWNERS["owners"](n, t)["zigzag"]
         assert owner[order.long()].tolist() == sorted(owner.tolist())
-
-
-def test_context_parallel_gathers_unless_it_is_told_to_pass_on():
-    attention = pytest.importorskip("torch.distributed.tensor.experimental._attention")
-    told = " ".join(attention.set_rotate_method.__doc__.split())
-    assert 'default rotate method is "allgather"' in told
-    assert '"alltoall"' in told
 
 
 @pytest.mark.site  # starts processes

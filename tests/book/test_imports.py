@@ -110,13 +110,6 @@ def test_a_reader_has_what_the_page_imports(page):
         assert is_brought_by(name, there), f"{name} is not installed with [pages]"
 
 
-def test_a_module_is_brought_by_its_namesake_or_by_another():
-    assert is_brought_by("torch", {"torch"})
-    assert is_brought_by("yaml", {"pyyaml"})
-    assert not is_brought_by("torch", {"pyyaml"})
-    assert not is_brought_by("yaml", {"torch"})
-
-
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "tests/attention").glob("*.py")), ids=lambda p: p.stem
 )

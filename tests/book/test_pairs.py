@@ -103,14 +103,3 @@ def test_names_of_cells_are_unique(page):
     assert len(names) == len(set(names))
     headings = re.findall(r"^#+ (.+)$", "\n".join(page.prose), re.M)
     assert set(names) & {make_slug(h) for h in headings} == set(), "a heading's anchor"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_each_page_has_three_figures(page):
-    figures = [
-        c for c in page.code_cells if 'class="attention-figure"' in all_output(c)
-    ]
-    labs = [c for c in page.code_cells if 'class="attn-static' in all_output(c)]
-    assert len(figures) + len(labs) >= 3
-    for cell in figures:
-        assert cell.metadata.name.startswith("figure-")

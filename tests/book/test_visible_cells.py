@@ -6,7 +6,6 @@ Cells that answer a question are folded as a whole, and opened once it is answer
 import builtins
 import symtable
 
-import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -50,18 +49,3 @@ def missing(cells):
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_no_visible_cell_needs_a_folded_one(page):
     assert missing(page.source.cells) == {}
-
-
-def test_what_stands_in_a_folded_cell_is_missed():
-    sources = {
-        "imports": "import torch\nfrom attention import validate as check",
-        "function": "def twice(x):\n    check(x)\n    return torch.cat([x, x])",
-        "use": "[twice(row) for row in range(3)]",
-    }
-    cells = [
-        nbformat.v4.new_code_cell(source, metadata={"name": name})
-        for name, source in sources.items()
-    ]
-    assert missing(cells) == {}
-    cells[0].metadata.tags = ["hide-input"]
-    assert missing(cells) == {"function": {"check", "torch"}}

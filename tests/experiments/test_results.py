@@ -20,7 +20,6 @@ from coding_attention.models import (
 )
 from experiments import runs
 from experiments.__main__ import NAMES
-from tests.book.pages import BOOK
 
 MODULES = {
     "agreement": agreement,
@@ -39,10 +38,6 @@ def results():
 
 
 # ---- whole, and made by this code ----
-
-
-def test_every_experiment_is_checked():
-    assert set(MODULES) == set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,12 +66,6 @@ def test_weights_are_small_and_a_page_loads_each():
     assert all(path.stat().st_size <= 2**20 for path in files.values())
 
 
-def test_pages_use_every_result():
-    pages = "".join(p.read_text(encoding="utf-8") for p in BOOK.glob("0*.md"))
-    for name in NAMES:
-        assert f'load_results("{name}")' in pages
-
-
 # ---- why attention ----
 
 
@@ -86,24 +75,6 @@ def of(results, task, kind):
         for r in results["bottleneck"]["runs"]
         if (r["task"], r["kind"]) == (task, kind)
     ]
-
-
-def test_five_seeds_of_each_contestant(results):
-    for kind in bottleneck.KINDS:
-        assert [r["seed"] for r in of(results, "reversal", kind)] == [0, 1, 2, 3, 4]
-
-
-def test_numbers_of_parameters_are_almost_equal(results):
-    (without,) = {r["parameters"] for r in of(results, "reversal", "without")}
-    (with_,) = {r["parameters"] for r in of(results, "reversal", "with")}
-    assert abs(without / with_ - 1) < 0.05
-
-
-def test_losses_are_there_up_to_the_larger_budget(results):
-    config = bottleneck.Config()
-    for run in results["bottleneck"]["runs"]:
-        assert run["steps"] == list(range(0, config.steps + 1, config.check_every))
-        assert len(run["loss"]) == len(run["steps"])
 
 
 def test_with_attention_every_length_is_mastered_for_every_seed(results):
@@ -150,12 +121,6 @@ def test_early_attention_is_ahead_at_every_length_but_the_shortest(results):
     assert all(min(w) > max(without) for w, without in pairs[1:])
 
 
-def test_all_tested_lengths_occurred_in_training():
-    config = bottleneck.Config()
-    for task, lengths in config.tested:
-        assert set(lengths) <= set(dict(config.lengths)[task])
-
-
 def test_attention_learns_in_fewer_steps_for_every_seed(results):
     def steps(run):
         pairs = zip(run["steps"], run["loss"], strict=True)
@@ -199,31 +164,6 @@ def found(results):
     return [r for r in inductions(results) if r["loss"][-1] < 0.5]
 
 
-def failed(results):
-    return [r for r in inductions(results) if r["loss"][-1] >= 0.5]
-
-
-def guess(fewer=0):
-    """The loss of guessing among the piece's tokens, on the stored test sequences."""
-    config = induction.Config()
-    tester = torch.Generator().manual_seed(config.test_seed)
-    tokens, periods = induction.draw(config, config.test_count, tester)
-    return induction.guessing_loss(tokens, periods, periods - fewer)
-
-
-def test_twelve_seeds_and_three_of_one_block(results):
-    assert [r["seed"] for r in inductions(results)] == list(range(12))
-    assert [r["seed"] for r in inductions(results, 1)] == [0, 1, 2]
-
-
-def test_eleven_of_twelve_drop_and_seed_4_does_not(results):
-    assert [r["seed"] for r in failed(results)] == [4]
-    for run in found(results):
-        assert run["loss"][-1] < 0.15, run["seed"]
-    (run,) = failed(results)
-    assert guess(1) - 0.1 < run["loss"][-1] < guess()
-
-
 def test_the_loss_stays_near_guessing_and_then_drops(results):
     guessing = math.log(induction.Config().vocab_size)
     for run in found(results):
@@ -232,36 +172,6 @@ def test_the_loss_stays_near_guessing_and_then_drops(results):
         # Most of the fall happens within a fifth of the training.
         falls = [loss[s] - loss[s + 240] for s in range(0, 961, 20)]
         assert max(falls) > 0.6 * (loss[0] - loss[1200]), run["seed"]
-
-
-def test_one_block_never_drops(results):
-    for run in inductions(results, 1):
-        assert min(run["loss"]) > guess(), run["seed"]
-
-
-def test_previous_token_heads_form_in_the_first_block(results):
-    for run in found(results):
-        first, second = run["shown"][-1]["previous"]
-        assert max(first) > 0.8, run["seed"]
-        assert max(second) < 0.3, run["seed"]
-        assert max(run["shown"][0]["previous"][0]) < 0.25, run["seed"]
-
-
-def test_induction_heads_form_in_the_second_block(results):
-    for run in found(results):
-        first, second = run["shown"][-1]["induction"]
-        assert max(second) > 0.8, run["seed"]
-        assert max(first) < 0.15, run["seed"]
-        assert max(run["shown"][0]["induction"][1]) < 0.1, run["seed"]
-
-
-def test_the_failing_training_lacks_both_heads(results):
-    (run,) = failed(results)
-    last = run["shown"][-1]
-    others = found(results)
-    for score, block in (("previous", 0), ("induction", 1)):
-        weakest = min(max(r["shown"][-1][score][block]) for r in others)
-        assert max(last[score][block]) < weakest - 0.3, score
 
 
 def test_heads_form_while_the_loss_drops(results):
@@ -297,14 +207,6 @@ def test_the_keys_are_the_wire_that_matters(way, results):
         assert max(others) - intact < 0.2 * keys, run["seed"]
 
 
-def test_in_seed_0_the_head_with_the_higher_score_is_missed_less(results):
-    run = inductions(results)[0]
-    scores = run["shown"][-1]["induction"][1]
-    for way in ("zero", "mean"):
-        losses = run["ablated"][way][1]
-        assert scores.index(max(scores)) != losses.index(max(losses))
-
-
 def test_an_induction_head_rests_on_the_first_token(results):
     for run in found(results):
         last = run["shown"][-1]
@@ -326,18 +228,3 @@ def test_patterns_are_stored_for_the_lab(results):
 
 
 # ---- the model that writes ----
-
-
-def test_most_sentences_are_right(results):
-    for run in results["text"]["runs"]:
-        assert run["right"] > 0.9, run["seed"]
-        assert run["loss"][-1] < run["loss"][0] / 2, run["seed"]
-
-
-def test_what_is_trained_and_tested_are_lengths_that_the_tasks_have():
-    config = bottleneck.Config()
-    for lengths in (dict(config.lengths), dict(config.tested)):
-        # Two words and phrases of three, of which the longest has four.
-        assert [(length - 2) / 3 for length in lengths["grammar"]] == [1, 2, 3, 4]
-        assert min(lengths["reversal"]) == 2
-        assert max(lengths["reversal"]) == 12

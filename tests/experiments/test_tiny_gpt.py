@@ -1,12 +1,9 @@
 """The tiny GPT: causal, the same with a cache, and GPT-2 when it is large."""
 
-import inspect
-
 import pytest
 import torch
 
 from attention import FusedMultiHeadAttention, KeyValueCache
-from coding_attention.models import tiny_gpt
 from coding_attention.models.tiny_gpt import GPTConfig, TinyGPT, generate
 
 SIZES = GPTConfig(
@@ -21,10 +18,6 @@ def make(attention=None, seed=0):
 
 def tokens(b=3, t=12, seed=0):
     return torch.randint(11, (b, t), generator=torch.Generator().manual_seed(seed))
-
-
-def test_is_short_enough_to_read():
-    assert len(inspect.getsource(tiny_gpt).splitlines()) < 150
 
 
 @torch.no_grad()
