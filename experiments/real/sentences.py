@@ -8,26 +8,10 @@ pairs that differ in one word; ``labeled.txt`` has lists of sentence, query, tar
 from itertools import product
 from pathlib import Path
 
-PEOPLE = [
-    "workers",
-    "farmers",
-    "students",
-    "soldiers",
-    "teachers",
-    "nurses",
-    "children",
-    "sailors",
-]
-PERSONS = [
-    "worker",
-    "farmer",
-    "student",
-    "soldier",
-    "teacher",
-    "nurse",
-    "child",
-    "sailor",
-]
+PEOPLE = ["workers", "farmers", "students", "soldiers", "teachers", "nurses",
+          "children", "sailors"]  # fmt: skip
+PERSONS = ["worker", "farmer", "student", "soldier", "teacher", "nurse",
+           "child", "sailor"]  # fmt: skip
 THINGS = ["piano", "machine", "truck", "statue", "table", "boat", "ladder", "engine"]
 # In each, "they" can only be the people and "it" only the thing.
 FRAMES = (

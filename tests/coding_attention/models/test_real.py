@@ -73,7 +73,7 @@ def test_stored_attention_is_that_of_the_loaded_head():
         tokens, x = real.states("3.1", sentence)
         assert words == tokens
         torch.testing.assert_close(
-            weights_of(layer, x, "whole"), look, atol=3e-3, rtol=0
+            weights_of(layer, x), look, atol=3e-3, rtol=0
         )
 
 
@@ -84,7 +84,7 @@ def test_the_stored_pairs_flip():
         found = []
         for sentence, query, target in both:
             tokens, x = real.states("3.1", sentence)
-            weights = weights_of(layer, x, "whole")
+            weights = weights_of(layer, x)
             found.append(top_word(weights, tokens, query, target).item())
         right += all(found)
     # Of all pairs, counted with the whole model, as many flip or more.
