@@ -280,10 +280,22 @@ def test_copy_button_copies_the_code(browser, address):
         assert visit.errors == []
 
 
+def test_code_keeps_its_lines_on_a_phone(browser, address):
+    """A wrapped line reads as broken Python."""
+    with visiting(browser, f"{address}/{PAGE}", width=390) as visit:
+        visit.load()
+        wrapped = visit.page.eval_on_selector_all(
+            "article .cell_input pre, article .highlight-python pre",
+            "(all) => all.filter((e) => e.offsetParent &&"
+            " getComputedStyle(e).whiteSpace !== 'pre').length",
+        )
+    assert wrapped == 0
+
+
 def test_cut_code_is_reached_by_keyboard(browser, address):
     with visiting(browser, f"{address}/{PAGE}", width=390) as visit:
         visit.load()
-        # Code wraps on phones, so every second box is made too narrow for it.
+        # Every second box is made too narrow for its code.
         stops = visit.page.eval_on_selector_all(
             "article pre",
             """async (all) => {
@@ -321,6 +333,9 @@ def test_printed_page_is_light_and_whole(browser, address):
         )
         assert cut == []
         assert not visit.page.locator(".bd-sidebar-primary").is_visible()
+        dead = visit.page.locator(".attn-lab :is(.al-controls, .al-tabs) > *")
+        assert dead.count() > 0
+        assert dead.evaluate_all(seen) == 0
         # What reads a cell aloud sticks to the window; on paper it would cover numbers.
         stuck = visit.page.eval_on_selector_all(
             ".attn-lab *",

@@ -33,6 +33,10 @@ QUERIES = {
     "what is attention": "01_why_attention",
     "how long does it take": "teaching#how-long-it-takes",
     "what is d_head": "notation#sizes",
+    "running mean": "06_averaging",
+    "softmax overflow": "02_simple_self_attention",
+    "tril vs triu": "04_causal_attention|04_questions",
+    "dropout scaling": "04_causal_attention",
 }
 
 

@@ -27,8 +27,10 @@ WORDS = Path(__file__).with_name("search_words.yml")
 TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
 # By part of _toc.yml: people look for the chapter first, not for its exercises.
 WEIGHTS = {
-    "The chapter": 1.25, "Beyond": 1.1, "Practice": 0.75, "Reference": 0.75,
+    "The chapter": 1.25, "Beyond": 1.1, "Practice": 0.6, "Reference": 0.75,
 }  # fmt: skip
+# Its entries are short and to the point, so they would come first everywhere.
+CODES, OF_CODES = "book/codes", 0.4
 PAGE = """<section id="search-page">
 <h1>Search</h1>
 <form id="book-search" role="search" action="search.html" method="get">
@@ -72,6 +74,7 @@ def _weigh_pages():
         for page in part.pages:
             less = 0.1 if page.endswith("_questions") else 0
             weights[page] = WEIGHTS[part.caption] - less
+    weights[CODES] = OF_CODES
     return weights
 
 

@@ -150,6 +150,7 @@ def _hides(tag, attributes, classes):
         (tag in HIDDEN and "open" not in attributes and "answer" not in classes)
         or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
+        or attributes.get("role") == "img"  # a drawing's letters are no sentence
         or bool(classes & HIDDEN_CLASSES)
     )
 

@@ -10,7 +10,13 @@ const tabStops = new ResizeObserver((entries) => {
     code.toggleAttribute("data-cut", code.matches("pre") && code.scrollWidth > code.clientWidth);
   }
 });
-document.querySelectorAll("pre, .cell_output > .output").forEach((box) => tabStops.observe(box));
+const boxes = document.querySelectorAll("pre, .cell_output > .output");
+const watch = () => boxes.forEach((box) => {
+  tabStops.unobserve(box);
+  tabStops.observe(box);
+});
+watch();
+document.fonts.ready.then(watch); // letters get wider and the box stays: no resize
 
 // Paper is white, and nobody can open an answer on it.
 let themeOnScreen = null, opened = [];
