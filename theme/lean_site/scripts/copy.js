@@ -1,4 +1,4 @@
-// A button that copies, at every box of code; outputs have none.
+// A copy button for each box of code, but not for outputs.
 (() => {
   const ICONS = {
     copy: '<rect x="8" y="8" width="12" height="12" rx="2"/>'
@@ -10,7 +10,7 @@
 
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
-    // Over http, browsers know only the old way.
+    // Over http, browsers offer only the old interface.
     const field = document.createElement("textarea");
     field.value = text;
     document.body.append(field);

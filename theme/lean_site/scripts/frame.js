@@ -1,5 +1,5 @@
-// What stands around a page: side bars, color theme, contents, menus, the way back up.
-// It does what the theme's scripts do here, without Bootstrap's (36 kB gzipped in all).
+// The frame around a page: side bars, color theme, contents, menus, back to top. It
+// replaces the theme's scripts and Bootstrap's (36 kB gzipped).
 (() => {
   const root = document.documentElement;
   const stored = (store, key, value) => {
@@ -11,7 +11,7 @@
     }
   };
 
-  // The color theme: of the system, or the one that was chosen here.
+  // The color theme: the system's, or the reader's choice.
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const setTheme = (mode) => {
     const theme = mode === "auto" ? (prefersDark.matches ? "dark" : "light") : mode;
@@ -28,7 +28,7 @@
   prefersDark.addEventListener("change", () => setTheme(root.dataset.mode));
   document.querySelectorAll(".theme-switch-button").forEach((button) => {
     button.addEventListener("click", () => {
-      // The first step away from "auto" is one that shows.
+      // The first step away from "auto" visibly changes the page.
       const modes = prefersDark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
       const next = modes[(modes.indexOf(root.dataset.mode) + 1) % 3];
       stored(localStorage, "mode", next);
@@ -36,21 +36,21 @@
     });
   });
 
-  // The side bars: on a wide screen they fold away, on a narrow one they lie over the page.
+  // The side bars fold away on a wide screen, and cover the page on a narrow one.
   for (const which of ["primary", "secondary"]) {
     const button = document.querySelector(`.${which}-toggle`);
     const bar = document.querySelector(`.bd-sidebar-${which}`);
     if (!button || !bar) continue;
     const box = document.getElementById(`pst-${which}-sidebar-checkbox`);
     const isOpen = () => box.checked;
-    // On a wide screen the bar is there until it is folded away, but on the first page.
+    // On a wide screen the bar is open at first, except on the first page.
     const least = document.querySelector(".opening") ? 1e5 : which === "primary" ? 992 : 1200;
     const isWide = matchMedia(`(min-width: ${least}px)`);
     const tell = () => {
       button.setAttribute("aria-expanded", isWide.matches ? !isOpen() : isOpen());
     };
-    // What is hidden takes no focus: a bar that comes in does so once it is drawn. On a
-    // wide screen the mark folds the bar away.
+    // A hidden bar can't take the focus, so wait until it is drawn. On a wide screen,
+    // a checked box means folded away.
     const enter = () => {
       const first = bar.querySelector("a, button");
       if (!first || !isOpen() || isWide.matches) return;
@@ -81,7 +81,8 @@
     });
   }
 
-  // The list of pages stays where it was; at first it moves only if this page is below it.
+  // The list of pages keeps its scroll position from page to page. On the first visit,
+  // it scrolls only if this page would be out of sight.
   const bar = document.querySelector(".bd-sidebar-primary");
   const here = bar?.querySelector(".bd-docs-nav .current.active");
   if (here) {
@@ -92,7 +93,7 @@
     addEventListener("pagehide", () => stored(sessionStorage, "sidebar-scroll-top", bar.scrollTop));
   }
 
-  // The page's own contents follow the reader.
+  // The page's contents mark the section being read.
   const links = [...document.querySelectorAll("nav.page-toc a[href^='#']")].map((link) => ({
     link,
     section: document.getElementById(decodeURIComponent(link.hash.slice(1))),
@@ -110,7 +111,7 @@
       if (on) link?.setAttribute("aria-current", "location");
     }
     current = now;
-    // In its own box only: the page itself must not move.
+    // Scroll only the box of the contents, never the page.
     const box = now?.closest(".bd-sidebar-secondary");
     if (!box) return;
     const line = now.getBoundingClientRect();
@@ -119,7 +120,7 @@
     if (line.top < frame.top) box.scrollTop -= frame.top - line.top + 40;
   };
 
-  // The way back up is offered to those who turn back.
+  // Offer the way to the top to readers who scroll up.
   const up = document.getElementById("pst-back-to-top");
   up?.addEventListener("click", () => scrollTo(0, 0));
   let before = 0;
@@ -132,7 +133,7 @@
   addEventListener("scroll", moved, { passive: true }); // once for each frame
   requestAnimationFrame(moved);
 
-  // Menus: open on a click, closed by Escape, by another click, by leaving.
+  // Menus open on a click, and close on Escape, another click, or when left.
   document.querySelectorAll("[data-bs-toggle='dropdown']").forEach((button) => {
     const menu = button.parentElement.querySelector(".dropdown-menu");
     const show = (open) => {

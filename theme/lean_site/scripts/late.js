@@ -1,5 +1,5 @@
-// Scripts that the page does not need to be read: the browser fetches them early
-// (assets.py writes a preload for each), and they run in their order when the page stands.
+// Scripts that nobody needs for reading. The browser fetches them early, since
+// layout.html has a preload for each; they run in order once the page is parsed.
 document.addEventListener("DOMContentLoaded", () => {
   let script = null;
   document.querySelectorAll('link[rel="preload"][as="script"]').forEach(({ href }) => {
@@ -9,6 +9,6 @@ document.addEventListener("DOMContentLoaded", () => {
     document.head.append(script);
   });
   if (!script) return;
-  // One that does not come takes nothing away from those that came.
+  // If a script fails to load, the others still run.
   script.onload = script.onerror = () => document.dispatchEvent(new Event("late-scripts"));
 });

@@ -1,6 +1,6 @@
 
-// The search opens at once; its engine and its index come when it is opened. They come
-// as scripts, since a page from file:// may not fetch.
+// The search dialog. Its engine and index load when it first opens, as scripts, since
+// pages can't fetch over file://.
 (() => {
   const root = document.documentElement.dataset.content_root || "./";
   let dialog = null;
@@ -16,8 +16,7 @@
     document.head.append(element);
   });
 
-  // Lets a field answer while someone types in it: by the titles alone, where nobody has
-  // asked for anything yet.
+  // Let a field show hits while someone types. Until then, the titles alone will do.
   const attach = (field, answer, titlesAlone = false) => {
     answer.className = "search-answer";
     engine ??= Promise.all(["search-titles.js", "search.js"].map(script));
@@ -51,11 +50,11 @@
     const answer = document.createElement("div");
     form.append(field, close);
     dialog.append(form, answer);
-    // A click on what lies behind the dialog closes it, as does a hit on this page.
+    // A click beside the dialog closes it, and so does a hit on this page.
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog || event.target.closest("a")) dialog.close();
     });
-    // A search field would take the first Escape to empty itself.
+    // A search field would use the first Escape to clear itself.
     dialog.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.preventDefault();
@@ -87,11 +86,11 @@
     else open();
   });
 
-  // The page that a search leads to without the dialog: search.html?q=...
+  // The search page: search.html?q=...
   const page = document.getElementById("book-search");
   if (page) {
     const field = page.querySelector("input");
-    // On the page for wrong addresses, the address says what was looked for.
+    // On the page for wrong addresses, search for the words of the address.
     const last = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/, "");
     const isGuess = "fromAddress" in field.dataset;
     field.value = isGuess ? last.replace(/[\W_\d]+/g, " ").trim()

@@ -1,5 +1,5 @@
-// Where one was last time: remembered on this device alone, in its local storage, and
-// offered on the first page. Nothing is sent, and no cookie is set.
+// Remember the reader's place in local storage, and offer it on the first page.
+// Nothing is sent, and no cookie is set.
 (() => {
   const KEY = "coding-attention-place";
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
@@ -18,7 +18,7 @@
     const words = document.createElement("span");
     words.textContent = heading ? `${where}: ${heading}` : where;
     link.append("Continue reading ", words);
-    // In the bar above the page, where nothing shifts.
+    // In the bar above the page, where it moves nothing.
     document.querySelector(".header-article-items__start")?.append(link);
   };
 
@@ -47,6 +47,6 @@
       // As above.
     }
   };
-  // Also called when a page is left for another.
+  // This event also comes when the reader leaves for another page.
   document.addEventListener("visibilitychange", remember);
 })();

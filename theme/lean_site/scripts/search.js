@@ -1,5 +1,5 @@
 
-// The book's search: what is indexed, how words are compared, how hits are shown.
+// The book's search: builds the index, compares words, and shows hits.
 (() => {
   const KINDS = { listing: "Listing", figure: "Figure", cell: "Cell", name: "Name" };
   const [PAGE, KIND, ANCHOR, TITLE, TEXT, CODE, SHOWN] = Array(7).keys();
@@ -18,7 +18,7 @@
   const whole = (word) => (Object.hasOwn(same, word) ? same[word] : word)
     .split(" ").map(stem);
 
-  // The words of a text: numbers whole, names in code whole and in their parts.
+  // The words of a text. Numbers stay whole; names in code count whole and in parts.
   const words = (text) => (text.normalize("NFC")
     .match(/√|-?\p{N}+(?:\.\p{N}+)+|[\p{L}\p{N}_]+/gu) || [])
     .flatMap((word) => {
@@ -28,7 +28,7 @@
       return all.flatMap((one) => whole(one.toLowerCase()));
     });
   const STOP = new Set(words(stop));
-  // Those that say what is meant; all of them where none does.
+  // The words that aren't stop words, or all words if there are no others.
   const telling = (text) => {
     const all = [...new Set(words(text))];
     const kept = all.filter((word) => !STOP.has(word));
@@ -48,7 +48,7 @@
     return found;
   };
 
-  // What the table of words knows an answer to, the best first, as [piece, its worth].
+  // The answers in the table of words, best first, as [piece, score].
   const DIGITS = "zero one two three four five six seven eight nine".split(" ");
   const known = (query) => {
     const asked = telling(query.replace(/(?<![\w.])\d(?![\w.])/g, (digit) => DIGITS[digit]));
@@ -60,7 +60,7 @@
       return all.every((word) => said.has(word)) && more <= (all.length > 2 ? 1 : 0)
         ? all.length - more / 2 : 0;
     };
-    // Pasted whole or in part: at least three words, or one that is said nowhere else.
+    // A pasted message, whole or in part: at least three shared words, or all of them.
     const says = (all) => {
       const shared = all.filter((word) => said.has(word)).length;
       const whole = shared >= 0.7 * all.length && (shared > 2 || shared === all.length);
@@ -83,12 +83,12 @@
     const weight = (id) => {
       const piece = pieces[id];
       const kind = { page: 1.2, section: 1, listing: 0.95, name: 0.7 }[piece[KIND]] || 0.45;
-      // Cells that check an exercise are named after what it is about.
+      // Cells that check an exercise have its topic in their name, but aren't about it.
       const checks = /^(check|write|solution) /.test(piece[TITLE]) ? 0.5 : 1;
       const asks = piece[TITLE].endsWith("?") ? 1.25 : 1;
       return pages[piece[PAGE]][2] * kind * checks * asks;
     };
-    // A section is also found by the code of its cells, if less well than by its words.
+    // The code of a section's cells also finds the section, with less weight than words.
     const inSection = [];
     let section = 0;
     pieces.forEach((piece, id) => {
@@ -110,8 +110,8 @@
       prefix: (term, i, terms) => i === terms.length - 1 && term.length > 1,
       weights: { prefix: 0.6, fuzzy: 0.5 },
     };
-    // Only a word that is nowhere in the book is taken for a misspelled one: first for one
-    // with two letters in each other's place, then for one with a wrong letter, then two.
+    // Only a word that is nowhere in the book counts as misspelled: first by two swapped
+    // letters, then by one wrong letter, then by two.
     const finds = (term, more) => engine.search(term, { tokenize: (t) => [t], ...more }).length > 0;
     const correct = (term) => {
       if (/[^\p{L}]/u.test(term) || term.length < 4 || finds(term, { prefix: true })) return term;
@@ -136,7 +136,7 @@
     });
     return (query) => {
       const found = new Map();
-      // "What is …" looks for a title that asks so.
+      // "What is …" prefers titles that ask the same.
       const asked = words(query).filter((word) => STOP.has(word));
       const asks = ({ id }) => {
         const title = new Set(words(pieces[id][TITLE]));
@@ -170,13 +170,13 @@
     return made;
   };
 
-  // A text with the words that were found marked. Built from nodes, never from markup.
+  // Mark the found words of a text. Built from nodes, never from markup.
   const marked = (text, terms) => text.split(/([\p{L}\p{N}_√]+(?:\.[\p{L}\p{N}_]+)*)/u).map((word) => {
     const hit = word && words(word).some((one) => terms.has(one));
     return hit ? element("mark", "", word) : word;
   });
 
-  // The stretch of a text that holds most of the words that were found.
+  // The part of a text with the most found words.
   const stretch = (text, terms, size = 28) => {
     const all = text.split(" ");
     const hits = all.map((word) => words(word).filter((one) => terms.has(one)));
@@ -249,7 +249,7 @@
       render();
       list.querySelector("a")?.click();
     });
-    // From the field down into the hits, and back.
+    // Arrow keys move between the field and the hits.
     const host = form.parentElement;
     host.addEventListener("keydown", (event) => {
       if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;

@@ -1,8 +1,8 @@
-// What the site needs by script, beside the theme. The constants above this line stand
-// for inline scripts of the theme's extensions; theme/lean_site/assets.py adds them.
+// Small scripts of every page. theme/lean_site/assets.py puts the constants of the
+// theme's extensions above, in place of their inline scripts.
 
-// Code and outputs that are too wide or too long can be reached by keyboard: whenever
-// their size changes, which is also when they were folded and are opened.
+// Code and outputs that are cut can be scrolled by keyboard. Sizes change with the
+// window, and when a fold opens.
 const tabStops = new ResizeObserver((entries) => {
   for (const { target: code } of entries) {
     const cut = code.scrollWidth > code.clientWidth || code.scrollHeight > code.clientHeight;
@@ -18,7 +18,7 @@ const watch = () => boxes.forEach((box) => {
 watch();
 document.fonts.ready.then(watch); // letters get wider and the box stays: no resize
 
-// Paper is white, and nobody can open an answer on it.
+// On paper, colors are light and answers are open.
 let themeOnScreen = null, opened = [];
 addEventListener("beforeprint", () => {
   opened = [...document.querySelectorAll("details.hide:not([open])")].filter((fold) => fold.querySelector(".cell_output"));
@@ -31,7 +31,7 @@ addEventListener("afterprint", () => {
   if (themeOnScreen) document.documentElement.dataset.theme = themeOnScreen;
 });
 
-// A link into an answer opens it, also where a lab's state stands behind the name.
+// A link into an answer opens it, also if a lab's state follows the name.
 const unfold = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0]));
   const answer = target?.closest("details.answer:not([open])");

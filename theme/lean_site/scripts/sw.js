@@ -1,5 +1,5 @@
-// The book once kept its pages for reading offline. This last version of that worker
-// takes away what was kept, and itself; no page asks for it any more.
+// The book once kept its pages for offline reading. This last version of the worker
+// deletes them and unregisters itself; no page registers it any more.
 addEventListener("install", () => skipWaiting());
 addEventListener("activate", (event) => event.waitUntil((async () => {
   const ours = `coding-attention ${registration.scope} `;
