@@ -3,7 +3,7 @@
 A file holds facts in YAML, the task, two hints and the solution in Markdown, and under
 "Check" a cell of Python and the cases in YAML. The pages, the links to an exercise, its
 check, the site's answers, the grader's sizes and the tests come from that file;
-CONTRIBUTING says how one is written. Nothing here imports PyTorch, so that pages can
+CONTRIBUTING names three to begin from. Nothing here imports PyTorch, so that pages can
 be brought up to date without it.
 """
 
@@ -174,11 +174,11 @@ def read(file):
     """Return the :class:`Exercise` of a file.
 
     Raises:
-        TaskError: it is not of the form that CONTRIBUTING describes.
+        TaskError: it is not of the form of the others.
     """
 
     def refuse(what):
-        raise TaskError(f"{file.name}: {what} CONTRIBUTING shows the form of a file.")
+        raise TaskError(f"{file.name}: {what} count-weights.md shows the form.")
 
     def require(where, known, given, more=()):
         if missing := known - set(given):
@@ -237,7 +237,7 @@ def exercises():
     """Return {name: :class:`Exercise`} of all files, in the order of the book.
 
     Raises:
-        TaskError: a file is not of the form that CONTRIBUTING describes.
+        TaskError: a file is not of the form of the others.
     """
     found = [read(file) for file in sorted(FOLDER.glob("*.md"))]
     chapters = [*PAGES, "open-ended"]

@@ -6,7 +6,7 @@
     `<!-- fact: why -->`   no cell shows it; `fact 2: why` speaks of the last two
 
 A proof speaks of the last numbers before it, in its own paragraph, that have no proof
-yet. A cell of another page is `page/cell`. CONTRIBUTING.md has more examples.
+yet. A cell of another page is `page/cell`. CONTRIBUTING.md has examples.
 
     python -m tests.book.claims PAGE      print what has no proof, and what to write
 """

@@ -9,9 +9,7 @@ import pytest
 
 from coding_attention.exercises import EXERCISES, files
 from coding_attention.exercises.build import build, solution
-from coding_attention.exercises.core import NotRight
 from coding_attention.exercises.files import TaskError
-from tests.book.pages import ROOT
 
 SCALE = EXERCISES["scale"].file.read_text(encoding="utf-8")
 
@@ -72,21 +70,6 @@ def test_a_fault_in_a_file_says_what_to_do(how, tmp_path):
 def test_a_change_of_what_the_solution_does_not_say_is_named():
     with pytest.raises(TaskError, match="the solution has no 'zzz' to change into 'a'"):
         solution(EXERCISES["3.1"], [("zzz", "a")])
-
-
-def test_the_example_of_contributing_is_complete(tmp_path):
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    example = text.partition("````markdown\n")[2].partition("````")[0]
-    exercise = made(tmp_path, example, "count-scores")
-    check, answer = build(exercise), solution(exercise)[0]
-    assert check(answer) == "One score for each pair of a query and a key: 5 times 5."
-    for wrong, words in (
-        (5, "one score for each token"),
-        (20, "to itself"),
-        (1, "Draw"),
-    ):
-        with pytest.raises(NotRight, match=words):
-            check(wrong)
 
 
 def test_an_error_in_a_check_has_the_line_of_the_file(tmp_path):

@@ -72,9 +72,7 @@ def test_stored_attention_is_that_of_the_loaded_head():
         words, look = real.looks(sentence, "3.1")
         tokens, x = real.states("3.1", sentence)
         assert words == tokens
-        torch.testing.assert_close(
-            weights_of(layer, x), look, atol=3e-3, rtol=0
-        )
+        torch.testing.assert_close(weights_of(layer, x), look, atol=3e-3, rtol=0)
 
 
 @torch.no_grad()
