@@ -41,14 +41,15 @@ const keepPlace = (change) => {
 const mount = () => {
   for (const script of document.querySelectorAll(`script[type="${LAB}"]`)) {
     const { lab, traits } = JSON.parse(script.textContent);
-    const figure = script.closest(".output.text_html") ?? script.parentNode;
+    const figures = script.parentNode.querySelectorAll(".attn-static");
+    const output = script.closest(".output.text_html") ?? script; // goes with its figure
     const el = document.createElement("div");
-    figure.before(el);
+    output.before(el);
     // The cell's name: a lab's state stands behind it in the address.
     const place = script.closest(".cell[id]")?.id;
     try {
       attentionLabs[lab].render({ model: makeModel(JSON.parse(traits)), el, place });
-      figure.remove();
+      [...figures, output].forEach((part) => part.remove());
     } catch (error) {
       // The static figure stays where the lab cannot be shown.
       el.remove();

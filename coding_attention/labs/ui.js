@@ -396,7 +396,7 @@ export class Lab {
       const place = this.place ? address("") : "";
       write(said, await copyPicture(this.root, { title, place }));
     };
-    this.more.panel.append(make("div", { class: "al-controls" },
+    this.more.panel.append(make("div", { class: "al-controls al-share" },
       ...(this.place ? [...field("Link", () => address("")), ...field("Frame", frame)] : []),
       make("button", { type: "button", class: "al-button", click: image }, "Copy image"), said));
   }

@@ -57,7 +57,7 @@ PARTS = """root => {
   };
   const CONTROLS = 'input, select, button, .al-handle, [tabindex="0"][role]';
   const controls = () => [...root.querySelectorAll(CONTROLS)].filter(e =>
-    visible(e) && !e.closest('.al-numbers') && !e.matches('td, [disabled]'));
+    visible(e) && !e.closest('.al-numbers, .al-share') && !e.matches('td, [disabled]'));
   const kind = e => e.matches('.al-handle, .bk-handle') ? 'handle' :
     e.matches('input') ? e.type : e.tagName.toLowerCase();
   const drawn = () => [...root.querySelectorAll(
