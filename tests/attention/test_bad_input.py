@@ -39,18 +39,13 @@ def zeros(*shape, dtype=torch.float32):
 # What a layer with d_in = 3 is called with.
 INPUTS = [
     ("TENSOR", [1.0], ["got list", "dtype=torch.float32"]),
-    ("TENSOR", None, ["got NoneType"]),
-    ("TENSOR", "Your journey", ["got str"]),
     ("FLOATS", zeros(2, 6, 3, dtype=torch.long),
      ["x must", "torch.int64", "embedding", "x.float()"]),
-    ("FLOATS", zeros(2, 6, dtype=torch.long), ["torch.int64"]),
-    ("FLOATS", zeros(2, 6, 3, dtype=torch.bool), ["torch.bool"]),
     ("FLOATS", zeros(2, 6, 3, dtype=torch.complex64), ["torch.complex64"]),
     ("DIMENSIONS", torch.tensor(1.0), ["()", "0 dimensions", RESHAPE]),
     ("DIMENSIONS", zeros(1, 2, 6, 3), ["(1, 2, 6, 3)", "4 dimensions", RESHAPE]),
     ("WIDTH", zeros(2, 6, 4),
      ["d_in=3", "got 4", "(2, 6, 4)", "width 3", "build the layer with d_in=4"]),
-    ("WIDTH", zeros(2, 3, 6), ["d_in=3", "got 6", "(2, 3, 6)"]),
     ("SOMETHING", zeros(2, 0, 3), ["at least one token", "(2, 0, 3)"]),
     ("DTYPE", zeros(2, 6, 3, dtype=torch.float64),
      ["torch.float32, but got torch.float64", "x.to(torch.float32)"]),
@@ -70,25 +65,19 @@ OTHER_INPUTS = [
 # What a layer is built with, in one argument; the others are right.
 BAD_SIZES = [
     ("WHOLE", 2.0, ["got 2.0 (float)"]),
-    ("WHOLE", "2", ["got '2' (str)"]),
     ("WHOLE", True, ["got True (bool)"]),
-    ("WHOLE", None, ["got None (NoneType)"]),
     ("WHOLE", torch.tensor(2), ["got tensor(2) (Tensor)"]),
     ("POSITIVE", 0, ["got 0", "at least 1"]),
-    ("POSITIVE", -1, ["got -1", "at least 1"]),
 ]
 BAD_RATES = [
     ("SHARE", 1.0, ["got 1.0", "0.0 drops none"]),
     ("SHARE", -0.1, ["got -0.1"]),
     ("SHARE", NAN, ["got nan"]),
-    ("SHARE", 2, ["got 2."]),
     ("NUMBER", "0.1", ["got '0.1' (str)", "Pass 0.0 for no dropout"]),
     ("NUMBER", True, ["got True (bool)"]),
-    ("NUMBER", None, ["got None (NoneType)"]),
 ]
 BAD_HEADS = [
     ("DIVISIBLE", (6, 4), ["d_out=6 and num_heads=4", "remainder of 2", "1, 2, 3, 6."]),
-    ("DIVISIBLE", (2, 3), ["d_out=2 and num_heads=3", "remainder of 2", "be 1, 2."]),
 ]
 SPLIT = [name for name in LAYERS if hasattr(make(name), "head_dim")]
 FUNCTION_INPUTS = {

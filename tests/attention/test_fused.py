@@ -362,6 +362,8 @@ REFUSED = [
      ["rope_theta must be a positive number", "got 0", "10000.0"]),
     (lambda: fused(rope_theta="1e4"), ValueError,
      ["rope_theta must be a positive number", "got '1e4'"]),
+    (lambda: fused(rope_theta=True), ValueError,
+     ["rope_theta must be a positive number", "got True"]),
     (lambda: fused(rope_theta=1e4)(X, memory=X), ValueError,
      ["memory is another", "rope_theta=None"]),
     (lambda: filled(LAYER).crop(3), ValueError,
