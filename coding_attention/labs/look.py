@@ -10,67 +10,47 @@ from attention.trainable import SelfAttention_v2
 from coding_attention.labs import base
 from coding_attention.models import real
 
-# By head: the word that asks, and sentences; two with one word exchanged, or one.
-CHOSEN = {
-    "3.1": [
-        ("they#1", "the workers watched the piano until they left",
-         "the workers watched the piano until it left"),
-        ("they#1", "the workers moved the piano after they arrived",
-         "the workers moved the piano after it arrived"),
-        ("they#1", "after the workers repaired the piano , they disappeared",
-         "after the workers repaired the piano , it disappeared"),
-    ],
-    "2.9": [
-        ("dog#2", "the dog chased the cat and then the dog slept",
-         "the dog chased the cat and then the cat slept"),
-        ("king#2", "the king hated the prince and then the king died",
-         "the king hated the prince and then the prince died"),
-        ("ship#2", "the ship followed the boat and then the ship sank",
-         "the ship followed the boat and then the boat sank"),
-    ],
-    "1.6": [
-        (")#1", "the ( dog that ) the cats saw barked"),
-        (")#1", "the ( sisters of the king were ) angry"),
-        ("]#1", "the story about [ the dragons is long ]"),
-    ],
-    "0.2": [
-        ("river#1", "he sat on the bank of the river"),
-        ("loan#1", "the bank approved the loan"),
-        ("car#1", "my brother bought a car and he loves it"),
-    ],
-}  # fmt: skip
+STAGES = 8  # from x to z, as look.js draws them
+HEAD = "3.1"
+# The word that asks, and two sentences that differ in it.
+CHOSEN = [
+    ("they", "the workers watched the piano until they left",
+     "the workers watched the piano until it left"),
+    ("they", "the piano passed the workers before they stopped",
+     "the piano passed the workers before it stopped"),
+    ("they", "the workers found the piano before they fell",
+     "the workers found the piano before it fell"),
+]  # fmt: skip
 
 
 def scenes():
-    """Give the sentences with what a head looks at in them, as the lab takes them."""
-    return [_scene(head, *row) for head, rows in CHOSEN.items() for row in rows]
+    """Give the sentences with what the head computes of them, as the lab takes them."""
+    return [_scene(*row) for row in CHOSEN]
 
 
-def _scene(head, asks, *sentences):
-    looks = [real.looks(sentence, head) for sentence in sentences]
+def _scene(asks, *sentences):
+    looks = [real.looks(sentence, HEAD) for sentence in sentences]
     weights = [(255 * given).round().int().tolist() for _, given in looks]
     words = [words for words, _ in looks]
-    scene = {
-        "head": head, "ask": real.find(words[0], asks),
-        "words": words, "weights": weights,
+    return {
+        "head": HEAD, "ask": words[0].index(asks), "words": words, "weights": weights,
+        "inner": [_inner(HEAD, sentence) for sentence in sentences],
     }  # fmt: skip
-    if head in real.facts()["states"] and set(sentences) <= set(real.sentences(head)):
-        scene["inner"] = [_inner(head, sentence) for sentence in sentences]
-    return scene
 
 
 @torch.no_grad()
 def _inner(head, sentence):
-    # What the head computes before its weights: 8 bits a number, scores in 100ths.
+    # What the head computes before its weights: 8 bits a number, scores in 1000ths.
     with torch.random.fork_rng(devices=[]):
         layer = SelfAttention_v2(real.WIDTH, real.HEAD_WIDTH, qkv_bias=True)
     layer = real.load_head(layer, head)
     _, x = real.states(head, sentence)
     queries, keys, values = layer.W_query(x), layer.W_key(x), layer.W_value(x)
-    scores = queries @ keys.T / real.HEAD_WIDTH**0.5  # (t, t)
+    scores = queries @ keys.T  # (t, t)
     return {
-        "q": _packed(queries), "k": _packed(keys), "v": _packed(values),
-        "scores": (100 * scores).round().int().tolist(),
+        "x": _packed(x[:, : real.HEAD_WIDTH]), "q": _packed(queries),
+        "k": _packed(keys), "v": _packed(values),
+        "scores": (1000 * scores).round().int().tolist(),
     }  # fmt: skip
 
 
@@ -82,10 +62,12 @@ def _packed(rows):
 
 def _scenes(lab, name, value):
     for i, scene in enumerate(value):
-        if len(scene["words"]) > 1 and scene["words"][0] == scene["words"][1]:
+        first, second = scene["words"]
+        differ = sum(a != b for a, b in zip(first, second, strict=False))
+        if len(first) != len(second) or differ != 1:
             raise traitlets.TraitError(
-                f"{name}[{i}] must have two sentences that differ in one word, or one "
-                f"sentence, but got {scene['words'][0]} twice."
+                f"{name}[{i}] must have two sentences that differ in one word, but got "
+                f"{first} and {second}."
             )
         for words, weights in zip(scene["words"], scene["weights"], strict=True):
             count = len(words)
@@ -112,21 +94,21 @@ class LookLab(base.Lab):
     255 are one.
 
     Traits:
-        scenes: list of dicts: ``head``, its name; ``words``, one or two lists, which
-            differ in one word; ``weights`` (t, t) for each; ``ask``, the word that
-            asks at first; where they are stored, ``inner``: queries, keys, values and
-            scores of each.
+        scenes: list of dicts: ``head``, its name; ``words``, two lists that differ in
+            one word; ``weights`` (t, t) and ``inner`` (inputs, queries, keys, values,
+            scores) for each; ``ask``, the word that asks at first.
         scene: which one is shown.
         exchanged: whether its second sentence is shown.
         asked: index of the word that asks.
         averaged: show what a plain mean would give in place of the head.
+        stage: how far the computation is drawn, from 1 (x) to 8 (z).
 
     Raises:
         traitlets.TraitError: a value does not fit; the message says why.
     """
 
     title = "What a trained head looks at"
-    shown = ("scene", "exchanged", "asked", "averaged")
+    shown = ("scene", "exchanged", "asked", "averaged", "stage")
 
     scenes = base.List(first=lambda lab: scenes(), check=_scenes)
     scene = base.Int(0, check=base.within(0, _last))
@@ -136,11 +118,12 @@ class LookLab(base.Lab):
         check=base.within(0, _last_word),
     )
     averaged = base.Bool(False)
+    stage = base.Int(STAGES, check=base.within(1, STAGES))
 
     def compute(self):
         """Give the words shown, and the weights (t,) of the one that asks."""
         scene = self.scenes[self.scene]
-        which = min(int(self.exchanged), len(scene["words"]) - 1)
+        which = int(self.exchanged)
         words = scene["words"][which]
         if self.averaged:
             return words, torch.full((len(words),), 1 / len(words), dtype=torch.float64)

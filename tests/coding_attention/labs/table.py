@@ -221,7 +221,8 @@ def near(numbers):
 
 
 # Of each word of the look lab: its text, the number that is told, its shade, whether it
-# asks, and where it stands; of each line its thickness and its two ends.
+# asks, and where it stands; of each line its thickness and its two ends; of each row of
+# the picture its numbers.
 READ_LOOK = """root => [
   [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => {
     const { x, width } = e.getBoundingClientRect();
@@ -229,26 +230,34 @@ READ_LOOK = """root => [
       parseFloat(e.style.getPropertyValue('--tone')), e.ariaPressed === 'true',
       x + width / 2];
   }),
-  [...root.querySelectorAll('.lk-line')].map(e => [
+  [...root.querySelectorAll('.lk-lines .lk-line')].map(e => [
     parseFloat(e.style.getPropertyValue('--weight')),
     ...[0, e.getTotalLength()].map(at =>
-      e.getPointAtLength(at).matrixTransform(e.getScreenCTM()).x)])]"""
+      e.getPointAtLength(at).matrixTransform(e.getScreenCTM()).x)]),
+  [...root.querySelectorAll('.mc-board tbody tr')].map(row =>
+    [...row.cells].slice(1).map(e => e.textContent).filter(text => text))]"""
 
 
 def shows_look(root, lab):
     """Require words, weights, shades and lines to be those that are stored."""
     names, weights = lab.compute()
-    words, lines = root.evaluate(READ_LOOK)
+    words, lines, picture = root.evaluate(READ_LOOK)
     texts, told, tones, asks, places = zip(*words, strict=True)
     assert [*texts] == names
     assert [*told] == [f"{w:.2f}" for w in weights.tolist()]
-    assert [*tones] == near(weights.tolist())
+    weighed = lab.stage >= 6
+    assert [*tones] == near((weights * weighed).tolist())
     assert [*asks] == [i == lab.asked for i in range(len(names))]
     others = [(w, i) for i, w in enumerate(weights.tolist())
-              if i != lab.asked and w >= 0.02]  # fmt: skip
+              if i != lab.asked and w >= 0.02 and weighed]  # fmt: skip
     for (weight, start, end), (wanted, other) in zip(lines, others, strict=True):
         assert weight == pytest.approx(wanted, abs=6e-4)
         assert (start, end) == pytest.approx((places[lab.asked], places[other]), abs=1)
+    scores = lab.scenes[lab.scene]["inner"][lab.exchanged]["scores"][lab.asked]
+    for i, (score, scaled, weight) in enumerate(picture):
+        assert float(score) == pytest.approx(scores[i] / 1000, abs=0.0501)
+        assert float(scaled) == pytest.approx(scores[i] / 1000 / 32**0.5, abs=0.00501)
+        assert weight == told[i]
 
 
 # Of each bar of the trained model: its word, its number, how long it is, and where all
@@ -438,7 +447,7 @@ ROWS = {
         shows=shows_look,
         controls=(
             ("button", "Swap “they” for “it”", {"exchanged": True}),
-            ("select", "Head", {"scene": (2, 6), "asked": 5}),
+            ("button", "Next", {"stage": 1}),
             ("button", "Another sentence", {"scene": 1}),
             ("checkbox", "Plain mean", {"averaged": True}),
         ),

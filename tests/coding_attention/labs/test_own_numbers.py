@@ -23,7 +23,7 @@ from tests.coding_attention.labs.harness import (
     drawn,
     follow,
     reset,
-    settings,
+    text_of,
 )
 from tests.coding_attention.labs.looking import astray
 from tests.coding_attention.labs.table import ROWS, WORDS, bounded, tiny_gpt
@@ -330,45 +330,101 @@ def test_keys_ask_another_word(lab_on_page):
     check(root, LookLab(asked=4))
 
 
-def test_the_machine_shows_what_the_head_computes(lab_on_page):
+# Of each row of the picture: its numbers, and the heights of the bars in its columns.
+READ_MACHINE = """root => [...root.querySelectorAll('.mc-board tbody tr')].map(row => [
+  [...row.cells].slice(1).map(e => e.textContent).filter(text => text).map(Number),
+  Object.fromEntries([...row.querySelectorAll('.mc-strip')].map(e => [
+    e.ariaLabel.split(' ')[0], [...e.lastElementChild.getAttribute('d')
+      .matchAll(/V([-.\\d]+)/g)].map(([, up]) => -up)]))])"""
+
+
+def test_the_picture_shows_what_the_head_computes(lab_on_page):
     root, _, _ = lab_on_page("LookLab")
-    assert not root.locator(".mc-board").is_visible()
-    root.get_by_role("button", name="Look inside").click()
-    sentence = "the workers watched the piano until they left"
-    words, x = real.states("3.1", sentence)
+    words, x = real.states("3.1", "the workers watched the piano until they left")
     layer = real.load_head(SelfAttention_v2(384, 32, qkv_bias=True), "3.1")
     asked = words.index("they")
     with torch.no_grad():
-        q, k, v = layer.W_query(x), layer.W_key(x), layer.W_value(x)
-        scores = (q @ k.T / 32**0.5)[asked]
-        weights = scores.softmax(dim=-1)
-        z = layer(x)[asked]
-    rows = root.locator(".mc-board tbody tr")
-    assert rows.count() == len(words)
-    for i, row in enumerate(rows.all()):
-        told = row.locator("td").all_text_contents()
-        assert float(told[1]) == pytest.approx(scores[i].item(), abs=0.011)
-        assert float(told[3]) == pytest.approx(weights[i].item(), abs=0.011)
-    shares = """e => [...e.querySelectorAll('rect')].map(r =>
-      (r.classList.contains('mc-below') ? -1 : 1)
-      * parseFloat(r.style.getPropertyValue('--tone')))"""
-    strips = {
-        "thead .mc-strip": q[asked], "tfoot .mc-strip": z,
-        "tbody tr:nth-child(3) .al-k": k[2], "tbody tr:nth-child(3) .al-v": v[2],
+        q, k, v, z = layer.W_query(x), layer.W_key(x), layer.W_value(x), layer(x)
+    scores = k @ q[asked]  # (t, 32) @ (32,) -> (t,)
+    weights = (scores / 32**0.5).softmax(dim=-1)
+    columns = {
+        "x": x[:, :32], "q": q, "k": k, "v": v,
+        "mix": weights[:, None] * v, "z": z[asked : asked + 1],
     }  # fmt: skip
-    for where, vector in strips.items():
-        found = root.locator(f".mc-board {where}").evaluate(shares)
-        wanted = (100 * vector / vector.abs().max()).tolist()
-        assert found == pytest.approx(wanted, abs=2.5), where
-    heads = root.locator(".mc-head").evaluate_all(
-        "all => all.map(e => e.childElementCount)"
-    )
-    assert heads == [int(h == 1) for h in range(384 // 32)]
-    # Of the other heads, no queries and keys are stored.
-    settings(root)
-    root.get_by_role("combobox", name="Head").select_option(index=1)
-    assert root.get_by_role("button", name="Look inside").is_disabled()
-    assert not root.locator(".mc-board").is_visible()
+    rows = root.evaluate(READ_MACHINE)
+    for i, (numbers, _) in enumerate(rows):
+        wanted = [scores[i], scores[i] / 32**0.5, weights[i]]
+        assert numbers == pytest.approx([w.item() for w in wanted], abs=0.06)
+        assert numbers[1:] == pytest.approx([w.item() for w in wanted[1:]], abs=0.011)
+    for name, vectors in columns.items():
+        # What a value is multiplied by and adds up to is drawn on the scale of values.
+        most = 0.6 * (v if name in ("mix", "z") else vectors).abs().max()
+        bars = torch.tensor([row[name] for _, row in rows if row[name]])
+        torch.testing.assert_close(bars, vectors / most, atol=0.02, rtol=0)
+    assert [bool(row["z"]) for _, row in rows] == [i == asked for i in range(len(rows))]
+
+
+def marked(root, kind):
+    """Name the columns of the picture that are marked in a way."""
+    heads = root.locator(f".mc-board thead .mc-{kind}")
+    return [head.split()[-1] for head in heads.all_text_contents() if head]
+
+
+# A clock that stands: what the player wants to do later is done when the test says so.
+HELD = """() => {
+  const [wait, forget] = [setTimeout, clearTimeout];
+  window.later = null;
+  window.setTimeout = (next, time = 0) =>
+    time < 1000 ? wait(next, time) : ((window.later = next), -1);
+  window.clearTimeout = (id) => id === -1 ? (window.later = null) : forget(id);
+}"""
+
+
+def test_the_player_goes_through_the_stages_in_order(lab_on_page):
+    root, _, one = lab_on_page("LookLab")
+    page = one.page
+    page.evaluate(HELD)
+    columns = ["x", "q", "k", "v", "score", "scale", "mask", "weight", "mix", "z"]
+    stages = [["x"], ["q", "k", "v"], *([name] for name in columns[4:])]
+    play = root.get_by_role("button", name="Play")
+    play.click()
+    told = set()
+    for stage, names in enumerate(stages, start=1):
+        drawn(page)
+        check(root, LookLab(stage=stage))
+        assert marked(root, "now") == names
+        assert marked(root, "later") == columns[columns.index(names[-1]) + 1 :]
+        assert marked(root, "absent") == ["mask"]
+        told.add(text_of(root, "summary"))
+        if stage == 3:
+            root.get_by_role("button", name="Pause").click()
+            assert page.evaluate("later") is None
+            play.click()
+        elif stage < 8:
+            page.evaluate("later()")
+    assert len(told) == 8
+    assert play.count() == 1
+    assert page.evaluate("later") is None
+    # Whoever moves on by hand has taken over.
+    play.click()
+    drawn(page)
+    root.get_by_role("slider", name="Stage").press("End")
+    drawn(page)
+    assert play.count() == 1
+    assert page.evaluate("later") is None
+    check(root, LookLab())
+
+
+def test_without_motion_the_stages_are_steps(lab_on_page):
+    root, _, one = lab_on_page("LookLab", reduced_motion="reduce")
+    assert not root.get_by_role("button", name="Play").count()
+    for stage in range(1, 9):
+        root.get_by_role("button", name="Next").press("Enter")
+        drawn(one.page)
+        assert root.evaluate("e => e.getAnimations({ subtree: true }).length") == 0
+        check(root, LookLab(stage=stage))
+    root.get_by_role("slider", name="Stage").press("ArrowLeft")
+    check(root, LookLab(stage=7))
 
 
 def test_the_trained_model_reads_what_is_typed(lab_on_page):

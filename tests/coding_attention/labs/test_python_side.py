@@ -225,7 +225,8 @@ REFUSED = {
     "LookLab": [
         ({"scenes": [{**SENTENCE, "words": [["a"], ["a"]], "weights": 2 * [[[255]]]}]},
          "differ in one word"),
-        ({"scenes": [{**SENTENCE, "words": [["a", "b"]], "weights": [[[255]]]}]},
+        ({"scenes": [{**SENTENCE, "words": [["a", "b"], ["a", "c"]],
+                      "weights": 2 * [[[255]]]}]},
          r"weights \(t, t\) for its 2 words"),
     ],
     "TinyGptLab": [
