@@ -1,66 +1,115 @@
-"""Where a page stands in the machine: a strip of eight parts below its title.
+"""Where a page stands in the picture of attention: the picture, small, below its title.
 
-The parts are those of the lab on the first page, in its colors: from tokens to the
-output. Pages 02 to 05 each build some of them, and these are lit. It needs no script,
-and says in words what it shows.
+The stages are those of the lab on the first page (coding_attention/labs/machine.js), in
+their order and colors. Pages 02 to 05 each build some of them, and these are lit. The
+drawing needs no script, says in words what it shows, and leads to the picture itself.
 """
 
 from html import escape
 
 from docutils import nodes
 
-# Rows of cells: t token, q query, k key, v value, 1 to 3 a weight, n nothing, x hidden.
-PARTS = {
-    "tokens": "t t t",
-    "q, k, v": "qkv qkv qkv",
-    "scores": "nnn nnn nnn",
-    "mask": "nxx nnx nnn",
-    "weights": "3nn 21n 112",
-    "mix": "v v v",
-    "heads": "3n. 12. .3n .12",
-    "output": "ttt",
-}
+STAGES = ("x", "q, k, v", "score", "scale", "mask", "weight", "mix", "z")
 BUILT = {
-    "02_simple_self_attention": ("tokens", "scores", "weights", "mix"),
-    "03_trainable_self_attention": ("q, k, v",),
+    "02_simple_self_attention": ("x", "score", "weight", "mix", "z"),
+    "03_trainable_self_attention": ("q, k, v", "scale"),
     "04_causal_attention": ("mask",),
-    "05_multi_head_attention": ("heads", "output"),
+    "05_multi_head_attention": ("z",),
 }
-SIDE = 7  # of a cell, in pixels
+ADDRESS = "#lab-look?stage={}"  # of the picture at one of its stages
+# Three words; the second is the query, which looks at the first and ahead at the third.
+WEIGHTS = (0.8, 0.15, 0.05)
+VECTORS = ((2, -3, 5, 1, -2, 4), (-4, 2, 1, -5, 3, -1), (1, 4, -2, 2, -1, -3))
+ROW, LARGEST = 12, 5  # the height of a row, and the largest number of a vector
 
 
-def _cells(rows):
-    rows = rows.split()
-    paths = {}
-    for i, row in enumerate(rows):
-        for j, kind in enumerate(row.replace(".", " ")):
-            square = f"M{j * (SIDE + 1)} {i * (SIDE + 1)}h{SIDE}v{SIDE}h-{SIDE}z"
-            paths[kind] = paths.get(kind, "") + square
-    paths.pop(" ", None)
-    drawn = "".join(f'<path class="am-{kind}" d="{d}"/>' for kind, d in paths.items())
-    width, height = (n * (SIDE + 1) - 1 for n in (max(map(len, rows)), len(rows)))
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f"<svg {size}>{drawn}</svg>"
+def _bars(kind, row, x=0, share=1.0, turn=0):
+    """Draw a vector, as tall as its ``share``, from ``x`` on; it is 20 wide."""
+    vector = VECTORS[(row + turn) % len(VECTORS)]
+    middle = ROW * row + ROW / 2
+    bars = "".join(
+        f"M{x + 3 * i + 2:g} {middle:g}v{-share * number * ROW / 2 / LARGEST:.1f}"
+        for i, number in enumerate(vector)
+    )
+    ground = f'<rect class="am-ground" x="{x}" y="{ROW * row}" width="20" height="11"/>'
+    return f'<g class="am-{kind}">{ground}<path d="{bars}"/></g>'
 
 
-def strip(lit):
-    """Give the strip as HTML, with the parts ``lit`` in full color."""
+def _cells(kinds, width=20):
+    return "".join(
+        f'<rect class="{kind}" x="{(20 - width) / 2:g}" y="{ROW * row}" '
+        f'width="{width}" height="11"/>'
+        for row, kind in enumerate(kinds)
+    )
+
+
+def _weights():
+    return "".join(
+        f'<rect class="am-weight" style="--tone: {weight:.0%}" y="{ROW * row}" '
+        'width="20" height="11"/>'
+        for row, weight in enumerate(WEIGHTS)
+    )
+
+
+def _result():
+    lines, middle = "", ROW * 1.5
+    for row, weight in enumerate(WEIGHTS):
+        start = ROW * (row + 0.5)
+        way = f"M0 {start:g}C7 {start:g} 5 {middle:g} 12 {middle:g}"
+        lines += f'<path class="am-line" stroke-width="{1 + 4 * weight:g}" d="{way}"/>'
+    # Beside it, the results of other heads.
+    heads = "".join(
+        f'<rect class="am-number" x="{x}" y="{2 * ROW + 3}" width="5" height="7"/>'
+        for x in range(12, 32, 5)
+    )
+    return lines + _bars("v", 1, x=12, turn=1) + heads
+
+
+DRAWINGS = {
+    "x": "".join(_bars("x", row) for row in range(3)),
+    "q, k, v": "".join(
+        _bars(kind, row, x=22 * i, turn=i)
+        for i, kind in enumerate("qkv")
+        for row in range(3)
+    ),
+    "score": _cells(3 * ["am-number"]),
+    "scale": _cells(3 * ["am-number"], width=12),
+    "mask": _cells(["am-number", "am-number", "am-hidden"]),
+    "weight": _weights(),
+    "mix": "".join(_bars("v", row, share=WEIGHTS[row], turn=2) for row in range(3)),
+    "z": _result(),
+}
+WIDTHS = {"q, k, v": 64, "z": 32}  # the others' is 20
+
+
+def strip(lit, address=""):
+    """Give the small picture, a link to the large one, with stages ``lit`` in color."""
     told = (
-        f"The attention machine, in order: {'; '.join(PARTS)}. "
-        f"This page builds {', '.join(lit[:-1])}{' and ' * (len(lit) > 1)}{lit[-1]}."
+        f"The stages of attention, in order: {'; '.join(STAGES)}. This page builds "
+        f"{', '.join(lit[:-1])}{' and ' * (len(lit) > 1)}{lit[-1]}. "
+        "Open the picture."
     )
     parts = "".join(
-        f'<span class="am-part{" am-lit" * (name in lit)}">{_cells(rows)}{name}</span>'
-        for name, rows in PARTS.items()
+        f'<span class="am-part{" am-lit" * (name in lit)}"><svg viewBox="0 0 '
+        f'{WIDTHS.get(name, 20)} {3 * ROW - 1}" '
+        f'preserveAspectRatio="none" aria-hidden="true">{DRAWINGS[name]}</svg>'
+        f"{name}</span>"
+        for name in STAGES
     )
-    return f'<div class="am-strip" role="img" aria-label="{escape(told)}">{parts}</div>'
+    goal = address + ADDRESS.format(STAGES.index(lit[0]) + 1)
+    return (
+        f'<a class="am-strip" href="{escape(goal)}" title="Open the picture" '
+        f'aria-label="{escape(told)}">{parts}</a>'
+    )
 
 
 def add_strip(page):
-    """Put the strip below the title of a page that builds a part."""
-    lit = BUILT.get(page.env.docname.rpartition("/")[2])
+    """Put the small picture below the title of a page that builds a stage."""
+    docname = page.env.docname
+    lit = BUILT.get(docname.rpartition("/")[2])
     if not lit:
         return
     title = next(page.document.findall(nodes.title))
     where = title.parent.index(title) + 1
-    title.parent.insert(where, nodes.raw("", strip(lit), format="html"))
+    address = page.app.builder.get_relative_uri(docname, page.config.root_doc)
+    title.parent.insert(where, nodes.raw("", strip(lit, address), format="html"))
