@@ -34,12 +34,10 @@ class Floor:
     gradients: backward consists of the two products that each product asks for.
     """
 
-    def __init__(self, b, t, device="cpu", dtype=torch.float32):
-        def numbers(*shape):
-            return torch.randn(shape, device=device, dtype=dtype)
-
-        tokens, weight = numbers(b * t, D), numbers(D, D)
-        heads, weights = numbers(b * HEADS, t, D_HEAD), numbers(b * HEADS, t, t)
+    def __init__(self, b, t):
+        tokens, weight = torch.randn(b * t, D), torch.randn(D, D)
+        heads = torch.randn(b * HEADS, t, D_HEAD)
+        weights = torch.randn(b * HEADS, t, t)
         projections = [(tokens, weight)] * 4
         pairs = [*projections, (heads, heads.mT), (weights, heads)]
         self.products = [(a, c, a @ c) for a, c in pairs]
@@ -134,26 +132,6 @@ class Minimal(nn.Module):
         return self.out_proj(context.transpose(1, 2).reshape(x.shape))
 
 
-class CombinedFlex(Combined):
-    """The same with FlexAttention, for which the mask is a function. For GPUs."""
-
-    def __init__(self, t, device):
-        super().__init__(t)
-        from torch.nn.attention.flex_attention import create_block_mask
-
-        self.blocks = create_block_mask(sees, None, None, t, t, device=device)
-
-    def attend(self, queries, keys, values):
-        """Attend by the mask, split into blocks."""
-        from torch.nn.attention.flex_attention import flex_attention
-
-        return flex_attention(queries, keys, values, block_mask=self.blocks)
-
-
-def sees(b, h, query, key):
-    return query >= key
-
-
 class TorchAttention(nn.Module):
     """``nn.MultiheadAttention``, with its causal mask.
 
@@ -181,8 +159,8 @@ class TorchAttention(nn.Module):
             torch.backends.mha.set_fastpath_enabled(True)
 
 
-def build(name, b, t, device="cpu"):
-    """Build one contestant for b sequences of t tokens."""
+def build(name, t):
+    """Build one contestant for up to t tokens."""
     torch.manual_seed(SEED)
     listing = MultiHeadAttention(D, D, t, 0.0, HEADS)
     nn.init.zeros_(listing.out_proj.bias)
@@ -191,8 +169,8 @@ def build(name, b, t, device="cpu"):
         kinds = {"listing": MultiHeadAttention, "fused": FusedMultiHeadAttention}
         layer = kinds[name](D, D, t, 0.0, HEADS)
         layer.load_state_dict(state)
-    elif name in STEPS or name == "flex":
-        layer = Combined(t, STEPS[name]) if name in STEPS else CombinedFlex(t, device)
+    elif name in STEPS:
+        layer = Combined(t, STEPS[name])
         layer.load_state_dict(convert.from_ours(state, convert.combined()))
     elif name in ("torch", "torch_slow", "torch_weights"):
         layer = TorchAttention(t, name == "torch_weights", name != "torch_slow")
@@ -210,7 +188,7 @@ def build(name, b, t, device="cpu"):
         layer = nn.Sequential(wrapper, listing.out_proj)
     else:
         raise ValueError(f"there is no contestant called {name!r}. Pass {NAMES}.")
-    return layer.to(device)
+    return layer
 
 
 TORCH = ("torch", "torch_slow", "torch_weights")

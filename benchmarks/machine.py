@@ -12,7 +12,7 @@ from timing import clock
 
 def describe():
     """Give what a reader needs to compare with another machine."""
-    described = {
+    return {
         "processor": _processor(),
         "virtual": _is_virtual(),
         "cores": os.cpu_count(),
@@ -27,9 +27,6 @@ def describe():
         else None,
         "clock": "processor" if torch.get_num_threads() == 1 else "wall",
     }
-    if torch.cuda.is_available():
-        described["gpu"] = torch.cuda.get_device_name()
-    return described
 
 
 def _processor():

@@ -37,7 +37,7 @@ def measure_all(names):
 def measure(name):
     results = []
     for t in TOKENS:
-        layer = contestants.build(name, 1, t)
+        layer = contestants.build(name, t)
         x = torch.randn(1, t, contestants.D)
         kept = [*layer.parameters(), *layer.buffers()]
         row = {"t": t, "kept": sum(tensor.nbytes for tensor in kept)}

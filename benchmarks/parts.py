@@ -105,7 +105,7 @@ def decoding(rounds):
         ),
     }
     x = torch.randn(1, CONTEXT, D)
-    listing = build("listing", 1, CONTEXT)
+    listing = build("listing", CONTEXT)
     layers["cached"].load_state_dict(listing.state_dict())
     rows = []
     for t in POSITIONS:
@@ -120,7 +120,7 @@ def decoding(rounds):
             functions[name] = lambda t=t, a=layer, c=cache: one_step(a, c, x, t)
             kept[name] = cache.num_bytes // cache.length
         minimal, room = (
-            build("minimal", 1, CONTEXT),
+            build("minimal", CONTEXT),
             torch.zeros(2, 1, HEADS, CONTEXT, D_HEAD),
         )
         minimal(x[:, : t - 1], room)
@@ -138,7 +138,7 @@ def batched(rounds, t=1024):
     """Time one more token of b sequences: what reads parameters, what reads caches."""
     functions = {}
     for b in BATCHES:
-        layer = build("minimal", b, t)
+        layer = build("minimal", t)
         x, heads = torch.randn(b, 1, D), torch.randn(b, HEADS, 1, D_HEAD)
         kept = torch.randn(2, b, HEADS, t, D_HEAD)
         four = (layer.W_query, layer.W_key, layer.W_value, layer.out_proj)

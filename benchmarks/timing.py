@@ -18,18 +18,13 @@ def clock():
     return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
-def interleaved(
-    functions, rounds, title, seed=0, synchronize=lambda: None, clock=clock
-):
+def interleaved(functions, rounds, title):
     """Time every function once a round, in another order each round.
 
     Args:
         functions: names and functions without arguments.
         rounds: how often.
         title: of the progress bar.
-        seed: of the orders.
-        synchronize: waits until the device has finished.
-        clock: gives seconds.
 
     Returns:
         Names and lists of seconds, one for each round.
@@ -38,14 +33,12 @@ def interleaved(
     seconds = {name: [] for name in order}
     for name in order:
         functions[name]()  # the first call sets things up
-    shuffle = random.Random(seed).shuffle
+    shuffle = random.Random(0).shuffle
     for _ in tqdm(range(rounds), desc=title, unit="round"):
         shuffle(order)
         for name in order:
-            synchronize()
             start = clock()
             functions[name]()
-            synchronize()
             seconds[name].append(clock() - start)
     return seconds
 

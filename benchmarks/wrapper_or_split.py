@@ -32,7 +32,7 @@ RESULTS = stored.RESULTS / "wrapper_or_split.json"
 
 def compare(b, t, rounds):
     """Time both classes, and their query, key and value projections alone."""
-    layers = {name: contestants.build(name, b, t) for name in ("wrapper", "listing")}
+    layers = {name: contestants.build(name, t) for name in ("wrapper", "listing")}
     x = torch.randn(b, t, contestants.D)
     with torch.no_grad():
         torch.testing.assert_close(*(layer(x) for layer in layers.values()))
