@@ -118,8 +118,8 @@ export default {
       write(lab.summary, describe(given)[lab.get("stage") - 1]);
       picture.update(given, scene().head, lab.get("stage"));
       flipped ||= lab.get("exchanged") !== lab.first.exchanged && !mean && asked === differs;
-      lab.ask("Try it: swap one word, and it looks elsewhere.", flipped,
-        "Done: you swapped one word, and the same head looks somewhere else.");
+      lab.ask("Try it: where does it look after the swap?", flipped,
+        "Done: one word made it look elsewhere.");
       draw();
       follow();
     });
