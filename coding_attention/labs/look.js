@@ -79,7 +79,7 @@ export default {
     lab.resetButton();
     lab.inSettings = true;
     lab.between("scene", 0, scenes.length - 1, true);
-    lab.button("Another sentence", () => lab.set(show((lab.get("scene") + 1) % scenes.length)));
+    if (scenes.length > 1) lab.button("Another sentence", () => lab.set(show((lab.get("scene") + 1) % scenes.length)));
     lab.toggle("averaged", "Plain mean");
     lab.settings(() => {});
     lab.readout.remove(); // each word has its number
