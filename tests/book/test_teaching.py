@@ -182,4 +182,4 @@ def test_the_parameters_of_the_sheet():
         assert single == eval("3 * d_in * d_out")
         more = sum(p.numel() for p in layer.parameters()) - single
         assert more == eval("d_out**2 + d_out")
-    assert "`3 * d_in * d_out` | the same | and `d_out**2 + d_out`" in SHEET
+    assert "`3 * d_in * d_out` | the same | plus `d_out**2 + d_out`" in SHEET

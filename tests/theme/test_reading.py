@@ -5,18 +5,25 @@ from statistics import median
 import pytest
 
 from coding_attention.book import list_pages
-from tests.coding_attention.figures.test_on_pages import SMALL
 from tools.measure.reading import is_tensor, most_marks, read, row
 
 pytestmark = pytest.mark.site
+# Figures that leave more than a fifth of their column empty, and why: grids of a few
+# cells, whose letters would else be larger than those of the text.
+SMALL = {
+    "04_questions:figure-mask-corner": "four by four",
+    "10_attention_in_models:figure-distance": "few columns",
+    "checker:figure-by-page": "two columns",
+}
 
 
 @pytest.mark.parametrize("page", list_pages())
 def test_nothing_is_cut(page, browser, address):
     found = read(browser, f"{address}/{page}.html")
     numbers = row(found)
-    cut = [b["text"][:80] for b in found["boxes 390"] if b["cut"]]
-    assert numbers["cut_390"] == 0, cut
+    # Code scrolls on a phone, since a wrapped line reads as broken Python.
+    boxes = [b for b in found["boxes 390"] if b["kind"] == "output"]
+    assert [b["text"][:80] for b in boxes if b["cut"]] == []
     assert numbers["code_cut_1280"] == numbers["output_cut_1280"] == 0
     assert numbers["tables_hidden_1280"] == numbers["tables_hidden_390"] == 0
     formulas = [found["formulas 1280"], found["formulas 390"]]
