@@ -89,7 +89,7 @@ def strip(lit, address=""):
         f"{', '.join(lit[:-1])}{' and ' * (len(lit) > 1)}{lit[-1]}. "
         "Open the picture."
     )
-    parts = "".join(
+    parts = " ".join(
         f'<span class="am-part{" am-lit" * (name in lit)}"><svg viewBox="0 0 '
         f'{WIDTHS.get(name, 20)} {3 * ROW - 1}" '
         f'preserveAspectRatio="none" aria-hidden="true">{DRAWINGS[name]}</svg>'
@@ -98,8 +98,8 @@ def strip(lit, address=""):
     )
     goal = address + ADDRESS.format(STAGES.index(lit[0]) + 1)
     return (
-        f'<a class="am-strip" href="{escape(goal)}" title="Open the picture" '
-        f'aria-label="{escape(told)}">{parts}</a>'
+        f'<a class="am-strip" href="{escape(goal)}" title="Open the picture">'
+        f'<span class="unseen">{escape(told)}</span>{parts}</a>'
     )
 
 

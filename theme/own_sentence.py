@@ -7,6 +7,7 @@ does; its name holds its hash, so that no browser keeps an old one. ``facts.json
 what was measured of it. experiments/real/small.py makes both.
 """
 
+import hashlib
 import html
 import json
 import re
@@ -56,8 +57,14 @@ def assets():
     }
 
 
-def with_facts(body, address):
-    """Give a page's HTML with what its form needs to know."""
+def with_facts(body, address, files=""):
+    """Give a page's HTML with what its form needs to know.
+
+    Args:
+        body: the page's HTML.
+        address: of the weights.
+        files: attributes that name the script and its sheet, for late.js.
+    """
     known = facts()
     told = {
         "address": address,
@@ -68,14 +75,25 @@ def with_facts(body, address):
         "rates": known["rates"],
     }
     data = html.escape(json.dumps(told))
-    return body.replace(PLACE, f'<div class="own-sentence" data-facts="{data}">')
+    return body.replace(PLACE, f'<div class="own-sentence"{files} data-facts="{data}">')
 
 
 def add_to_page(app, pagename, templatename, context, doctree):
-    """Let the page with the form ask for its script and sheet."""
+    """Name the form's script and sheet where it stands: late.js fetches them."""
     if PLACE not in context.get("body", ""):
         return
-    address = context["pathto"](f"_static/{weights_name()}", 1)
-    context["body"] = with_facts(context["body"], address)
-    app.add_js_file("sentence.js", loading_method="defer")
-    app.add_css_file("sentence.css")
+
+    def address_of(name):
+        return context["pathto"](f"_static/{name}", 1)
+
+    def versioned(name):
+        # The digest in the address makes browsers ask for a changed file.
+        digest = hashlib.sha256(assets()[name].encode()).hexdigest()[:8]
+        return f"{address_of(name)}?v={digest}"
+
+    files = (
+        f' data-late-script="{versioned("sentence.js")}"'
+        f' data-late-sheet="{versioned("sentence.css")}"'
+    )
+    address = address_of(weights_name())
+    context["body"] = with_facts(context["body"], address, files)

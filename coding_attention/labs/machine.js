@@ -109,12 +109,12 @@ export const drawMachine = (lab) => {
   let [built, parts, state, at] = ["", null, null, null];
   const build = (texts, head) => {
     const rows = grid({
-      label: "One head, from x to z", corner: "", rows: texts, columns: NUMBERS,
+      label: "One head, from x to z", corner: "word", rows: texts, columns: NUMBERS,
       inspect: (i, j) => write(told, spell(state, i, NUMBERS[j])),
     });
     const [names, ...all] = rows.table.rows;
-    const heads = Object.fromEntries(COLUMNS.map(([name, stage, color, long]) => [name, make("th",
-      { scope: "col", class: color ? `mc-${color}` : name ? `mc-number mc-${name}` : "mc-gap" },
+    const heads = Object.fromEntries(COLUMNS.map(([name, stage, color, long]) => [name, make(name ? "th" : "td",
+      { ...(name && { scope: "col" }), class: color ? `mc-${color}` : name ? `mc-number mc-${name}` : "mc-gap" },
       name && make("span", { class: "mc-stage" }, `${stage} `), long ? make("span", { class: "mc-long" }, `${long} `) : "", name)]));
     names.replaceChildren(names.firstChild, ...Object.values(heads));
     const cells = all.map((line, i) => Object.fromEntries(COLUMNS.map(([name, , color]) =>

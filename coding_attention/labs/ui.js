@@ -508,7 +508,8 @@ export class Lab {
     const write_ = change || ((value) => ({ [trait]: value }));
     if (!change) this.between(trait, min, max, step === 1);
     const bar = make("input", {
-      type: "range", min, max, step, input: () => this.set(write_(Number(bar.value))),
+      // A phone hides the label of some, and a hidden one names nothing.
+      type: "range", min, max, step, "aria-label": text, input: () => this.set(write_(Number(bar.value))),
     });
     const shown = make("output");
     this.syncs.push(() => {

@@ -16,6 +16,7 @@ HIDDEN = {
 HIDDEN_CLASSES = {
     "headerlink",
     "reproduced",
+    "am-strip",
     "cell-link",
     "dropdown",
     "toggle",

@@ -12,3 +12,16 @@ document.addEventListener("DOMContentLoaded", () => {
   // If a script fails to load, the others still run.
   script.onload = script.onerror = () => document.dispatchEvent(new Event("late-scripts"));
 });
+
+// What stands far down a page is fetched when a reader comes near it.
+const near = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    near.unobserve(target);
+    const { lateScript, lateSheet } = target.dataset;
+    const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: lateSheet });
+    const script = Object.assign(document.createElement("script"), { src: lateScript });
+    document.head.append(sheet, script);
+  }
+}, { rootMargin: "800px" });
+document.querySelectorAll("[data-late-script]").forEach((place) => near.observe(place));
