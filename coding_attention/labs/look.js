@@ -1,5 +1,5 @@
 // A trained head reads a sentence: see where it looks, exchange a word, and play how it computes.
-import { STAGES, addPlayer, compute, describe, drawMachine } from "./machine.js";
+import { STAGES, addPlayer, compute, describe, drawMachine, weigh } from "./machine.js";
 import { Lab, argmax, clamp, make, range, svg, write } from "./ui.js";
 
 const TRAITS = ["scenes", "scene", "exchanged", "asked", "averaged", "stage"];
@@ -14,7 +14,7 @@ export default {
     const words = () => scene().words[which()];
     const row = () => (lab.get("averaged")
       ? words().map(() => 1 / words().length)
-      : scene().weights[which()][lab.get("asked")].map((x) => x / 255));
+      : weigh(scene().inner[which()].scores[lab.get("asked")]));
     const show = (next) => ({ scene: next, exchanged: false, asked: scenes[next].ask });
     // Before the stage that computes them, there are no weights to show.
     const weighed = () => lab.get("stage") > STAGES.indexOf("weight");
@@ -106,7 +106,7 @@ export default {
         chip.tabIndex = j === asked ? 0 : -1;
         chip.style.setProperty("--tone", `${weighed() ? (100 * weights[j]).toFixed(1) : 0}%`);
         write(chip.firstChild, text);
-        write(chip.children[1], weights[j] < 0.05 || !weighed() ? "" : ` ${weights[j].toFixed(2)}`);
+        write(chip.children[1], weights[j] < 0.045 || !weighed() ? "" : ` ${weights[j].toFixed(2)}`);
         // The room of its exchange: no other word moves.
         write(chip.lastChild, scene().words[1 - which()][j]);
         chip.setAttribute("aria-pressed", String(j === asked));
@@ -118,7 +118,7 @@ export default {
       write(lab.summary, describe(given)[lab.get("stage") - 1]);
       picture.update(given, scene().head, lab.get("stage"));
       flipped ||= lab.get("exchanged") !== lab.first.exchanged && !mean && asked === differs;
-      lab.ask("Try it: where does it look after the swap?", flipped,
+      lab.ask("Try it: press Swap. Which word gets the largest weight now?", flipped,
         "Done: one word made it look elsewhere.");
       draw();
       follow();

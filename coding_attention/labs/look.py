@@ -90,8 +90,7 @@ def _last_word(lab):
 class LookLab(base.Lab):
     """Exchange a word, and see where a head of a trained model looks instead.
 
-    The weights are those of ``coding_attention.models.real``, whole numbers of which
-    255 are one.
+    The numbers are those of ``coding_attention.models.real``.
 
     Traits:
         scenes: list of dicts: ``head``, its name; ``words``, two lists that differ in
@@ -127,8 +126,9 @@ class LookLab(base.Lab):
         words = scene["words"][which]
         if self.averaged:
             return words, torch.full((len(words),), 1 / len(words), dtype=torch.float64)
-        row = torch.tensor(scene["weights"][which][self.asked], dtype=torch.float64)
-        return words, row / 255
+        stored = scene["inner"][which]["scores"][self.asked]  # in thousandths
+        scores = torch.tensor(stored, dtype=torch.float64) / 1000
+        return words, torch.softmax(scores / real.HEAD_WIDTH**0.5, dim=0)
 
     def fallback(self):
         """Give the rows of both sentences as squares, and their largest weights."""

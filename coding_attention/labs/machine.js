@@ -1,6 +1,6 @@
 // The picture of the book: what one head computes, a row for each word, a column for each stage
 // from x to z, with the head's own numbers; and the player that goes through the stages.
-import { matmul, sum } from "./core.js";
+import { matmul, softmax, sum } from "./core.js";
 import { byWeight, grid, make, put, range, svg, write } from "./ui.js";
 
 const WIDTH = 32; // numbers in a query, a key or a value
@@ -40,6 +40,9 @@ const strip = (color, label) => {
   return { element, update };
 };
 
+// The weights of the scores of one query, stored in thousandths.
+export const weigh = (scores) => softmax(scores.map((score) => score / 1000 / ROOT));
+
 // All numbers of the picture for the word that asks.
 export const compute = (inner, asked, weights) => {
   const [x, q, k, v] = [inner.x, inner.q, inner.k, inner.v].map(unpack);
@@ -59,15 +62,15 @@ export const describe = ({ texts, asked, weights, scores, scaled, most, other, m
   return [
     `Each word comes in as a vector x of ${INPUT} numbers; ${WIDTH} of them are drawn, up if positive and down if negative. [CLS] and [SEP] mark the ends of the sentence.`,
     "Three learned matrices turn each x into three vectors: a query q, what the word looks for; a key k, what it can be found by; and a value v, what it hands over. Their colors stay the same throughout the book.",
-    `The query of ${word} meets every key: multiply number by number, and add up. The better they match, the higher the score: ${both(scores, 1)}.`,
+    `The query of ${word} meets the key of every word: multiply number by number, and add up. The better the two match, the higher the score: ${both(scores, 1)}.`,
     `Each score is divided by √${WIDTH}, the root of a key's width, so that long vectors don't make softmax extreme: ${scores[most].toFixed(1)} / ${ROOT.toFixed(2)} = ${scaled[most].toFixed(2)}.`,
     `This model has no mask: it reads the whole sentence. GPT would hide the hatched ${later === 1 ? "word" : "words"} after ${word} (${later} here).`,
     mean ? `A plain mean takes no notice of the scores: every weight is 1 / ${texts.length} = ${weights[0].toFixed(2)}.`
-      : `Softmax turns the scores into weights, which are positive and add up to 1: ${both(weights, 2)}.`,
+      : `Softmax turns the scaled scores into weights, which are positive and add up to 1: the exponential of each, divided by their sum. That's ${both(weights, 2)}.`,
     mean ? `Each value is multiplied by its word's weight, ${weights[0].toFixed(2)} for all.`
       : `Each value is multiplied by its word's weight: ${both(weights, 2)}. A small weight leaves little of a value.`,
     mean ? `The rows add up to z, which is now the same for every word: the mean of all values.`
-      : `The rows add up to z, the new vector of ${word}: ${weights[most].toFixed(2)} of the value of ${first}, plus a little of the others. It joins the z of the layer's ${HEADS_OF_LAYER - 1} other heads.`,
+      : `The rows of stage 7 add up to z, the new vector of ${word}: ${weights[most].toFixed(2)} of the value of ${first}, plus a little of the others. The layer's ${HEADS_OF_LAYER - 1} other heads each add a z from matrices of their own.`,
   ];
 };
 
