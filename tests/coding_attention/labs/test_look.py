@@ -17,8 +17,9 @@ def test_weights_of_the_scores_are_the_stored_ones_to_half_a_step():
             lab = LookLab(scene=i, exchanged=exchanged)
             words, weights = real.looks(text, scene["head"])
             assert lab.compute()[0] == words
+            # Half a step of the weights, and the scores' thousandths.
             torch.testing.assert_close(
-                lab.compute()[1].float(), weights[lab.asked], atol=0.5001 / 255, rtol=0
+                lab.compute()[1].float(), weights[lab.asked], atol=0.6 / 255, rtol=0
             )
 
 
