@@ -7,6 +7,7 @@ const LAB = "application/vnd.coding-attention.lab+json";
 const MOVED = [
   [/^#lab-training\?at=/, "#lab-tiny-gpt?step="],
   [/^#lab-(training|trained-model)\b/, "#lab-tiny-gpt"],
+  [/^#lab-bank\b.*/, "#lab-look"],
   [/^#lab-two-heads\b/, "#lab-multi-head"],
 ];
 

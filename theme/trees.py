@@ -8,6 +8,7 @@ from theme import (
     cell_anchors,
     figure_numbers,
     machine,
+    moved,
     opening,
     proofs,
     provenance,
@@ -47,3 +48,4 @@ class FinishTree(SphinxPostTransform):
         roles.add_titles(self)  # in front of the code, so after the folds
         machine.add_strip(self)
         opening.mark_way_in(self)
+        moved.add_old_names(self)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
+from theme import moved
 from theme.lean_site import describe, extras, policy
 from tools.measure.server import serving
 from tools.measure.visit import LABS_CAME, visiting
@@ -35,6 +36,13 @@ def test_a_moved_page_leads_to_its_heading(site, soup, old):
     refresh = entry.find("meta", {"http-equiv": "refresh"})["content"]
     assert refresh.endswith(f"url={page}.html#{heading}")
     assert soup(f"book/{page}").find(id=heading)
+
+
+@pytest.mark.parametrize("page", moved.MOVED)
+def test_old_names_of_a_page_lead_to_a_place_on_it(soup, page):
+    for place, old in moved.MOVED[page].items():
+        there = soup(f"book/{page}").find(id=place)
+        assert set(old.split()) <= {n["id"] for n in there.find_all(id=True)}, place
 
 
 def test_the_entry_page_leads_to_the_first_and_meets_its_policy(site):
