@@ -57,13 +57,6 @@ def test_all_begins_with_pytorch_by_pip(run):
     assert everything.endswith("-c constraints.txt -e .[test]")
 
 
-def test_the_newest_are_not_pinned_but_pytorch_is(run, monkeypatch):
-    monkeypatch.setattr(install.os.environ, "get", {"NEWEST": "1"}.get)
-    torch, _, everything = run("all")
-    assert torch.endswith("-c constraints.txt torch")
-    assert "constraints" not in everything
-
-
 @pytest.mark.parametrize("fails", [("uv pip",), ("txt uv",)])
 def test_pip_installs_where_uv_fails_or_is_not_to_be_had(run, fails, capsys):
     *_, last = run("site", fails)
@@ -73,28 +66,22 @@ def test_pip_installs_where_uv_fails_or_is_not_to_be_had(run, fails, capsys):
 
 
 @pytest.mark.parametrize(
-    "line", ["global.index-url='https://a.example'", ":env:.no-index='1'"]
+    ("setting", "installer"),
+    [
+        ("global.index-url='https://a.example'", "pip"),  # uv would not read these
+        (":env:.no-index='1'", "pip"),
+        # As in the workflows, whose second index has PyTorch's CPU builds alone.
+        (":env:.extra-index-url='https://a.example'", "uv"),
+    ],
 )
-def test_uv_is_not_asked_where_pip_has_an_index_of_its_own(run, line):
-    (only,) = run("site", settings=line.encode())
-    assert only.startswith("pip")
-
-
-def test_uv_is_asked_where_pip_has_one_index_more(run):
-    """As in the workflows, whose second index has the CPU builds of PyTorch alone."""
-    _, by_uv = run("site", settings=b":env:.extra-index-url='https://a.example'")
-    assert by_uv.startswith("uv")
+def test_an_index_of_pips_own_is_obeyed(run, setting, installer):
+    *_, last = run("site", settings=setting.encode())
+    assert last.startswith(installer)
 
 
 def test_what_pip_cannot_install_either_stops(run):
     with pytest.raises(subprocess.CalledProcessError):
         run("site", fails=("jupyter-book",))
-
-
-@pytest.mark.parametrize("what", ["", "pages", "site all"])
-def test_other_words_get_the_usage(run, what):
-    with pytest.raises(SystemExit, match=r"site\|all"):
-        run(what)
 
 
 def pinned():
