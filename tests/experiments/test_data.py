@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coding_attention.models import sentences, translation, words
+from coding_attention.models import sentences, translation
 from coding_attention.models.repeats import repeats
 
 
@@ -29,44 +29,10 @@ def test_grammar_by_hand():
     )
 
 
-def test_grammar_puts_each_kind_of_word_in_its_place():
-    source, target, _ = translation.grammar(400, 11, seeded())
-    kinds = {
-        "noun": (translation.NOUN, translation.NOUNS),
-        "verb": (translation.VERB, translation.VERBS),
-        "preposition": (translation.PREPOSITION, translation.PREPOSITIONS),
-        "adjective": (translation.ADJECTIVE, translation.ADJECTIVES),
-    }
-    order = ["noun", "verb", *["preposition", "adjective", "noun"] * 3]
-    for column, kind in enumerate(order):
-        first, count = kinds[kind]
-        seen = set(source[:, column].tolist())
-        assert seen == set(range(first, first + count)), (column, kind)
-    plural = target[:, -1] >= translation.PLURAL_VERB
-    assert torch.equal(plural, source[:, 0] % 2 == 1)
-    assert 100 < plural.sum() < 300
-    assert target.max() < translation.TARGET_WORDS
-
-
 @pytest.mark.parametrize("length", [2, 4, 7])
 def test_grammar_refuses_other_lengths(length):
     with pytest.raises(ValueError, match=f"length={length}"):
         translation.grammar(1, length, seeded())
-
-
-def test_every_token_of_the_grammar_has_a_word():
-    assert len(words.SOURCE) == translation.SOURCE_WORDS
-    assert len(words.TARGET) == len(set(words.TARGET)) == translation.TARGET_WORDS
-    both = dict(zip(words.SOURCE, words.TARGET, strict=False))
-    assert both["child"] == "Kind"  # even: singular
-    assert both["dogs"] == "Hunde"
-    assert both["under"] == "unter"
-    assert both["small"] == "klein"
-    assert words.TARGET[words.SOURCE.index("read")] == "liest"
-    plural = words.SOURCE.index("read") + translation.PLURAL_VERB - translation.VERB
-    assert words.TARGET[plural] == "lesen"
-    plurals = {w for w in words.NOUNS if w.endswith("s")}
-    assert plurals == {w for w in words.NOUNS if words.SOURCE.index(w) % 2}
 
 
 def test_repeats_repeat_and_nothing_else_does():

@@ -59,19 +59,3 @@ WRONG = RIGHT | {"wrong": "no scale", "names": ["scale_missing"]}
 def test_what_a_report_is_worth(entry, exit_status, found, warned, verdict):
     row = {"exit": exit_status, "found": found, "warned": warned}
     assert field.judge(entry, row) == verdict
-
-
-def test_a_class_is_tried_again_with_its_sizes_only_if_it_could_not_be_run(monkeypatch):
-    entry = {"class": "A", "options": ["--no-causal"], "retry": ["--d-in", "8"]}
-    tried, left = [], []
-
-    def report(words):
-        tried.append(words[1:])
-        return {"exit": left.pop(0), "compared": False, "found": []}
-
-    monkeypatch.setattr(field, "report", report)
-    for statuses, count in (([2, 0], 2), ([3], 1), ([1], 1)):
-        tried.clear()
-        left[:] = statuses
-        field.try_class(entry, "a.py")
-        assert tried == [["--no-causal"], ["--no-causal", "--d-in", "8"]][:count]

@@ -50,11 +50,6 @@ def test_the_stored_file_is_the_one_that_was_measured(stored):
     assert facts["rates"] == small_model.measure(stored)
 
 
-def test_everyday_words_stay_whole(stored):
-    words = ["two", "mat", "pizza", "banana", "suitcase", "trophy", "sister", "piano"]
-    assert stored.split(" ".join(words))[1] == [[word] for word in words]
-
-
 def test_a_split_word_has_one_row_and_one_column(stored):
     words, weights = stored.look("She can't find her beagles.")
     assert words[1:-1] == ["She", "can't", "find", "her", "beagles", "."]

@@ -87,23 +87,6 @@ def test_going_on_from_a_checkpoint_gives_the_same_weights(tmp_path, monkeypatch
     assert resumed == whole
 
 
-def test_a_finished_part_is_not_trained_again(tmp_path, monkeypatch):
-    run(tmp_path, monkeypatch)
-    _, steps = run(tmp_path, monkeypatch)
-    assert steps == 0
-
-
-def test_learning_rate_rises_and_falls():
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
-    rates = []
-    for index in range(100):
-        training.set_rate(optimizer, index, 100, 1.0, warmup=10)
-        rates.append(optimizer.param_groups[0]["lr"])
-    assert rates[0] == pytest.approx(0.1)
-    assert rates.index(max(rates)) in (9, 10)
-    assert rates[-1] == pytest.approx(0.109)
-
-
 def test_the_learning_rate_of_a_smaller_budget_is_that_of_a_run_made_for_it():
     """Level up to its steps; from there it falls with the root of the step."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
@@ -168,20 +151,6 @@ def test_fingerprint_leaves_out_comments_docstrings_and_imports(code):
         "    return (x\n     + 1)\n"
     )
     assert first == code(same)
-
-
-def test_a_broken_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def fail(temporary):
-        temporary.write_text("half")
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        training.write_atomically(path, fail)
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_results_are_read_as_written(tmp_path, monkeypatch):
