@@ -5,15 +5,12 @@ A layer that is added to ``__all__`` runs through every test over ``LAYERS`` (an
 """
 
 import inspect
-import re
-import string
 
 import pytest
 import torch
 from torch import nn
 
 import attention
-from attention.validate import Condition
 
 PUBLIC = {name: getattr(attention, name) for name in attention.__all__}
 
@@ -114,38 +111,8 @@ def tokens(*shape, dtype=torch.float64, seed=0):
 # What is refused ---------------------------------------------------------------------
 
 
-def conditions(*modules):
-    """Give everything that modules require of their input, by name."""
-    return {
-        name: value
-        for module in modules
-        for name, value in vars(module).items()
-        if isinstance(value, Condition)
-    }
-
-
-def says(condition, message):
-    """Tell whether a message is the sentence of a condition, filled with facts."""
-    parts = string.Formatter().parse(condition.sentence)
-    pattern = "".join(
-        re.escape(text) + ("(.*)" if field is not None else "")
-        for text, field, *_ in parts
-    )
-    return re.fullmatch(pattern, message, re.DOTALL) is not None
-
-
 def message_of(call, error):
     """Give the message of the error that a call must raise."""
     with pytest.raises(error) as caught:
         call()
     return caught.value.args[0]
-
-
-def untried(rows, *modules):
-    """Name the conditions of modules that no call of the rows misses."""
-    said = [message_of(call, error) for call, error, _ in rows]
-    return {
-        name
-        for name, condition in conditions(*modules).items()
-        if not any(says(condition, message) for message in said)
-    }

@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch import nn
 
-import attention
 from attention import (
     FusedMultiHeadAttention,
     KeyValueCache,
@@ -21,7 +20,7 @@ from attention import (
     convert,
 )
 from attention.fused import SHARES_HEADS
-from tests.attention.public import CLOSE, message_of, untried
+from tests.attention.public import CLOSE, message_of
 
 pytestmark = pytest.mark.package
 
@@ -391,9 +390,3 @@ REFUSED = [
 def test_bad_input_is_refused(call, error, parts):
     message = message_of(call, error)
     assert [part for part in parts if part not in message] == [], message
-
-
-@torch.no_grad()
-def test_every_condition_of_the_layer_and_its_cache_is_tried():
-    # Rows are tried without gradients; the test of caches above turns them on.
-    assert untried(REFUSED, attention.fused, attention.cache) == {"NO_GRADIENTS"}
