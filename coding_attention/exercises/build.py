@@ -12,9 +12,10 @@ from torch import nn
 import attention
 from coding_attention.exercises import core
 from coding_attention.exercises.classes import check_class, check_repair, class_of
-from coding_attention.exercises.files import TaskError, exercises, word
+from coding_attention.exercises.files import TaskError, exercises
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Field, Rule, Table
+from coding_attention.number_words import spell_number
 
 _SHOWN = re.compile(r"\{([^{}]+)\}")
 
@@ -31,7 +32,7 @@ def any_of(*values):
 # What the code of a file may use without importing it.
 KIT = {
     "torch": torch, "nn": nn, "math": math, "re": re, "itertools": itertools,
-    "word": word, "any_of": any_of, "check_class": check_class,
+    "word": spell_number, "any_of": any_of, "check_class": check_class,
     "check_repair": check_repair, "class_of": class_of,
     **{name: getattr(core, name) for name in (
         "Failed", "NothingYet", "NotRight", "attempt", "describe", "has_hooks",

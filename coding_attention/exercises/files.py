@@ -15,6 +15,8 @@ from pathlib import Path
 
 import yaml
 
+from coding_attention.number_words import spell_number
+
 FOLDER = Path(__file__).with_name("tasks")
 LEVELS = "easy", "medium", "hard"
 # Every page that an exercise belongs to or sends a reader to, by its title.
@@ -31,10 +33,6 @@ PAGES = {
     "09_watch_heads_learn": "Watch heads learn",
     "10_attention_in_models": "Attention in real models",
 }
-NUMBERS = (
-    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-    "ten", "eleven", "twelve",
-)  # fmt: skip
 # What stands in a file: keys at the top, sections, keys of the cases and of each case.
 HEAD = {"level", "chapter", "order", "read", "wanted"}
 SECTIONS = {"First hint", "Second hint", "Solution", "Check"}
@@ -139,7 +137,7 @@ class Exercise:
         """Return the sizes of the book, or those that ``dice`` throws for a student."""
         if not self.varied:
             return {}
-        names = {"dice": dice, "math": math, "word": word}
+        names = {"dice": dice, "math": math, "word": spell_number}
         exec(self.cases["sizes"]["student" if dice else "book"], names)
         return {n: v for n, v in names.items() if n not in ("dice", "__builtins__")}
 
@@ -147,11 +145,6 @@ class Exercise:
         """Return a text with sizes in place of each ``{{…}}``."""
         sizes = self.sizes() if sizes is None else sizes
         return _GIVEN.sub(lambda found: str(eval(found[1], dict(sizes))), text)
-
-
-def word(number):
-    """Return a number as a word, if it is a small one."""
-    return NUMBERS[number] if number < len(NUMBERS) else str(number)
 
 
 def _block(text, kind):

@@ -27,7 +27,6 @@ from coding_attention.figures.palette import (
     PURPLE,
     QUERY,
     SIGNED,
-    SKY,
     TOKEN,
     VALUE,
     VERMILION,
@@ -37,7 +36,7 @@ from coding_attention.figures.shapes import check
 
 __all__ = [
     "BLUE", "DARK", "EDGE", "GRAY", "GREEN", "HEADS", "INK", "KEY", "LIGHT", "ORANGE",
-    "PURPLE", "QUERY", "SIGNED", "SKY", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
+    "PURPLE", "QUERY", "SIGNED", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
     "VERMILION", "WEIGHTS", "are_weights", "arrow", "block", "canvas", "cell", "check",
     "legend", "matrix", "new_axes", "number", "shade", "styled", "told",
 ]  # fmt: skip

@@ -1,8 +1,6 @@
 """The whole way of an attention layer, drawn with the matrices themselves."""
 
-import math
-
-from attention.functional import attention_weights, causal_mask
+from attention.functional import attention_weights
 from coding_attention.figures.base import (
     INK,
     KEY,
@@ -24,7 +22,7 @@ BLOCK = 0.72  # inches: the height of t rows
 
 
 @styled
-def flow(x, W_query, W_key, W_value, causal=False):
+def flow(x, W_query, W_key, W_value):
     """Draw how inputs become context vectors, each step as the matrix that it gives.
 
     Args:
@@ -32,7 +30,6 @@ def flow(x, W_query, W_key, W_value, causal=False):
         W_query: (d_in, d_k).
         W_key: (d_in, d_k).
         W_value: (d_in, d_out).
-        causal: hide the tokens that come later.
 
     Returns:
         Axes with seven matrices as cells, the shape below each. Weights have the one
@@ -45,10 +42,7 @@ def flow(x, W_query, W_key, W_value, causal=False):
     x = x.detach()
     q, k, v = (x @ W.detach() for W in (W_query, W_key, W_value))
     scores = q @ k.T / k.shape[1] ** 0.5  # (t, d_k) @ (d_k, t) -> (t, t)
-    hidden = causal_mask(len(x)) if causal else None
-    if causal:
-        scores = scores.masked_fill(hidden, -math.inf)
-    weights = attention_weights(q, k, hidden)
+    weights = attention_weights(q, k)
     z = weights @ v  # (t, t) @ (t, d_out) -> (t, d_out)
     ax = canvas(3.6, 3.75)
     rows = (0.3, 1.52, 2.74)
@@ -83,7 +77,7 @@ def flow(x, W_query, W_key, W_value, causal=False):
     arrow(ax, (right, rows[2] + BLOCK / 2), (left, rows[2] + BLOCK / 2))
     text = {"ha": "center", "va": "bottom", "fontsize": TEXT, "color": INK}
     ax.text((left + right) / 2, rows[2] + BLOCK / 2 - 0.03, "α times v", **text)
-    return told(ax, *_words(x, q, v, weights, causal))
+    return told(ax, *_words(x, q, v, weights))
 
 
 def _heat(ax, center, top, matrix, side, name, ground=None):
@@ -102,10 +96,9 @@ def _heat(ax, center, top, matrix, side, name, ground=None):
     ax.text(center, top + BLOCK + 0.07, str(tuple(matrix.shape)), va="top", **text)
 
 
-def _words(x, q, v, weights, causal):
+def _words(x, q, v, weights):
     t, most = len(x), float(weights.max())
     i, j = divmod(int(weights.argmax()), t)
-    hidden = " What comes later has the weight 0." if causal else ""
     shapes = {
         "x": x, "q": q, "k": q, "v": v, "scores": weights, "weights": weights, "z": v
     }  # fmt: skip
@@ -113,11 +106,11 @@ def _words(x, q, v, weights, causal):
     caption = (
         f"An attention layer on {t} tokens: x times a weight matrix each gives q, k "
         f"and v; q times k transposed, divided by √d_k, gives the scores, softmax the "
-        f"weights, and weights times v the context vectors.{hidden}"
+        f"weights, and weights times v the context vectors."
     )
     alt = (
         f"{count(len(shapes), 'grid').capitalize()} of colored cells, joined by "
         f"arrows, with their shapes: {sizes}. The weights go up to {most:.2f}, in "
-        f"row {i} and column {j}, counted from 0.{hidden}"
+        f"row {i} and column {j}, counted from 0."
     )
     return caption, alt

@@ -25,14 +25,13 @@ ROW, LABEL, LETTER, NARROW = 0.27, 0.56, 0.08, 0.34
 
 
 @styled
-def one_path(x, tokens, query, decimals=2):
+def one_path(x, tokens, query):
     """Draw how one token becomes its context vector, from left to right with numbers.
 
     Args:
         x: embeddings of one sequence, (t, d_in).
         tokens: t labels.
         query: index of the token that looks.
-        decimals: digits after the point.
 
     Returns:
         Axes with a row for each token: its embedding, its score, its weight and a
@@ -59,12 +58,12 @@ def one_path(x, tokens, query, decimals=2):
             label - 0.06, y + ROW / 2, token, ha="right", va="center_baseline",
             fontsize=SMALL, color=INK,
         )  # fmt: skip
-        _row(ax, left["x"], y, x[i].tolist(), wide, TOKEN, decimals)
-        _row(ax, left["ω"], y, [score], NARROW, LIGHT, decimals)
-        _row(ax, left["α"], y, [weight], NARROW, WEIGHTS(round(weight, 3)), decimals)
+        _row(ax, left["x"], y, x[i].tolist(), wide, TOKEN)
+        _row(ax, left["ω"], y, [score], NARROW, LIGHT)
+        _row(ax, left["α"], y, [weight], NARROW, WEIGHTS(round(weight, 3)))
         ends = [left["α"] + NARROW, left["z"]], [y + ROW / 2, middle]
         ax.plot(*ends, color=BLUE, lw=round(12 * weight, 2), zorder=0.5)
-    _row(ax, left["z"], middle - ROW / 2, z.tolist(), wide, VALUE, decimals)
+    _row(ax, left["z"], middle - ROW / 2, z.tolist(), wide, VALUE)
     frame(ax, left["x"], top + query * ROW, x.shape[1] * wide, ROW)
     spans = {"x": x.shape[1] * wide, "ω": NARROW, "α": NARROW, "z": x.shape[1] * wide}
     below = {
@@ -80,25 +79,24 @@ def one_path(x, tokens, query, decimals=2):
             center, height - 0.2, below[name], fontsize=TEXT, ha="center",
             va="center", color=INK, linespacing=1.1,
         )  # fmt: skip
-    return told(ax, *_words(tokens, query, scores, weights, z, decimals))
+    return told(ax, *_words(tokens, query, scores, weights, z))
 
 
-def _row(ax, x, y, numbers, width, color, decimals):
+def _row(ax, x, y, numbers, width, color):
     for i, value in enumerate(numbers):
-        text = number(value, decimals)
-        cell(ax, x + i * width, y, width, ROW, color, text)
+        cell(ax, x + i * width, y, width, ROW, color, number(value, 2))
 
 
-def _words(tokens, query, scores, weights, z, decimals):
+def _words(tokens, query, scores, weights, z):
     name, best = tokens[query], int(weights.argmax())
-    vector = ", ".join(number(value, decimals) for value in z)
+    vector = ", ".join(number(value, 2) for value in z)
     caption = (
         f"From the embeddings x to the context vector z of {name}, whose own embedding "
         f"is framed: a dot product gives each token a score ω, softmax makes weights α "
         f"of the scores, and z is the sum of all embeddings, each times its weight."
     )
     parts = "; ".join(
-        f"{token} {number(score, decimals)}, {number(weight, decimals)}"
+        f"{token} {number(score, 2)}, {number(weight, 2)}"
         for token, score, weight in zip(tokens, scores, weights, strict=True)
     )
     alt = (

@@ -51,14 +51,12 @@ def look(weights, tokens, query):
         ax, (query + 0.03) * step, 0.12, 0.94 * step, 0.3, TOKEN, tokens[query],
         edge=VERMILION,
     )  # fmt: skip
-    lines = [line.get_linewidth() for line in ax.lines]
-    meaning = f"{words.thickness(lines, weights)} {tokens[query]} takes from that word."
     shares = ", ".join(
         f"{token} {number(weight, 2)}"
         for token, weight in zip(tokens, weights, strict=True)
     )
     alt = f"Lines from {tokens[query]} to {words.count(t, 'word')}: {shares}."
-    return told(ax, meaning, alt)
+    return told(ax, "", alt)
 
 
 @styled

@@ -58,7 +58,6 @@ BLUE, GREEN, ORANGE, PURPLE, GRAY = (
     BOOK[name].light for name in ("BLUE", "GREEN", "ORANGE", "PURPLE", "GRAY")
 )
 VERMILION = BOOK["VERMILION"].light
-SKY, WARM = TOKEN, VALUE
 
 
 def _scale(name, *ends):

@@ -9,7 +9,6 @@ from coding_attention.figures.base import (
     check,
     new_axes,
     styled,
-    told,
 )
 
 
@@ -57,7 +56,7 @@ def runs(steps, series, xlabel, ylabel, highlight=(), failed=(), level=None):
     ax.set_xlim(steps[0], steps[-1])
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    return told(ax, *_words(steps, series, ylabel, highlight, failed))
+    return ax
 
 
 def _name_ends(ax, x, ends):
@@ -72,23 +71,3 @@ def _name_ends(ax, x, ends):
             name, (x, y), xytext=(4, 0), textcoords="offset points",
             va="center_baseline", fontsize=TEXT, color=INK, annotation_clip=False,
         )  # fmt: skip
-
-
-def _words(steps, series, ylabel, highlight, failed):
-    last = {seed: float(values[-1]) for seed, values in series.items()}
-    good = [value for seed, value in last.items() if seed not in failed]
-    caption = f"{ylabel[0].upper()}{ylabel[1:]} of {len(series)} seeds."
-    if good:
-        caption += (
-            f" {len(good)} of them end between {min(good):.3f} and {max(good):.3f}"
-        )
-        caption += "." if not failed else ";"
-    bad = ", ".join(f"seed {seed} at {last[seed]:.3f}" for seed in failed)
-    caption += f" {'o' if good else 'O'}thers stay behind: {bad}." if failed else ""
-    every = "; ".join(f"seed {seed} {value:.3f}" for seed, value in last.items())
-    alt = f"{len(series)} curves over steps {steps[0]} to {steps[-1]}. "
-    alt += f"At the end: {every}."
-    for what, seeds in (("Drawn thick", highlight), ("Dashed", failed)):
-        if seeds:
-            alt += f" {what}: {', '.join(f'seed {seed}' for seed in seeds)}."
-    return caption, alt

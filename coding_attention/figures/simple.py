@@ -8,7 +8,6 @@ from coding_attention.figures.base import (
     GREEN,
     INK,
     SMALL,
-    TITLE,
     VERMILION,
     arrow,
     check,
@@ -55,13 +54,12 @@ def arrows(vectors, tokens, xlabel, ylabel, highlight=()):
 
 
 @styled
-def bars(groups, labels, title=None):
+def bars(groups, labels):
     """Draw vectors of weights as bars, one group a label, with their values.
 
     Args:
         groups: dict of name -> vector (t,), one to three of them.
         labels: t labels.
-        title: short text above the bars.
 
     Returns:
         Axes with horizontal bars.
@@ -72,9 +70,8 @@ def bars(groups, labels, title=None):
     groups = {name: values.detach() for name, values in groups.items()}
     colors = dict(zip(groups, looks, strict=False))
     figure_height = 0.5 + 0.21 * len(labels) * len(groups)
-    # Of that, 0.82 are bars; few of them leave little room above for legend and title.
-    head = 0.4 if title is not None else 0.21
-    more = max(0, head - 0.15 * figure_height)
+    # Of that, 0.82 are bars; few of them leave little room above for the legend.
+    more = max(0, 0.21 - 0.15 * figure_height)
     ax = new_axes(3.6, figure_height + more)
     height = 0.8 / len(groups)
     for i, (name, values) in enumerate(groups.items()):
@@ -107,6 +104,4 @@ def bars(groups, labels, title=None):
     share = figure_height / (figure_height + more)
     ax.set_position([0.215, 0.03 * share, 0.75, 0.82 * share])
     legend(ax, len(groups))
-    if title is not None:
-        ax.set_title(title, fontsize=TITLE, pad=18)
     return told(ax, "", words.bars(groups, labels))

@@ -58,18 +58,17 @@ def kept(tokens, d_head):
 
 
 @styled
-def amounts(values, title=None, decimals=2):
+def amounts(values, title):
     """Draw one bar for each named number, the name above its bar.
 
     Args:
         values: dict of name -> number, none of them negative.
         title: short text above the bars.
-        decimals: digits after the point.
 
     Returns:
         Axes with horizontal bars from zero.
     """
-    head = 0.28 if title is not None else 0.05
+    head = 0.28  # for the title
     height = head + 0.36 * len(values)
     ax = _bare(new_axes(3.6, height))
     ax.set_position([0.02, 0, 0.96, 1 - head / height])
@@ -81,11 +80,10 @@ def amounts(values, title=None, decimals=2):
         ax.text(0, row + 0.27, name, fontsize=SMALL, color=INK, va="center_baseline")
         ax.barh(row + 0.7, value, 0.36, color=BLUE)
         ax.text(
-            value + 0.015 * right, row + 0.7, f"{value:.{decimals}f}", fontsize=SMALL,
+            value + 0.015 * right, row + 0.7, f"{value:.2f}", fontsize=SMALL,
             color=INK, va="center_baseline",
         )  # fmt: skip
-    if title is not None:
-        ax.set_title(title, fontsize=TITLE, loc="left")
+    ax.set_title(title, fontsize=TITLE, loc="left")
     return ax
 
 

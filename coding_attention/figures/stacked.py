@@ -16,14 +16,13 @@ from coding_attention.figures.base import (
 
 
 @styled
-def stacked_projection(x, projections, decimals=2):
+def stacked_projection(x, projections):
     """Draw the projections of the heads stacked into one, and its queries cut in two.
 
     Args:
         x: token vectors of one sequence, (t, d_in).
         projections: the W_query of each head, (d_in, d_head) each: two heads, or more
             where they are narrow. A ``Linear`` layer holds it transposed.
-        decimals: digits after the point.
 
     Returns:
         Axes with two rows. Above, the matrices of the heads and the one they make side
@@ -48,7 +47,7 @@ def stacked_projection(x, projections, decimals=2):
             x = left + head * (d_head * wide + gap)
             block(
                 ax, x, top, matrix, (wide, high), f"head {head}" if gap else "",
-                "shape" if gap else "", HEADS[head % len(HEADS)], decimals,
+                "shape" if gap else "", HEADS[head % len(HEADS)],
             )  # fmt: skip
         right = left + d_out * wide + gap * (h - 1)
         if not gap:

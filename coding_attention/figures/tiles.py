@@ -35,14 +35,13 @@ def running(row, block):
 
 
 @styled
-def online_softmax_tiles(scores, block, query, decimals=2):
+def online_softmax_tiles(scores, block, query):
     """Draw scores cut into tiles, and one row's softmax done one tile after the other.
 
     Args:
         scores: attention scores (t_q, t_k), finite.
         block: how many queries and keys a tile has.
         query: index of the row to follow.
-        decimals: digits after the point.
 
     Returns:
         Axes with the tiles above, the row framed, and a table below: for each tile its
@@ -73,11 +72,11 @@ def online_softmax_tiles(scores, block, query, decimals=2):
     beside = left + across + 0.1
     if beside < 2.75:
         ax.text(beside, y + side / 2, f"query {query}", ha="left", **ink)
-    _table(ax, table, steps, block, decimals)
+    _table(ax, table, steps, block)
     return told(ax, *_words(scores, block, query, steps))
 
 
-def _table(ax, top, steps, block, decimals):
+def _table(ax, top, steps, block):
     wide = min(0.4, 1.3 / block)
     first, ink = 0.62, {"color": INK, "fontsize": TEXT, "va": "center"}
     columns = [first + block * wide + 0.1 + k * 0.62 for k in range(3)]
@@ -88,11 +87,11 @@ def _table(ax, top, steps, block, decimals):
         y = top + i * 0.27
         ax.text(first - 0.06, y + 0.135, f"tile {i}", ha="right", **ink)
         for j, score in enumerate(scores.tolist()):
-            cell(ax, first + j * wide, y, wide, 0.27, LIGHT, number(score, decimals))
+            cell(ax, first + j * wide, y, wide, 0.27, LIGHT, number(score, 2))
         for x, value in zip(columns, numbers, strict=True):
             last = i == len(steps) - 1 and x == columns[-1]
             edge = {"edge": VERMILION} if last else {}
-            cell(ax, x, y, 0.52, 0.27, LIGHT, number(value, decimals), **edge)
+            cell(ax, x, y, 0.52, 0.27, LIGHT, number(value, 2), **edge)
 
 
 def _words(scores, block, query, steps):

@@ -19,7 +19,7 @@ from coding_attention.figures.base import (
     styled,
     told,
 )
-from coding_attention.figures.words import count, thickness
+from coding_attention.figures.words import count
 
 
 @styled
@@ -121,7 +121,7 @@ def look_back(source, target, step, weights):
         f"Chains of states that read and that write, and {count(len(widths), 'line')} "
     )
     alt += f"join the state that writes {target[step]} to the states that read. "
-    alt += f"{thickness(widths, weights)} it takes: {shares}."
+    alt += f"The thicker a line, the more it takes: {shares}."
     return told(ax, "", alt)
 
 

@@ -6,20 +6,14 @@ so that it cannot say anything else than the drawing does.
 
 import torch
 
-from coding_attention.figures.palette import WEIGHTS
+from coding_attention.number_words import spell_number
 
-COUNTS = [
-    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-    "eleven", "twelve",
-]  # fmt: skip
 PLACES = {-1: "left of", 0: "on", 1: "right of"}
-SHADES = ("darker", "paler")
 
 
 def count(number, noun):
     """Write a number of things: six rows, one column."""
-    word = COUNTS[number] if number < len(COUNTS) else str(number)
-    return f"{word} {noun}" if number == 1 else f"{word} {noun}s"
+    return f"{spell_number(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def line(name, values, decimals=1):
@@ -102,12 +96,6 @@ def _where(marked):
     return "above the diagonal" if bool((marked == above).all()) else "in places"
 
 
-def shades():
-    """The word for a larger weight, and that for a smaller one, on a page by day."""
-    light = [sum(WEIGHTS(share)[:3]) for share in (0.0, 1.0)]
-    return SHADES if light[1] < light[0] else SHADES[::-1]
-
-
 def matrix(values, rows, columns, title, blank, decimals):
     """The text alternative of a matrix of numbers."""
     text = f"{title or 'A matrix'}: {shape_of(values, blank)}"
@@ -145,7 +133,7 @@ def _span(columns, places):
 
 def pattern(weights, rows, columns, title, marked):
     """The text alternative of a pattern of weights without numbers."""
-    text = f"{title or 'A pattern'}: {shape_of(weights)}, {shades()[0]} for more weight"
+    text = f"{title or 'A pattern'}: {shape_of(weights)}, darker for more weight"
     text += f"; {peaks(weights, rows, columns, decimals=2)}"
     best = weights.double().max(dim=1).values
     text += f", from {float(best.min()):.2f} to {float(best.max()):.2f}"
@@ -177,14 +165,3 @@ def curves(steps, groups, ylabel, levels):
     return (
         f"{ylabel}, over steps {steps[0]} to {steps[-1]}: {'; '.join(told + dashed)}."
     )
-
-
-def thickness(widths, amounts):
-    """Say what a thick line means, from the lines and what they stand for."""
-    order = sorted(range(len(widths)), key=lambda i: float(amounts[i]))
-    drawn = [widths[i] for i in order]
-    if drawn[0] == drawn[-1]:
-        return "All lines have one thickness"
-    if drawn == sorted(drawn):
-        return "The thicker a line, the more"
-    return "The thicker a line, the less"

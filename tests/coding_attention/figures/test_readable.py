@@ -57,20 +57,14 @@ CASES = {
     "bars, far below zero": lambda: figures.bars(
         {"score": torch.tensor([-100.0, 0.5])}, TOKENS[:2]
     ),
-    "bars, one and a title": lambda: figures.bars(
-        {"score": torch.tensor([0.5])}, TOKENS[:1], "share"
-    ),
-    "bars, three groups and a title": lambda: figures.bars(
-        {name: random_weights(4, seed=i) for i, name in enumerate("abc")},
-        TOKENS[:4], "share",
+    "bars, one": lambda: figures.bars({"score": torch.tensor([0.5])}, TOKENS[:1]),
+    "bars, three groups": lambda: figures.bars(
+        {name: random_weights(4, seed=i) for i, name in enumerate("abc")}, TOKENS[:4]
     ),
     "cropped_mask": lambda: figures.cropped_mask(torch.ones(6, 6).triu(1), 4, "mask"),
     "dropped": lambda: figures.dropped(CAUSAL, KEEP, TOKENS, 0.5, "after dropout"),
     "flow": lambda: figures.flow(
         random(6, 3), random(3, 2), random(3, 2), random(3, 2)
-    ),
-    "flow, causal": lambda: figures.flow(
-        random(6, 3), random(3, 2), random(3, 2), random(3, 2), causal=True
     ),
     "one_path": lambda: figures.one_path(random(6, 3).abs(), TOKENS, 1),
     "stacked_projection": lambda: figures.stacked_projection(
@@ -80,10 +74,7 @@ CASES = {
         random(6, 6, scale=2), 2, query=3
     ),
     "plane": lambda: figures.plane(
-        INPUTS, TOKENS, ("nature", "money"), CAUSAL @ INPUTS, focus=["journey"]
-    ),
-    "plane, words that stay": lambda: figures.plane(
-        INPUTS, TOKENS, ("nature", "money"), title="before"
+        INPUTS, TOKENS, ("nature", "money"), CAUSAL @ INPUTS
     ),
     "runs": lambda: figures.runs(
         [0, 10, 20], {s: [3.0, 1.0 + s, 0.1 * s] for s in range(9)}, "step", "loss",

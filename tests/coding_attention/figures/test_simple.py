@@ -93,14 +93,9 @@ def test_bars_of_a_group_share_the_color_of_the_legend():
 @pytest.mark.parametrize("seed", range(3))
 def test_all_bars_are_in_view_and_start_at_zero(seed):
     for values in (random(4, seed=seed), random(4, seed=seed).abs()):
-        low, high = figures.bars({"a": values}, WORDS[:4], "title").get_xlim()
+        low, high = figures.bars({"a": values}, WORDS[:4]).get_xlim()
         assert low <= min(0, float(values.min()))
         assert high > max(0, float(values.max()))
-
-
-def test_bars_have_the_title_that_they_are_given():
-    assert figures.bars({"a": random(2)}, ["x", "y"], "above").get_title() == "above"
-    assert figures.bars({"a": random(2)}, ["x", "y"]).get_title() == ""
 
 
 def test_bars_that_are_all_negative_or_zero_keep_zero_in_view():

@@ -48,20 +48,17 @@ def test_kept_names_colors_and_sizes():
     assert [place(ax, f"t = {t}")[0] for t in (2, 8)] == lefts
 
 
-@pytest.mark.parametrize("decimals", [0, 2, 3])
-def test_amounts_draws_and_writes_each_value(decimals):
+def test_amounts_draws_and_writes_each_value():
     values = {"first": 0.25, "second one": 3.0, "none": 0.0}
-    ax = figures.amounts(values, "title", decimals)
+    ax = figures.amounts(values, "title")
     found = cells(ax)
     assert [(c.x, c.width) for c in found] == [(0, v) for v in values.values()]
-    assert written(ax) == [
-        text for n, v in values.items() for text in (n, f"{v:.{decimals}f}")
-    ]
+    assert written(ax) == [text for n, v in values.items() for text in (n, f"{v:.2f}")]
     assert ax.get_title("left") == "title"
 
 
 def test_amounts_puts_each_name_above_its_bar():
-    ax = figures.amounts({"first": 1.0, "second": 2.0})
+    ax = figures.amounts({"first": 1.0, "second": 2.0}, "title")
     for name, cell in zip(("first", "second"), cells(ax), strict=True):
         # The vertical axis points down.
         assert cell.y - 0.36 < place(ax, name)[1] < cell.y
