@@ -73,7 +73,7 @@ test-site: $(READY) ## the built site in a browser, every lab, every other page
 	$(PYTEST) $(NBVAL) -m "site and not weekly" book tests
 
 # What nobody waits for, one part after another, or those that PARTS names.
-PARTS ?= hosts processors models torch newest
+PARTS ?= hosts processors models torch newest links
 test-weekly: $(addprefix weekly-,$(PARTS)) ## JupyterLab, processors, other versions (PARTS="hosts torch")
 
 weekly-hosts: $(READY)
@@ -118,6 +118,10 @@ weekly-torch: .venv-torch-$(TORCH)/.ready
 
 weekly-newest:
 	$(MAKE) test test-site NEWEST=1
+
+# Whether the pages' links to other hosts still lead somewhere.
+weekly-links: $(SITE_READY)
+	$(BIN)/jupyter-book build . --builder linkcheck --path-output _build/links -W -q --keep-going
 
 pdf: $(READY) book ## print the whole book into one PDF
 	@$(BIN)/python -m tools.pdf
