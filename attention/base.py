@@ -1,9 +1,9 @@
 """Base classes of the listings: wrong calls are explained, and meta devices work.
 
-Moving a layer off the meta device leaves its memory uninitialized.
-``reset_parameters`` fills what ``nn.Linear`` doesn't: plain parameters, and the mask.
+Moving a layer off the meta device leaves its memory uninitialized, and ``nn.Linear``
+resets itself. ``reset_parameters`` here fills the rest: plain parameters, and the mask.
 The mask is a buffer, as in the chapter, so it is saved, loaded and moved with the
-parameters. If a checkpoint lacks it, or it arrives empty, it is rebuilt.
+parameters. If a checkpoint has no mask, or an empty one arrives, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import nn
 
-from attention.validate import Condition, require
-
-CALL = Condition(
-    TypeError, "{layer} is called with one tensor, layer(x), but got {given}. {advice}"
-)
-# What users of nn.MultiheadAttention may look for, and what to write here.
+# Arguments of nn.MultiheadAttention, and what to write here instead.
 ELSEWHERE = {
     "attn_mask": "A causal layer hides the future itself. For padding, pass "
     "key_padding_mask to FusedMultiHeadAttention.",
@@ -35,7 +30,7 @@ ITSELF = (
     "It makes queries, keys and values from x itself. For keys and values from another "
     "sequence, use FusedMultiHeadAttention and layer(x, memory=other)."
 )
-# Names in a state dict that is not ours, and how to convert it.
+# Patterns of names in other layers' state dicts: whose they are, and how to convert.
 FOREIGN = {
     r"in_proj_weight": "nn.MultiheadAttention. Load convert.to_ours(state, "
     "convert.TORCH), with convert from attention",
@@ -46,10 +41,6 @@ FOREIGN = {
     r"W_query": "SelfAttention_v1, which stores matrices transposed. Load "
     '{f"{name}.weight": w.T for name, w in state.items()}',
 }
-HIDES_NOTHING = (
-    "the mask in this state dict is all zero, so every token will see the future. For "
-    "a causal layer, leave the mask out of the state dict: it is rebuilt."
-)
 
 
 class Layer(nn.Module):
@@ -85,12 +76,14 @@ def explain_weights(prefix: str, unexpected: list[str], messages: list[str]) -> 
 def _explain_call(layer: nn.Module, given: tuple[Any, ...], named: Any) -> None:
     try:
         inspect.signature(layer.forward).bind(*given, **named)
-    except TypeError:
+    except TypeError as error:
         unknown = [f"{name}=" for name in named if name != "x"]
-        counted = f"{len(given)} positional arguments"
-        told = " and ".join([*([counted] if len(given) != 1 else []), *unknown])
+        counted = [f"{len(given)} positional arguments"] if len(given) != 1 else []
         advice = ELSEWHERE.get(unknown[0][:-1], ITSELF) if unknown else ITSELF
-        require(False, CALL, layer=type(layer).__name__, given=told, advice=advice)
+        raise TypeError(
+            f"{type(layer).__name__} is called with one tensor, layer(x), but got "
+            f"{' and '.join([*counted, *unknown])}. {advice}"
+        ) from error
 
 
 class CausalModule(Layer):
@@ -108,9 +101,9 @@ class CausalModule(Layer):
             self.mask.fill_(1).triu_(1)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        was_empty = self.mask.is_meta
+        was_meta = self.mask.is_meta
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if was_empty and not self.mask.is_meta:  # to_empty: there was nothing to copy
+        if was_meta and not self.mask.is_meta:  # to_empty leaves arbitrary numbers
             self.reset_parameters()
         return self
 
@@ -123,9 +116,15 @@ class CausalModule(Layer):
             ones = torch.ones(self.mask.shape, dtype=weight.dtype, device=weight.device)
             state_dict[prefix + "mask"] = ones.triu(1)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+        # A mask for one token has nothing to hide.
         hides = self.mask.is_meta or len(self.mask) == 1 or bool(self.mask.any())
         if not hides:
-            warnings.warn(HIDES_NOTHING, stacklevel=2)
+            warnings.warn(
+                "the mask in this state dict is all zero, so every token will see the "
+                "future. For a causal layer, leave the mask out of the state dict: it "
+                "is rebuilt.",
+                stacklevel=2,
+            )
 
 
 class DrawnModule(Layer):

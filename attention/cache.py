@@ -9,54 +9,9 @@ import torch
 from torch import nn
 
 from attention import validate
-from attention.validate import Condition, require
 
-# Before 2.3 PyTorch can't say, and stops compiling at a cache anyway.
+# PyTorch before 2.3 has no such function, and compiles nothing that uses a cache.
 _is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)
-
-NO_GRADIENTS = Condition(
-    RuntimeError,
-    "a cache is for generation and stores no gradients, but gradients are on. Call the "
-    "layer under torch.no_grad(), or train it without a cache.",
-)
-ROOM = Condition(
-    ValueError,
-    "the cache holds {past} tokens and x adds {t}, but the layer takes at most "
-    "context_length={room}. Stop here, or clear the cache and start again from the "
-    "latest tokens.",
-)
-SAME_LAYER = Condition(
-    ValueError,
-    "this cache was filled by another layer, which has different keys. Create one "
-    "KeyValueCache() for each layer of a model.",
-)
-SAME_BATCH = Condition(
-    ValueError,
-    "x must have the batch size of the cached tokens, {kept}, but got {given}. Continue"
-    " with the same sequences, or pass a new KeyValueCache().",
-)
-SAME_KIND = Condition(
-    ValueError,
-    "the cache holds {cache.dtype} on {cache.device}, but the new keys are {keys.dtype}"
-    " on {keys.device}. Move the model before the first token, or pass a new "
-    "KeyValueCache().",
-)
-FORGOTTEN = Condition(
-    ValueError,
-    "the cache holds only tokens from position {oldest} on, which its layer's window "
-    "needed, but now position {needed} is needed. Pass a new KeyValueCache() and all "
-    "tokens again.",
-)
-CROP = Condition(
-    ValueError,
-    "length must be a whole number from 0 to {there}, the number of cached tokens, but "
-    "got {given!r}. Pass how many tokens to keep, such as cache.length - 1.",
-)
-ROWS = Condition(
-    ValueError,
-    "rows must contain integers in one dimension, (b,), but got {dtype} of shape "
-    "{shape}. Pass which sequence each new one continues: torch.tensor([0, 0, 1]).",
-)
 
 
 class KeyValueCache:
@@ -101,8 +56,8 @@ class KeyValueCache:
         """Forget every token, so that another prompt, batch or layer can start."""
         self.length = 0
         self._layer: weakref.ref[nn.Module] | None = None
-        # Along the axis of tokens there may be room for more. The token at position p
-        # stands at p - _first; of those before length, all from _oldest on are kept.
+        # _keys and _values have free room at the end. Their index 0 is the token at
+        # position _first; those from position _oldest up to length are kept.
         self._first = self._oldest = 0
         self._keys = self._values = torch.empty(0, 0, 0, 0)
 
@@ -133,21 +88,28 @@ class KeyValueCache:
                 tokens, has dropped tokens that the layer needs, or was filled with
                 another batch size, dtype or device.
         """
-        learns = keys.requires_grad or values.requires_grad
-        require(not learns, NO_GRADIENTS)
+        if keys.requires_grad or values.requires_grad:
+            raise RuntimeError(
+                "a cache is for generation and stores no gradients, but gradients are "
+                "on. Call the layer under torch.no_grad(), or train it without a cache."
+            )
         past, t = self.length, keys.shape[2]
         stop = past + t
         if past > 0:
-            self._must_fit(layer, keys)
-        require(stop <= context_length, ROOM, past=past, t=t, room=context_length)
-        oldest = _oldest_seen(past, window)
+            self._require_same_kind(layer, keys)
+        if stop > context_length:
+            raise ValueError(
+                f"the cache holds {past} tokens and x adds {t}, but the layer takes at "
+                f"most context_length={context_length}. Stop here, or clear the cache "
+                f"and start again from the latest tokens."
+            )
+        oldest = _find_oldest_seen(past, window)
         if past > 0:
-            holds = self._oldest <= oldest
-            require(holds, FORGOTTEN, oldest=self._oldest, needed=oldest)
-        # What inference mode has stored can't be written to outside of it.
+            self._require_kept(oldest)
         if _is_sealed(self._keys) or stop - self._first > self._keys.shape[2]:
-            # All the room at once: growing by torch.cat would copy every earlier token
-            # in each step. With a window, what is still seen moves now and then.
+            # Reserve all the room at once: growing by torch.cat would copy every
+            # earlier token in each step. With a window, the tokens still seen move to
+            # new memory once per quarter of a window.
             room = context_length if window is None else stop - oldest + window // 4
             self._move(oldest, room, like=keys)
         # A cache that outlives its model must not keep the model alive.
@@ -157,7 +119,7 @@ class KeyValueCache:
         self._values[:, :, new] = values
         seen = slice(oldest - self._first, stop - self._first)
         given = self._keys[:, :, seen], self._values[:, :, seen]
-        self.length, self._oldest = stop, _oldest_seen(stop, window)
+        self.length, self._oldest = stop, _find_oldest_seen(stop, window)
         if window is not None and self._keys.shape[2] > 2 * window:  # a long prompt
             self._move(self._oldest, 2 * window, like=keys)
         return given
@@ -185,11 +147,14 @@ class KeyValueCache:
             >>> torch.allclose(again, guessed[:, 4:], atol=1e-6)
             True
         """
-        whole = isinstance(length, int) and 0 <= length <= self.length
-        require(whole, CROP, given=length, there=self.length)
-        back = self.length - length
-        needed = max(0, self._oldest - back)  # by the token that would be next
-        require(needed == self._oldest, FORGOTTEN, oldest=self._oldest, needed=needed)
+        if not isinstance(length, int) or not 0 <= length <= self.length:
+            raise ValueError(
+                f"length must be a whole number from 0 to {self.length}, the number of "
+                f"cached tokens, but got {length!r}. Pass how many tokens to keep, "
+                f"such as cache.length - 1."
+            )
+        # A window starts as many tokens earlier as the next token stands earlier.
+        self._require_kept(max(0, self._oldest - (self.length - length)))
         self.length = length
         if length == 0:
             self.clear()
@@ -217,37 +182,60 @@ class KeyValueCache:
             3
         """
         validate.instance("rows", rows, torch.Tensor, "Pass torch.tensor([0, 0, 1]).")
-        whole = rows.dtype in (torch.int32, torch.int64) and rows.dim() == 1
-        require(whole, ROWS, dtype=rows.dtype, shape=tuple(rows.shape))
+        if rows.dtype not in (torch.int32, torch.int64) or rows.dim() != 1:
+            raise ValueError(
+                f"rows must contain integers in one dimension, (b,), but got "
+                f"{rows.dtype} of shape {tuple(rows.shape)}. Pass which sequence each "
+                f"new one continues: torch.tensor([0, 0, 1])."
+            )
         if self.length > 0:
             self._keys = self._keys.index_select(0, rows)
             self._values = self._values.index_select(0, rows)
 
-    def _must_fit(self, layer: nn.Module, keys: torch.Tensor) -> None:
-        owner = self.layer
-        require(owner is None or owner is layer, SAME_LAYER)
-        b = keys.shape[0]
-        require(b == self.batch_size, SAME_BATCH, kept=self.batch_size, given=b)
-        same = (keys.dtype, keys.device) == (self.dtype, self.device)
-        require(same, SAME_KIND, cache=self, keys=keys)
+    def _require_same_kind(self, layer: nn.Module, keys: torch.Tensor) -> None:
+        if self.layer is not None and self.layer is not layer:
+            raise ValueError(
+                "this cache was filled by another layer, which has different keys. "
+                "Create one KeyValueCache() for each layer of a model."
+            )
+        if keys.shape[0] != self.batch_size:
+            raise ValueError(
+                f"x must have the batch size of the cached tokens, {self.batch_size}, "
+                f"but got {keys.shape[0]}. Continue with the same sequences, or pass a "
+                f"new KeyValueCache()."
+            )
+        if (keys.dtype, keys.device) != (self.dtype, self.device):
+            raise ValueError(
+                f"the cache holds {self.dtype} on {self.device}, but the new keys are "
+                f"{keys.dtype} on {keys.device}. Move the model before the first "
+                f"token, or pass a new KeyValueCache()."
+            )
+
+    def _require_kept(self, needed: int) -> None:
+        """Require the tokens from position ``needed`` on."""
+        if needed < self._oldest:
+            raise ValueError(
+                f"the cache holds only tokens from position {self._oldest} on, which "
+                f"its layer's window needed, but now position {needed} is needed. Pass "
+                f"a new KeyValueCache() and all tokens again."
+            )
 
     def _move(self, oldest: int, room: int, like: torch.Tensor) -> None:
-        """Make new room, and copy what is kept from position ``oldest`` on."""
+        """Reserve memory for ``room`` tokens; copy those from ``oldest`` on into it."""
         b, num_kv_heads, _, head_dim = like.shape
-        kept, count = self._kept(oldest), self.length - oldest
+        kept, count = self._view_from(oldest), self.length - oldest
         moved = [like.new_empty(b, num_kv_heads, room, head_dim) for _ in kept]
         if count > 0:
             for old, new in zip(kept, moved, strict=True):
                 new[:, :, :count] = old
         (self._keys, self._values), self._first = moved, oldest
 
-    def _kept(self, oldest: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        start = (self._oldest if oldest is None else oldest) - self._first
-        kept = slice(start, self.length - self._first)
+    def _view_from(self, position: int) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = slice(position - self._first, self.length - self._first)
         return self._keys[:, :, kept], self._values[:, :, kept]
 
     def __getstate__(self) -> dict[str, Any]:
-        keys, values = (part.clone() for part in self._kept())
+        keys, values = (part.clone() for part in self._view_from(self._oldest))
         places = {"length": self.length, "_first": self._oldest}
         return places | {"_oldest": self._oldest, "_keys": keys, "_values": values}
 
@@ -258,7 +246,7 @@ class KeyValueCache:
     def __deepcopy__(self, memo: dict[int, Any]) -> KeyValueCache:
         copied = KeyValueCache()
         copied.__setstate__(self.__getstate__())
-        copied._layer = self._layer  # the copy goes on with the same layer
+        copied._layer = self._layer  # unlike a pickle, a copy keeps its layer
         return copied
 
     @property
@@ -284,14 +272,19 @@ class KeyValueCache:
     @property
     def num_bytes(self) -> int:
         """Bytes of all stored keys and values, not counting free room."""
-        return sum(part.numel() for part in self._kept()) * self.dtype.itemsize
+        kept = self._view_from(self._oldest)
+        return sum(part.numel() for part in kept) * self.dtype.itemsize
 
 
 def _is_sealed(stored: torch.Tensor) -> bool:
-    if _is_compiling():  # which can't trace the question
+    """Return whether inference mode made this tensor, and has ended since.
+
+    Then PyTorch refuses to write into it.
+    """
+    if _is_compiling():  # is_inference_mode_enabled can't be traced
         return False
     return stored.is_inference() and not torch.is_inference_mode_enabled()
 
 
-def _oldest_seen(position: int, window: int | None) -> int:
+def _find_oldest_seen(position: int, window: int | None) -> int:
     return 0 if window is None else max(0, position + 1 - window)

@@ -34,7 +34,6 @@ from torch import nn
 
 from attention import validate
 from attention.functional import causal_mask
-from attention.validate import Condition, require
 
 State = Mapping[str, torch.Tensor]
 PROJECTIONS = ("W_query.", "W_key.", "W_value.")
@@ -172,79 +171,6 @@ def wrapper(num_heads: int) -> Layout:
     return Layout("the wrapper", qkv, None, ignored=masks)
 
 
-# What a layout requires ---------------------------------------------------------------
-
-STATE_DICT = Condition(
-    TypeError,
-    "state must be a state dict, but got {state.__class__.__name__}. Pass "
-    "layer.state_dict().",
-)
-LAYOUT = Condition(
-    TypeError,
-    "layout must be a Layout, but got {layout!r}. Pass convert.OURS, TORCH or GPT2, or "
-    "what combined(), separate() or wrapper() returns.",
-)
-NAMES = Condition(
-    KeyError,
-    "the state dict must contain {required}. Missing: {missing}. Unknown: {unknown}. "
-    "{advice}",
-)
-MATRIX = Condition(
-    ValueError,
-    "{name} must be a matrix, but got shape {shape}. Pass the weights as the layer "
-    "stores them.",
-)
-SHAPE = Condition(
-    ValueError,
-    "{name} must have shape {expected} to fit the other weights, but got {shape}. "
-    "Check that all come from the same layer.",
-)
-STACKED = Condition(
-    ValueError,
-    "{name} must stack d_out queries and as many keys as values, but {rows} outputs do "
-    "not split for d_out={d_out}, the width of {out}: {full} would{or_fewer}. Check the"
-    " layout and whether the matrix is transposed.",
-)
-BLOCKS = Condition(
-    ValueError,
-    "{name} must split into equal blocks of rows, {blocks}, but got shape {shape}. "
-    "Check num_heads.",
-)
-UNGROUPED = Condition(
-    ValueError,
-    "{owner} must have as many key heads as query heads, but here d_out={d_out} and the"
-    " keys are {d_kv} wide. Call ungroup_heads(state, num_heads) first.",
-)
-SQUARE = Condition(
-    ValueError,
-    "{owner} must have equal input and output widths, but these weights have "
-    "d_in={d_in} and d_out={d_out}. Only layers with d_in = d_out can be converted.",
-)
-IDENTITY = Condition(
-    ValueError,
-    "{owner} has no output projection, so out_proj must be the identity with zero "
-    "bias, but it is not, and the heads alone would compute something else. Keep "
-    "MultiHeadAttention for these weights.",
-)
-ZERO = Condition(
-    ValueError,
-    "{names} must be zero to be dropped, but the largest entry is {largest:.3g}. Build "
-    "the layer with qkv_bias=True and leave out qkv_bias here.",
-)
-ROTARY = Condition(
-    ValueError,
-    "these weights belong to a layer with rotary positions ({traces}), which rotates "
-    "queries and keys before the scores. A layer without would compute something else. "
-    "Load them into FusedMultiHeadAttention(..., rope_theta=...), with the base of the "
-    "model's config, and pass rotary=True here.",
-)
-SCALED = Condition(
-    ValueError,
-    "these weights belong to rotary positions of another kind ({traces}), but our layer"
-    " turns all coordinates, by rope_theta only. Keep the original layer.",
-)
-
-
 # From one layout to another -----------------------------------------------------------
 
 
@@ -290,20 +216,18 @@ def to_ours(
         >>> ours.load_state_dict(convert.to_ours(theirs, convert.TORCH))
         <All keys matched successfully>
     """
-    traces = []
-    if isinstance(state, nn.Module):
-        traces, others = _rotary_parts(state), _scaled_parts(state)
-        require(not others, SCALED, traces=", ".join(others))
-        state = state.state_dict()
-    require(isinstance(layout, Layout), LAYOUT, layout=layout)
-    require(isinstance(state, Mapping), STATE_DICT, state=state)
-    traces += [name for name in state if _sounds_rotary(name)]
-    require(rotary or not traces, ROTARY, traces=", ".join(traces))
+    _check_layout(layout)
+    _check_rotary(state, rotary)
     parts = _read(layout, state, prefix)
     if qkv_bias is False and parts.bias is not None:
         largest = parts.bias.abs().max().item()
-        names = ", ".join(f"{name}bias" for name in layout.qkv)
-        require(largest == 0, ZERO, names=names, largest=largest)
+        if largest != 0:  # NaN, too
+            names = ", ".join(f"{name}bias" for name in layout.qkv)
+            raise ValueError(
+                f"{names} must be zero to be dropped, but the largest entry is "
+                f"{largest:.3g}. Build the layer with qkv_bias=True and leave out "
+                f"qkv_bias here."
+            )
         parts = parts._replace(bias=None)
     ours = _write(OURS, parts)
     if context_length is None:
@@ -339,12 +263,20 @@ def from_ours(
         >>> theirs.load_state_dict(convert.from_ours(ours, convert.TORCH))
         <All keys matched successfully>
     """
-    require(isinstance(layout, Layout), LAYOUT, layout=layout)
+    _check_layout(layout)
     return _write(layout, _read(OURS, state), prefix)
 
 
+def _check_layout(layout: object) -> None:
+    if not isinstance(layout, Layout):
+        raise TypeError(
+            f"layout must be a Layout, but got {layout!r}. Pass convert.OURS, TORCH or "
+            f"GPT2, or what combined(), separate() or wrapper() returns."
+        )
+
+
 class _Parts(NamedTuple):
-    """One layer in any layout: rows are queries, then keys, then values."""
+    """One layer without its layout: rows are queries, then keys, then values."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
@@ -358,11 +290,14 @@ class _Parts(NamedTuple):
 
 
 def _read(layout: Layout, state: State | nn.Module, prefix: str = "") -> _Parts:
-    state = state.state_dict() if isinstance(state, nn.Module) else state
-    given = _tensors(layout, state, prefix)
+    given = _take_tensors(layout, _get_state(state), prefix)
     for name, tensor in given.items():
         if name.endswith("weight"):
-            require(tensor.dim() == 2, MATRIX, name=name, shape=_shape(tensor))
+            if tensor.dim() != 2:
+                raise ValueError(
+                    f"{name} must be a matrix, but got shape {tuple(tensor.shape)}. "
+                    f"Pass the weights as the layer stores them."
+                )
             given[name] = tensor.t() if layout.transposed else tensor
     weights = [given[f"{name}weight"] for name in layout.qkv]
     packed = _stack(layout, weights, weights, "weight")
@@ -371,24 +306,29 @@ def _read(layout: Layout, state: State | nn.Module, prefix: str = "") -> _Parts:
     if layout.out is not None:
         out_weight = given[f"{layout.out}weight"]
         _check_rows(layout, packed, out_weight)
-        out_bias = _or_zeros(given.get(f"{layout.out}bias"), out_weight)
+        out_bias = _fill_bias(given.get(f"{layout.out}bias"), out_weight)
         _check_shape(f"{layout.out}bias", out_bias, (len(out_weight),))
     biases, bias = [given.get(f"{name}bias") for name in layout.qkv], None
     if any(b is not None for b in biases):
-        full = [_or_zeros(b, w) for b, w in zip(biases, weights, strict=True)]
+        full = [_fill_bias(b, w) for b, w in zip(biases, weights, strict=True)]
         bias = _stack(layout, weights, full, "bias")
     return _Parts(packed, bias, out_weight, out_bias)
 
 
 def _write(layout: Layout, parts: _Parts, prefix: str = "") -> dict[str, torch.Tensor]:
     (d_out, d_kv), d_in = parts.widths(), parts.weight.shape[1]
-    facts = {"owner": layout.owner, "d_in": d_in, "d_out": d_out, "d_kv": d_kv}
-    require(layout.grouped or d_kv == d_out, UNGROUPED, **facts)
-    require(not layout.square or d_in == d_out, SQUARE, **facts)
-    heads = max(len(layout.qkv) // 3, 1)  # names for the queries, for the keys, …
-    rows = [width // heads for width in (d_out, d_kv, d_kv) for _ in range(heads)]
+    if not layout.grouped and d_kv != d_out:
+        raise ValueError(
+            f"{layout.owner} must have as many key heads as query heads, but here "
+            f"d_out={d_out} and the keys are {d_kv} wide. Call ungroup_heads(state, "
+            f"num_heads) first."
+        )
+    _check_square(layout, d_in, d_out)
     if len(layout.qkv) == 1:
         rows = [len(parts.weight)]
+    else:  # as many names for the queries as for the keys and for the values
+        names = len(layout.qkv) // 3
+        rows = [width // names for width in (d_out, d_kv, d_kv) for _ in range(names)]
     bias = parts.bias
     if bias is None and layout.biases:
         bias = parts.weight.new_zeros(len(parts.weight))
@@ -401,8 +341,12 @@ def _write(layout: Layout, parts: _Parts, prefix: str = "") -> dict[str, torch.T
                 written[name + kind] = part
     if layout.out is None:
         identity = torch.eye(d_out).to(parts.out_weight)
-        same = torch.equal(parts.out_weight, identity) and not parts.out_bias.any()
-        require(same, IDENTITY, **facts)
+        if not torch.equal(parts.out_weight, identity) or parts.out_bias.any():
+            raise ValueError(
+                f"{layout.owner} has no output projection, so out_proj must be the "
+                f"identity with zero bias, but it is not, and the heads alone would "
+                f"compute something else. Keep MultiHeadAttention for these weights."
+            )
     else:
         written[f"{layout.out}weight"] = parts.out_weight
         written[f"{layout.out}bias"] = parts.out_bias
@@ -411,9 +355,18 @@ def _write(layout: Layout, parts: _Parts, prefix: str = "") -> dict[str, torch.T
     return {prefix + name: _copy(tensor) for name, tensor in written.items()}
 
 
-def _tensors(layout: Layout, state: State, prefix: str) -> dict[str, torch.Tensor]:
+def _get_state(state: State | nn.Module) -> State:
+    state = state.state_dict() if isinstance(state, nn.Module) else state
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            f"state must be a state dict, but got {type(state).__name__}. Pass "
+            f"layer.state_dict()."
+        )
+    return state
+
+
+def _take_tensors(layout: Layout, state: State, prefix: str) -> dict[str, torch.Tensor]:
     """Take the tensors of one layer out of a state dict, without prefix."""
-    require(isinstance(state, Mapping), STATE_DICT, state=state)
     names = [*layout.qkv, *([] if layout.out is None else [layout.out])]
     required, biases = [f"{n}weight" for n in names], [f"{n}bias" for n in names]
     known = {*required, *biases, *layout.ignored}
@@ -424,16 +377,19 @@ def _tensors(layout: Layout, state: State, prefix: str) -> dict[str, torch.Tenso
     of_qkv = biases[: len(layout.qkv)]
     if not layout.own_biases and any(name in given for name in of_qkv):
         required += of_qkv
-        # A model that always has biases has this one too: zeros would be another model.
+        # Where the layout always has biases, the output's is missing by mistake:
+        # zeros in its place would compute something else.
         required += biases[len(of_qkv) :] if layout.biases else []
     missing = [name for name in required if name not in given]
     unknown = [name for name in given if name not in known]
-    lists = {"required": required, "missing": missing, "unknown": unknown}
-    told = {key: _joined(prefix + name for name in n) for key, n in lists.items()}
-    advice = "Pass the state dict of one layer in this layout, or its prefix."
-    if prefix and any(key.startswith(f"{prefix}.") for key in state):
-        advice = f"A prefix ends in a dot: prefix='{prefix}.'."
-    require(not missing and not unknown, NAMES, advice=advice, **told)
+    if missing or unknown:
+        advice = "Pass the state dict of one layer in this layout, or its prefix."
+        if prefix and any(key.startswith(f"{prefix}.") for key in state):
+            advice = f"A prefix ends in a dot: prefix='{prefix}.'."
+        raise KeyError(
+            f"the state dict must contain {_join(required, prefix)}. Missing: "
+            f"{_join(missing, prefix)}. Unknown: {_join(unknown, prefix)}. {advice}"
+        )
     for name, tensor in given.items():
         advice = "Pass layer.state_dict()."
         validate.instance(prefix + name, tensor, torch.Tensor, advice)
@@ -461,47 +417,61 @@ def _check_rows(layout: Layout, packed: torch.Tensor, out_weight: torch.Tensor) 
     _check_shape(out, out_weight, (d_out, d_out))
     d_kv, odd = divmod(rows - d_out, 2)
     groups = 0 < d_kv <= d_out and d_out % d_kv == 0
-    fits = not odd and (groups if layout.grouped else d_kv == d_out)
-    told = {"name": _joined(f"{name}weight" for name in layout.qkv), "out": out}
-    told["or_fewer"] = ", or fewer with grouped heads" if layout.grouped else ""
-    require(fits, STACKED, rows=rows, d_out=d_out, full=3 * d_out, **told)
-    fits = not layout.square or d_in == d_out
-    require(fits, SQUARE, owner=layout.owner, d_in=d_in, d_out=d_out)
+    if odd or not (groups if layout.grouped else d_kv == d_out):
+        names = ", ".join(f"{name}weight" for name in layout.qkv)
+        fewer = ", or fewer with grouped heads" if layout.grouped else ""
+        raise ValueError(
+            f"{names} must stack d_out queries and as many keys as values, but {rows} "
+            f"outputs do not split for d_out={d_out}, the width of {out}: {3 * d_out} "
+            f"would{fewer}. Check the layout and whether the matrix is transposed."
+        )
+    _check_square(layout, d_in, d_out)
+
+
+def _check_square(layout: Layout, d_in: int, d_out: int) -> None:
+    if layout.square and d_in != d_out:
+        raise ValueError(
+            f"{layout.owner} must have equal input and output widths, but these weights"
+            f" have d_in={d_in} and d_out={d_out}. Only layers with d_in = d_out can be"
+            f" converted."
+        )
 
 
 def _check_shape(name: str, tensor: torch.Tensor, expected: tuple[int, ...]) -> None:
-    shape = _shape(tensor)
-    require(shape == expected, SHAPE, name=name, expected=expected, shape=shape)
+    if tensor.shape != expected:
+        raise ValueError(
+            f"{name} must have shape {expected} to fit the other weights, but got "
+            f"{tuple(tensor.shape)}. Check that all come from the same layer."
+        )
 
 
 def _swap_blocks(
     layout: Layout, rows: torch.Tensor, outer: int, inner: int
 ) -> torch.Tensor:
-    # Rows in outer × inner blocks, one axis for all, come in inner × outer blocks.
-    blocks = f"3 for each of {layout.by_head} heads"
-    told = {"name": f"{layout.qkv[0]}weight", "shape": _shape(rows), "blocks": blocks}
-    require(len(rows) % (outer * inner) == 0, BLOCKS, **told)
-    return _in_blocks(rows, outer, inner).transpose(0, 1).flatten(0, 2)
+    """Reorder rows from ``outer`` × ``inner`` blocks into ``inner`` × ``outer``."""
+    if len(rows) % (outer * inner) != 0:
+        raise ValueError(
+            f"{layout.qkv[0]}weight must split into equal blocks of rows, 3 for each "
+            f"of {layout.by_head} heads, but got shape {tuple(rows.shape)}. Check "
+            f"num_heads."
+        )
+    return _split_rows(rows, outer, inner).transpose(0, 1).flatten(0, 2)
 
 
-def _in_blocks(rows: torch.Tensor, *blocks: int) -> torch.Tensor:
-    # (n · …, d_in) -> (blocks, the rest of n, d_in); a bias has no d_in
+def _split_rows(rows: torch.Tensor, *blocks: int) -> torch.Tensor:
+    # (n, d_in) -> (*blocks, n / their product, d_in); a bias has no d_in
     return rows.reshape(*blocks, -1, *rows.shape[1:])
 
 
-def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
-    return tuple(tensor.shape)
-
-
-def _joined(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+def _join(names: Iterable[str], prefix: str) -> str:
+    return ", ".join(prefix + name for name in names) or "none"
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _or_zeros(bias: torch.Tensor | None, weight: torch.Tensor) -> torch.Tensor:
+def _fill_bias(bias: torch.Tensor | None, weight: torch.Tensor) -> torch.Tensor:
     return weight.new_zeros(len(weight)) if bias is None else bias
 
 
@@ -573,7 +543,7 @@ def group_heads(
     validate.divisible(key_heads=given, num_kv_heads=num_kv_heads)
 
     def mean(heads: torch.Tensor) -> torch.Tensor:
-        return _in_blocks(heads, num_kv_heads).mean(dim=1)
+        return _split_rows(heads, num_kv_heads).mean(dim=1)
 
     return _change_kv_heads(state, given, mean)
 
@@ -582,9 +552,12 @@ def _count_kv_heads(state: State, num_heads: int) -> int:
     d_out, d_kv = _read(OURS, state).widths()
     validate.sizes(num_heads=num_heads)
     validate.divisible(d_out=d_out, num_heads=num_heads)
-    told = {"name": "W_key.weight", "shape": _shape(state["W_key.weight"])}
     d_head = d_out // num_heads
-    require(d_kv % d_head == 0, BLOCKS, blocks=f"{d_head} in each", **told)
+    if d_kv % d_head != 0:
+        raise ValueError(
+            f"W_key.weight must split into equal blocks of rows, {d_head} in each, but "
+            f"got shape {tuple(state['W_key.weight'].shape)}. Check num_heads."
+        )
     return d_kv // d_head
 
 
@@ -596,7 +569,7 @@ def _change_kv_heads(
     changed = {name: _copy(tensor) for name, tensor in state.items()}
     for name in changed:
         if name.startswith(PROJECTIONS[1:]):
-            heads = _in_blocks(changed[name], num_kv_heads)
+            heads = _split_rows(changed[name], num_kv_heads)
             changed[name] = change(heads).flatten(0, 1)
     return changed
 
@@ -604,14 +577,36 @@ def _change_kv_heads(
 # Rotary positions ---------------------------------------------------------------------
 
 
-def _rotary_parts(model: nn.Module) -> list[str]:
+def _check_rotary(state: State | nn.Module, rotary: bool) -> None:
+    """Require no rotary positions, or with ``rotary`` only those of our layer."""
+    signs = []
+    if isinstance(state, nn.Module):
+        if scaled := _list_scaled(state):
+            raise ValueError(
+                f"these weights belong to rotary positions of another kind "
+                f"({', '.join(scaled)}), but our layer turns all coordinates, by "
+                f"rope_theta only. Keep the original layer."
+            )
+        signs = _list_rotary(state)
+    signs += [name for name in _get_state(state) if _sounds_rotary(name)]
+    if signs and not rotary:
+        raise ValueError(
+            f"these weights belong to a layer with rotary positions "
+            f"({', '.join(signs)}), which rotates queries and keys before the scores. "
+            f"A layer without would compute something else. Load them into "
+            f"FusedMultiHeadAttention(..., rope_theta=...), with the base of the "
+            f"model's config, and pass rotary=True here."
+        )
+
+
+def _list_rotary(model: nn.Module) -> list[str]:
     """List the signs that a model rotates its queries and keys."""
     found = [
         f"{name or 'it'} is a {type(part).__name__}"
         for name, part in model.named_modules()
         if _sounds_rotary(type(part).__name__)
     ]
-    found += [f"config.{k}" for k, v in _settings(model) if v and _sounds_rotary(k)]
+    found += [f"config.{k}" for k, v in _read_configs(model) if v and _sounds_rotary(k)]
     return list(dict.fromkeys(found))
 
 
@@ -622,14 +617,17 @@ PLAIN = {
 }  # fmt: skip
 
 
-def _scaled_parts(model: nn.Module) -> list[str]:
+def _list_scaled(model: nn.Module) -> list[str]:
     """List the signs of scaled frequencies or of rotating only part of a head."""
-    settings = [(k, v) for k, v in _settings(model) if k in PLAIN and v is not None]
-    found = [f"config.{k} = {v!r}" for k, v in settings if v != PLAIN[k]]
+    found = [
+        f"config.{key} = {value!r}"
+        for key, value in _read_configs(model)
+        if key in PLAIN and value not in (None, PLAIN[key])
+    ]
     return list(dict.fromkeys(found))
 
 
-def _settings(model: nn.Module) -> Iterable[tuple[str, Any]]:
+def _read_configs(model: nn.Module) -> Iterable[tuple[str, Any]]:
     for part in model.modules():
         config = getattr(part, "config", None)
         for key, value in getattr(config, "__dict__", {}).items():

@@ -17,75 +17,12 @@ from attention import validate
 from attention.base import explain_weights
 from attention.cache import KeyValueCache
 from attention.functional import causal_mask, rotary_angles, rotate
-from attention.validate import Condition, require
 
-# Since 2.5 the kernel lets several query heads read one key head without a copy.
+# Since PyTorch 2.5 several query heads can read one key head without a copy of it.
 SHARES_HEADS = torch.__version__ >= "2.5"
-# Fewer queries at a time cost more in calls than they save in scores.
+# With fewer queries per call, the calls cost more than the skipped scores save.
 SMALLEST_CHUNK = 64
-
-ONE_SOURCE = Condition(
-    ValueError,
-    "cache and memory can't be combined: a cache stores the tokens of x, but memory "
-    "replaces them. Pass only one of the two.",
-)
-CAUSAL = Condition(
-    ValueError,
-    "this layer has causal=False, so every new token changes what earlier ones see, "
-    "and nothing can be cached. Leave out cache, or build the layer with causal=True.",
-)
-MEMORY = Condition(
-    ValueError,
-    "memory must have shape (b, t_k, d_in) with b={b} as in x, d_in={d_in} and at "
-    "least one token, but got {shape}. Pass one sequence of token vectors for each "
-    "sequence of x.",
-)
-BOOLEANS = Condition(
-    TypeError,
-    "key_padding_mask must contain booleans, but its dtype is {dtype}. True means "
-    "padding, so a mask with 1 for real tokens becomes (mask == 0).",
-)
-PADDING = Condition(
-    ValueError,
-    "key_padding_mask must have shape (b, t_k) = {expected}, but got {shape}. It "
-    "covers every key: the tokens of x, of memory if given, or of the cache followed "
-    "by x.",
-)
-ALONE = Condition(
-    TypeError,
-    "this layer makes queries, keys and values from x itself, but got a second tensor "
-    "in place of cache. Write layer(x), or layer(x, memory=other) to take keys and "
-    "values from another sequence.",
-)
-UNKNOWN = Condition(TypeError, "forward takes no argument {name!r}. {advice}")
-WINDOW = Condition(
-    ValueError,
-    "window={window} limits how far a token sees into the past, but with causal=False "
-    "it also sees the future. Leave out window, or build the layer with causal=True.",
-)
-EVEN = Condition(
-    ValueError,
-    "rotary positions turn pairs of coordinates, so d_head = d_out / num_heads must be "
-    "even, but got {d_out} / {num_heads} = {d_head}. Choose other sizes, or leave "
-    "out rope_theta.",
-)
-BASE = Condition(
-    ValueError,
-    "rope_theta must be a positive number, but got {given!r}. Pass the rope_theta of "
-    "the model's config, such as 10000.0, or None for no rotary positions.",
-)
-OWN_POSITIONS = Condition(
-    ValueError,
-    "this layer has rotary positions, which number the tokens of one sequence, but "
-    "memory is another sequence. Build the layer for memory with rope_theta=None.",
-)
-
-DROPS = (
-    "this layer is in training mode, so dropout changes what it generates. Call eval() "
-    "on the model before you fill a cache."
-)
-
-# What users of nn.MultiheadAttention may look for, and what to write here.
+# Arguments of nn.MultiheadAttention, and what to write here instead.
 ELSEWHERE = {
     "attn_mask": "A causal layer hides the future itself; for other masks, use "
     "key_padding_mask in the call or window when you build the layer.",
@@ -94,7 +31,6 @@ ELSEWHERE = {
     "attention.functional.attention_weights computes them.",
 }
 ELSEWHERE["average_attn_weights"] = ELSEWHERE["need_weights"]
-TAKEN = "Pass x, cache, memory and key_padding_mask."
 
 
 class FusedMultiHeadAttention(nn.Module):
@@ -196,7 +132,14 @@ class FusedMultiHeadAttention(nn.Module):
         validate.dropout_rate(dropout)
         if window is not None:
             validate.sizes(window=window)
-            require(causal, WINDOW, window=window)
+            if not causal:
+                raise ValueError(
+                    f"window={window} limits how far a token sees into the past, but "
+                    f"with causal=False it also sees the future. Leave out window, or "
+                    f"build the layer with causal=True."
+                )
+        if rope_theta is not None:
+            _check_rotary(rope_theta, d_out, num_heads)
         self.d_out = d_out
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
@@ -206,18 +149,12 @@ class FusedMultiHeadAttention(nn.Module):
         self.window = window
         self.rope_theta = rope_theta
         self.rope_interleaved = rope_interleaved
-        if rope_theta is not None:
-            number = isinstance(rope_theta, Real) and not isinstance(rope_theta, bool)
-            number = number and rope_theta > 0
-            require(number, BASE, given=rope_theta)
-            sizes = {"d_out": d_out, "num_heads": num_heads, "d_head": self.head_dim}
-            require(self.head_dim % 2 == 0, EVEN, **sizes)
         d_kv = num_kv_heads * self.head_dim
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias, **made)
-        self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias, **made)
-        self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias, **made)
-        self.out_proj = nn.Linear(d_out, d_out, **made)
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias, **place)
+        self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias, **place)
+        self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias, **place)
+        self.out_proj = nn.Linear(d_out, d_out, **place)
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
@@ -226,17 +163,17 @@ class FusedMultiHeadAttention(nn.Module):
             projection.reset_parameters()
 
     def extra_repr(self) -> str:
-        """Describe what the projections don't show."""
-        told: dict[str, object] = {"num_heads": self.num_heads}
+        """List the settings that the shapes of the projections don't show."""
+        settings: dict[str, object] = {"num_heads": self.num_heads}
         if self.num_kv_heads != self.num_heads:
-            told["num_kv_heads"] = self.num_kv_heads
-        told |= {"context_length": self.context_length, "causal": self.causal}
+            settings["num_kv_heads"] = self.num_kv_heads
+        settings |= {"context_length": self.context_length, "causal": self.causal}
         if self.window is not None:
-            told["window"] = self.window
+            settings["window"] = self.window
         if self.rope_theta is not None:
-            told["rope_theta"] = self.rope_theta
-            told["rope_interleaved"] = self.rope_interleaved
-        return ", ".join(f"{name}={value}" for name, value in told.items())
+            settings["rope_theta"] = self.rope_theta
+            settings["rope_interleaved"] = self.rope_interleaved
+        return ", ".join(f"{name}={value}" for name, value in settings.items())
 
     if TYPE_CHECKING:
 
@@ -289,25 +226,27 @@ class FusedMultiHeadAttention(nn.Module):
             RuntimeError: ``cache`` is given while gradients are on.
         """
         for name in unknown:
-            advice = ELSEWHERE.get(name, TAKEN)
-            require(False, UNKNOWN, name=name, advice=advice)
+            advice = "Pass x, cache, memory and key_padding_mask."
+            raise TypeError(
+                f"forward takes no argument {name!r}. {ELSEWHERE.get(name, advice)}"
+            )
         validate.tokens(
             x, self.W_query.in_features, (3,), self.context_length, self.W_query.weight
         )
-        self._check_source(x, cache, memory)
+        self._check_cache(cache, memory)
+        self._check_memory(x, memory)
         source = x if memory is None else memory
         queries = self._split(self.W_query(x), self.num_heads)  # (b, h, t_q, d_head)
         keys = self._split(self.W_key(source), self.num_kv_heads)
         values = self._split(self.W_value(source), self.num_kv_heads)
         past = 0 if cache is None else cache.length
         if self.rope_theta is not None:
-            places = torch.arange(past, past + x.shape[1], device=queries.device)
-            angles = rotary_angles(places, self.head_dim, self.rope_theta)
-            # Both in one go: for a single token, the number of calls is what it costs.
-            turned = torch.cat([queries, keys], dim=1)
-            turned = rotate(turned, angles, self.rope_interleaved)
-            h = self.num_heads
-            queries, keys = turned[:, :h], turned[:, h:]
+            positions = torch.arange(past, past + x.shape[1], device=queries.device)
+            angles = rotary_angles(positions, self.head_dim, self.rope_theta)
+            # Both in one call: for a single token, time grows with the number of calls.
+            both = torch.cat([queries, keys], dim=1)  # (b, h + h_kv, t_q, d_head)
+            both = rotate(both, angles, self.rope_interleaved)
+            queries, keys = both[:, : self.num_heads], both[:, self.num_heads :]
         if cache is not None:
             # (b, h_kv, t, d_head) -> (b, h_kv, t_k, d_head)
             keys, values = cache.append(
@@ -316,13 +255,12 @@ class FusedMultiHeadAttention(nn.Module):
         if key_padding_mask is not None:
             length = past + source.shape[1]
             _check_padding(key_padding_mask, (len(x), length))
-            # A cache with a window has forgotten what no query sees.
+            # A cache with a window has dropped the first keys, so their mask goes, too.
             key_padding_mask = key_padding_mask[:, length - keys.shape[2] :]
         context = self._attend(queries, keys, values, memory is None, key_padding_mask)
         # (b, h, t_q, d_head) -> (b, t_q, h, d_head) -> (b, t_q, d_out)
         joined = context.transpose(1, 2).reshape(*x.shape[:2], self.d_out)
-        mixed: torch.Tensor = self.out_proj(joined)
-        return mixed
+        return self.out_proj(joined)  # type: ignore[no-any-return]
 
     def _attend(
         self,
@@ -336,19 +274,19 @@ class FusedMultiHeadAttention(nn.Module):
         t_q, t_k = queries.shape[2], keys.shape[2]
         causal, window = self.causal and itself, self.window
         if not causal or window is None or t_k <= window:
-            return self._kernel(queries, keys, values, causal, None, padding)
-        # Under a mask the kernel computes what is hidden, too. In chunks, it is given
-        # only the keys that some query of the chunk sees.
+            return self._call_kernel(queries, keys, values, causal, None, padding)
+        # The kernel computes masked scores, too. So give it a chunk of queries at a
+        # time, with only the keys that some query of the chunk sees.
         past, chunk, parts = t_k - t_q, max(window, SMALLEST_CHUNK), []
         for start in range(0, t_q, chunk):
             stop = min(start + chunk, t_q)
             seen = slice(max(0, past + start + 1 - window), past + stop)
             hidden = None if padding is None else padding[:, seen]
             part = queries[:, :, start:stop], keys[:, :, seen], values[:, :, seen]
-            parts.append(self._kernel(*part, causal, window, hidden))
+            parts.append(self._call_kernel(*part, causal, window, hidden))
         return torch.cat(parts, dim=2)
 
-    def _kernel(
+    def _call_kernel(
         self,
         queries: torch.Tensor,
         keys: torch.Tensor,
@@ -357,7 +295,7 @@ class FusedMultiHeadAttention(nn.Module):
         window: int | None,
         padding: torch.Tensor | None,
     ) -> torch.Tensor:
-        options = _what_is_seen(queries, keys, causal, window, padding)
+        options = _choose_mask(queries, keys, causal, window, padding)
         if self.num_kv_heads != self.num_heads and SHARES_HEADS:
             options["enable_gqa"] = True
         elif self.num_kv_heads != self.num_heads:
@@ -369,29 +307,58 @@ class FusedMultiHeadAttention(nn.Module):
             queries, keys, values, dropout_p=dropout, **options
         )  # (b, h, t_q, d_head)
 
-    def _check_source(
-        self,
-        x: torch.Tensor,
-        cache: KeyValueCache | None,
-        memory: torch.Tensor | None,
+    def _check_cache(
+        self, cache: KeyValueCache | None, memory: torch.Tensor | None
     ) -> None:
-        if cache is not None:
-            require(not isinstance(cache, torch.Tensor), ALONE)
-            advice = "Pass cache=KeyValueCache(), one for each layer."
-            validate.instance("cache", cache, KeyValueCache, advice)
-            require(memory is None, ONE_SOURCE)
-            require(self.causal, CAUSAL)
-            if self.training and self.dropout.p > 0:
-                warnings.warn(DROPS, stacklevel=2)
+        if cache is None:
+            return
+        if isinstance(cache, torch.Tensor):
+            raise TypeError(
+                "this layer makes queries, keys and values from x itself, but got a "
+                "second tensor in place of cache. Write layer(x), or layer(x, "
+                "memory=other) to take keys and values from another sequence."
+            )
+        advice = "Pass cache=KeyValueCache(), one for each layer."
+        validate.instance("cache", cache, KeyValueCache, advice)
         if memory is not None:
-            advice = "Pass token vectors (b, t_k, d_in)."
-            validate.instance("memory", memory, torch.Tensor, advice)
-            require(self.rope_theta is None, OWN_POSITIONS)
-            validate.floats("memory", memory, "Convert it with memory.float().")
-            d_in, shape = self.W_key.in_features, tuple(memory.shape)
-            fits = len(shape) == 3 and (shape[0], shape[2]) == (len(x), d_in)
-            require(fits and shape[1] > 0, MEMORY, b=len(x), d_in=d_in, shape=shape)
-            validate.same_kind("memory", memory, self.W_key.weight)
+            raise ValueError(
+                "cache and memory can't be combined: a cache stores the tokens of x, "
+                "but memory replaces them. Pass only one of the two."
+            )
+        if not self.causal:
+            raise ValueError(
+                "this layer has causal=False, so every new token changes what earlier "
+                "ones see, and nothing can be cached. Leave out cache, or build the "
+                "layer with causal=True."
+            )
+        if self.training and self.dropout.p > 0:
+            warnings.warn(
+                "this layer is in training mode, so dropout changes what it generates. "
+                "Call eval() on the model before you fill a cache.",
+                stacklevel=2,
+            )
+
+    def _check_memory(self, x: torch.Tensor, memory: torch.Tensor | None) -> None:
+        if memory is None:
+            return
+        advice = "Pass token vectors (b, t_k, d_in)."
+        validate.instance("memory", memory, torch.Tensor, advice)
+        if self.rope_theta is not None:
+            raise ValueError(
+                "this layer has rotary positions, which number the tokens of one "
+                "sequence, but memory is another sequence. Build the layer for memory "
+                "with rope_theta=None."
+            )
+        validate.floats("memory", memory, "Convert it with memory.float().")
+        b, d_in, shape = len(x), self.W_key.in_features, tuple(memory.shape)
+        fits = len(shape) == 3 and (shape[0], shape[2]) == (b, d_in)
+        if not fits or shape[1] == 0:
+            raise ValueError(
+                f"memory must have shape (b, t_k, d_in) with b={b} as in x, d_in={d_in}"
+                f" and at least one token, but got {shape}. Pass one sequence of token "
+                f"vectors for each sequence of x."
+            )
+        validate.same_kind("memory", memory, self.W_key.weight)
 
     def _split(self, x: torch.Tensor, num_heads: int) -> torch.Tensor:
         # (b, t, n · d_head) -> (b, t, n, d_head) -> (b, n, t, d_head)
@@ -411,22 +378,22 @@ class FusedMultiHeadAttention(nn.Module):
             explain_weights(prefix, unexpected_keys, error_messages)
 
 
-def _what_is_seen(
+def _choose_mask(
     queries: torch.Tensor,
     keys: torch.Tensor,
     causal: bool,
     window: int | None,
     padding: torch.Tensor | None,
 ) -> dict[str, Any]:
-    """Tell ``scaled_dot_product_attention`` what each query may see.
+    """Choose the arguments of ``scaled_dot_product_attention`` that mask.
 
-    In its masks True means seen, the opposite of ours.
+    In its ``attn_mask`` True means seen, the opposite of our masks.
     """
     t_q, t_k = queries.shape[2], keys.shape[2]
     if padding is None and window is None and causal and t_q == t_k:
         return {"is_causal": True}
     seen = None
-    if causal and t_q > 1:  # a single token after a cache is the newest: it sees all
+    if causal and t_q > 1:  # a single query is the newest token, which sees all keys
         # is_causal would align query 0 with key 0, but after a cache query 0 is at
         # position t_k - t_q.
         seen = ~causal_mask(t_q, t_k, queries.device, window)
@@ -439,6 +406,31 @@ def _what_is_seen(
 def _check_padding(mask: torch.Tensor, expected: tuple[int, int]) -> None:
     advice = "Pass booleans (b, t_k), True where a token is padding."
     validate.instance("key_padding_mask", mask, torch.Tensor, advice)
-    require(mask.dtype == torch.bool, BOOLEANS, dtype=mask.dtype)
-    shape = tuple(mask.shape)
-    require(shape == expected, PADDING, expected=expected, shape=shape)
+    if mask.dtype != torch.bool:
+        raise TypeError(
+            f"key_padding_mask must contain booleans, but its dtype is {mask.dtype}. "
+            f"True means padding, so a mask with 1 for real tokens becomes (mask == 0)."
+        )
+    if mask.shape != expected:
+        raise ValueError(
+            f"key_padding_mask must have shape (b, t_k) = {expected}, but got "
+            f"{tuple(mask.shape)}. It covers every key: the tokens of x, of memory if "
+            f"given, or of the cache followed by x."
+        )
+
+
+def _check_rotary(rope_theta: float, d_out: int, num_heads: int) -> None:
+    number = isinstance(rope_theta, Real) and not isinstance(rope_theta, bool)
+    if not (number and rope_theta > 0):
+        raise ValueError(
+            f"rope_theta must be a positive number, but got {rope_theta!r}. Pass the "
+            f"rope_theta of the model's config, such as 10000.0, or None for no rotary "
+            f"positions."
+        )
+    d_head = d_out // num_heads
+    if d_head % 2 != 0:
+        raise ValueError(
+            f"rotary positions turn pairs of coordinates, so d_head = d_out / num_heads"
+            f" must be even, but got {d_out} / {num_heads} = {d_head}. Choose other "
+            f"sizes, or leave out rope_theta."
+        )

@@ -39,28 +39,6 @@ except ImportError as error:
 from attention import validate
 from attention.fused import FusedMultiHeadAttention
 from attention.multi_head import MultiHeadAttention
-from attention.validate import Condition, require
-
-GROUP = Condition(
-    RuntimeError,
-    "there is no process group. Start the program with torchrun --nproc-per-node=N "
-    'program.py, and call torch.distributed.init_process_group("gloo") in it first.',
-)
-ONE_DIMENSION = Condition(
-    ValueError,
-    "mesh must have one dimension, along which heads are split, but got {mesh.ndim}: "
-    '{mesh.mesh_dim_names}. Pass one of them by name, such as mesh["heads"].',
-)
-OURS = Condition(
-    TypeError,
-    "layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
-    "{layer.__class__.__name__}. Pass the attention layers of a model one by one.",
-)
-WHOLE = Condition(
-    ValueError,
-    "layer must be whole, but it has been split already. Build a new one to split "
-    "again.",
-)
 
 Layer = TypeVar("Layer", MultiHeadAttention, FusedMultiHeadAttention)
 
@@ -77,7 +55,7 @@ def heads_mesh(device_type: str = "cpu") -> DeviceMesh:
     Raises:
         RuntimeError: there is no process group.
     """
-    require(dist.is_initialized(), GROUP)
+    _check_process_group()
     return init_device_mesh(
         device_type, (dist.get_world_size(),), mesh_dim_names=("heads",)
     )
@@ -115,35 +93,58 @@ def split_heads(layer: Layer, mesh: DeviceMesh) -> Layer:
         ValueError: ``mesh`` has several dimensions, its size doesn't divide the heads,
             or the layer has been split already.
     """
-    require(dist.is_initialized(), GROUP)
+    _check_process_group()
     validate.instance("mesh", mesh, DeviceMesh, "Pass heads_mesh().")
-    require(mesh.ndim == 1, ONE_DIMENSION, mesh=mesh)
-    known = isinstance(layer, MultiHeadAttention | FusedMultiHeadAttention)
-    require(known, OURS, layer=layer)
-    whole = not any(isinstance(p, DTensor) for p in layer.parameters())
-    require(whole, WHOLE)
+    if mesh.ndim != 1:
+        raise ValueError(
+            f"mesh must have one dimension, along which heads are split, but got "
+            f"{mesh.ndim}: {mesh.mesh_dim_names}. Pass one of them by name, such as "
+            f'mesh["heads"].'
+        )
+    if not isinstance(layer, MultiHeadAttention | FusedMultiHeadAttention):
+        raise TypeError(
+            f"layer must be a MultiHeadAttention or FusedMultiHeadAttention, but got "
+            f"{type(layer).__name__}. Pass the attention layers of a model one by one."
+        )
+    if any(isinstance(p, DTensor) for p in layer.parameters()):
+        raise ValueError(
+            "layer must be whole, but it has been split already. Build a new one to "
+            "split again."
+        )
     counts: list[str] = [n for n in ("num_heads", "num_kv_heads") if hasattr(layer, n)]
     for name in counts:
         validate.divisible(**{name: getattr(layer, name), "ranks": mesh.size()})
     rows, columns = ColwiseParallel(), RowwiseParallel()
     plan = {"W_query": rows, "W_key": rows, "W_value": rows, "out_proj": columns}
     parallelize_module(layer, mesh, plan)
-    layer.register_forward_pre_hook(_replicated(mesh), with_kwargs=True)
+    layer.register_forward_pre_hook(_mark_tokens(mesh), with_kwargs=True)
     for name in (*counts, "d_out"):
         setattr(layer, name, getattr(layer, name) // mesh.size())
     return layer
 
 
-def _replicated(mesh: DeviceMesh) -> Callable[..., tuple[Any, Any]]:
-    # Queries, keys and values read the same tokens. Marked as replicated before they
-    # branch, their gradients are added on each rank first, and summed over the ranks
-    # once; each projection by itself would ask for a sum of its own.
-    # A padding mask, which meets the heads of this rank alone, stays a plain tensor.
-    def mark(tokens: Any) -> Any:
-        projected = isinstance(tokens, torch.Tensor) and tokens.is_floating_point()
-        if projected and not isinstance(tokens, DTensor):
-            return DTensor.from_local(tokens, mesh, [Replicate()], run_check=False)
-        return tokens
+def _check_process_group() -> None:
+    if not dist.is_initialized():
+        raise RuntimeError(
+            "there is no process group. Start the program with torchrun "
+            "--nproc-per-node=N program.py, and call "
+            'torch.distributed.init_process_group("gloo") in it first.'
+        )
+
+
+def _mark_tokens(mesh: DeviceMesh) -> Callable[..., tuple[Any, Any]]:
+    """Make a hook that marks x and memory as equal on every rank.
+
+    All three projections read them. With the mark, each rank first adds the three
+    gradients of x, and the ranks sum once; without it, they would sum three times.
+    """
+
+    def mark(value: Any) -> Any:
+        # A padding mask is used by this rank's own heads, so it stays a plain tensor.
+        projected = isinstance(value, torch.Tensor) and value.is_floating_point()
+        if projected and not isinstance(value, DTensor):
+            return DTensor.from_local(value, mesh, [Replicate()], run_check=False)
+        return value
 
     def prepare(_: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
         args = tuple(mark(a) for a in args)
