@@ -42,8 +42,7 @@ def setup(app):
     app.connect("builder-inited", static_files.write_scripts, priority=900)
 
     # Each page is read into a tree, which is changed twice: see trees.py.
-    app.connect("source-read", stored.restore_figures, priority=900)
-    app.connect("source-read", labs.set_beside_figures, priority=910)
+    app.connect("source-read", stored.restore_outputs, priority=900)
     app.add_transform(trees.PrepareTree)
     app.add_post_transform(trees.FinishTree)
 
@@ -59,7 +58,7 @@ def setup(app):
     app.connect(page, opening.add_run_link, priority=920)  # the same
     app.connect(page, markup.repair_body, priority=930)
     app.connect(page, assets.choose_files, priority=940)  # by what the body holds
-    app.connect(page, frame.fill, priority=950)
+    app.connect(page, frame.fill_template, priority=950)
 
     # All pages are written.
     app.connect("build-finished", markup.require_all, priority=900)

@@ -20,7 +20,7 @@ SHOW, HIDE = "Show the answer", "Hide the answer"
 def fold_answers(page):
     """Put the answer to each prediction of a page into one fold, and open the rest."""
     for quote in list(page.document.findall(nodes.block_quote)):
-        if roles.find_role(quote) == "predict" and (parts := answer_to(quote)):
+        if roles.find_role(quote) == "predict" and (parts := list_parts(quote)):
             _fold(parts)
     for cell in page.document.findall(nodes.container):
         if cell.get("hide_mode") in OUTPUT_HIDDEN:
@@ -28,8 +28,8 @@ def fold_answers(page):
             cell.attributes |= {"hide_mode": "input"} if figure else {}
 
 
-def answer_to(quote):
-    """List what answers a question: cells, then at most one paragraph."""
+def list_parts(quote):
+    """List the parts of the answer to a question: cells, then at most one paragraph."""
     parts = []
     for node in quote.parent[quote.parent.index(quote) + 1 :]:
         if _is_answer_cell(node):

@@ -1,8 +1,8 @@
 """Make the page of the package from its docstrings, with or without PyTorch.
 
-The site is built where PyTorch is not installed, so the package is imported once with
-Sphinx's mock in PyTorch's place, and everywhere, so that the page is the same
-everywhere. The page of the literature is made here, too.
+The site is built where PyTorch may not be installed, so the package is imported once
+with Sphinx's mock in PyTorch's place: always, so that the page is the same everywhere.
+The page of the literature is made here, too.
 """
 
 import dataclasses
@@ -38,13 +38,13 @@ def import_package():
     with mock(["torch"]):
         torch, nn = map(importlib.import_module, ("torch", "torch.nn"))
         torch.__version__, torch.__file__ = "2.5", "torch/__init__.py"
-        # A class of the mock's would lend its own signature to the classes below it.
+        # A mocked Module would pass its own signature on to our classes.
         nn.Module = type("Module", (), {"__module__": "torch.nn"})
         for name in READ:
             module = importlib.import_module(name)
             for public in getattr(module, "__all__", ()):
                 getattr(module, public)  # some are imported when they are asked for
-    # Or autodoc would import PyTorch to read the source of nn.Module, where it can.
+    # Or autodoc would import PyTorch, if installed, to read the source of nn.Module.
     ModuleAnalyzer.cache["module", "torch.nn"] = PycodeError("PyTorch is mocked")
 
 

@@ -34,4 +34,4 @@ def _keep_states(document):
             node.replace_self(link)
     for node in document.findall(nodes.reference):
         if "?" in node.get("refuri", "") and node.get("id_link"):
-            del node["id_link"]  # nothing is left for MyST to resolve
+            del node["id_link"]  # or MyST would look for an anchor with the state

@@ -24,7 +24,7 @@ LETTERS = {
 CAPTION = re.compile(r"<figcaption[^>]*>")
 
 
-def label(page, count):
+def make_label(page, count):
     """Name the n-th figure or listing of a page: 03b, or A2 where pages have letters.
 
     A dot between them would name figures and listings of the published chapter, whose
@@ -44,8 +44,8 @@ def label(page, count):
     return f"{LETTERS[name]}{count}"
 
 
-def figure_cells(document):
-    """The cells named figure-..., each with the raw HTML of its figures."""
+def find_figure_cells(document):
+    """Find the cells named figure-..., each with the raw HTML of its figures."""
     for cell in document.findall(nodes.container):
         name = cell.get("cell_metadata", {}).get("name", "")
         if cell.get("nb_element") == "cell_code" and name.startswith("figure-"):
@@ -58,10 +58,10 @@ def number_figures(page):
     docname = page.env.docname
     numbers = page.env.metadata[docname]["figure_numbers"] = {}
     counted = 0
-    for name, _, raws in figure_cells(page.document):
+    for name, _, raws in find_figure_cells(page.document):
         for raw in raws:
             counted += 1
-            named = f"Figure {label(docname, counted)}"
+            named = f"Figure {make_label(docname, counted)}"
             numbers.setdefault(name, named)
             link = f'<a href="#{name}">{named}</a>'
             number = f'<span class="figure-number">{link}.</span> '
@@ -87,7 +87,7 @@ def number_links(page):
 
 
 def put_code_below(page):
-    """Name every fold of code alike, and put it below the figure or lab it draws."""
+    """Call every fold of code "Show code", below the figure or lab that it draws."""
     for cell in page.document.findall(nodes.container):
         if cell.get("hide_mode") != "input":
             continue

@@ -1,23 +1,23 @@
 """The labs work on the built page, with no kernel and no CDN.
 
-MyST-NB would load require.js and a widget manager from two other hosts. A stored page
-has no widgets, but each lab's name and traits beside its static figure; the site's own
-script makes the lab of them. Without JavaScript, the static figure is shown.
+A stored page has no widget, for which MyST-NB would load require.js and a manager from
+two other hosts. It has each lab's name and traits behind its static picture (see
+stored.py), and `labs_loader.js` makes the lab from them. Without JavaScript, the
+picture is shown.
 
 Neither PyTorch nor the package is imported.
 """
 
-import json
 from pathlib import Path
 
-from coding_attention.stored import HTML, LAB
+from coding_attention.stored import LAB
 
 HERE = Path(__file__).parent
 LABS = HERE.parent / "coding_attention" / "labs"
 
 
-def assets():
-    """Give the files that the site serves, as a mapping of name to text."""
+def compose_assets():
+    """Compose the files that the site serves, as a mapping of name to text."""
     script = (LABS / "bundle.js").read_text(encoding="utf-8")
     loader = (HERE / "labs_loader.js").read_text(encoding="utf-8")
     files = sorted(LABS.glob("*.css"), key=lambda path: path.name != "labs.css")
@@ -26,22 +26,6 @@ def assets():
         "labs.js": f"{script}(() => {{\n{loader}}})();\n",
         "labs.css": "\n".join(sheets),
     }
-
-
-def set_beside_figures(app, name, source):
-    """Set what a lab's script reads beside its figure, as an element of its own."""
-    if LAB not in source[0]:
-        return
-    notebook = json.loads(source[0])
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if LAB in data:
-                # "</script>" within a trait must not end the element that holds it.
-                lab = json.dumps(data.pop(LAB), sort_keys=True).replace("</", "<\\/")
-                figure = "".join(data.get(HTML, ""))
-                data[HTML] = f'{figure}<script type="{LAB}">{lab}</script>'
-    source[0] = json.dumps(notebook)
 
 
 def add_to_page(app, pagename, templatename, context, doctree):

@@ -23,7 +23,7 @@ VECTORS = ((2, -3, 5, 1, -2, 4), (-4, 2, 1, -5, 3, -1), (1, 4, -2, 2, -1, -3))
 ROW, LARGEST = 12, 5  # the height of a row, and the largest number of a vector
 
 
-def _bars(kind, row, x=0, share=1.0, turn=0):
+def _draw_bars(kind, row, x=0, share=1.0, turn=0):
     """Draw a vector, as tall as its ``share``, from ``x`` on; it is 20 wide."""
     vector = VECTORS[(row + turn) % len(VECTORS)]
     middle = ROW * row + ROW / 2
@@ -35,7 +35,7 @@ def _bars(kind, row, x=0, share=1.0, turn=0):
     return f'<g class="am-{kind}">{ground}<path d="{bars}"/></g>'
 
 
-def _cells(kinds, width=20):
+def _draw_cells(kinds, width=20):
     return "".join(
         f'<rect class="{kind}" x="{(20 - width) / 2:g}" y="{ROW * row}" '
         f'width="{width}" height="11"/>'
@@ -43,7 +43,7 @@ def _cells(kinds, width=20):
     )
 
 
-def _weights():
+def _draw_weights():
     return "".join(
         f'<rect class="am-weight" style="--tone: {weight:.0%}" y="{ROW * row}" '
         'width="20" height="11"/>'
@@ -51,7 +51,7 @@ def _weights():
     )
 
 
-def _result():
+def _draw_result():
     lines, middle = "", ROW * 1.5
     for row, weight in enumerate(WEIGHTS):
         start = ROW * (row + 0.5)
@@ -62,29 +62,31 @@ def _result():
         f'<rect class="am-number" x="{x}" y="{2 * ROW + 3}" width="5" height="7"/>'
         for x in range(12, 32, 5)
     )
-    return lines + _bars("v", 1, x=12, turn=1) + heads
+    return lines + _draw_bars("v", 1, x=12, turn=1) + heads
 
 
 DRAWINGS = {
-    "x": "".join(_bars("x", row) for row in range(3)),
+    "x": "".join(_draw_bars("x", row) for row in range(3)),
     "q, k, v": "".join(
-        _bars(kind, row, x=22 * i, turn=i)
+        _draw_bars(kind, row, x=22 * i, turn=i)
         for i, kind in enumerate("qkv")
         for row in range(3)
     ),
-    "score": _cells(3 * ["am-number"]),
-    "scale": _cells(3 * ["am-number"], width=12),
-    "mask": _cells(["am-number", "am-number", "am-hidden"]),
-    "weight": _weights(),
-    "mix": "".join(_bars("v", row, share=WEIGHTS[row], turn=2) for row in range(3)),
-    "z": _result(),
+    "score": _draw_cells(3 * ["am-number"]),
+    "scale": _draw_cells(3 * ["am-number"], width=12),
+    "mask": _draw_cells(["am-number", "am-number", "am-hidden"]),
+    "weight": _draw_weights(),
+    "mix": "".join(
+        _draw_bars("v", row, share=WEIGHTS[row], turn=2) for row in range(3)
+    ),
+    "z": _draw_result(),
 }
 WIDTHS = {"q, k, v": 64, "z": 32}  # the others' is 20
 
 
-def strip(lit, address=""):
-    """Give the small picture, a link to the large one, with stages ``lit`` in color."""
-    told = (
+def write_strip(lit, address=""):
+    """Write the small picture: a link to the large one, stages ``lit`` in color."""
+    description = (
         f"The stages of attention, in order: {'; '.join(STAGES)}. This page builds "
         f"{', '.join(lit[:-1])}{' and ' * (len(lit) > 1)}{lit[-1]}. "
         "Open the picture."
@@ -99,7 +101,7 @@ def strip(lit, address=""):
     goal = address + ADDRESS.format(STAGES.index(lit[0]) + 1)
     return (
         f'<a class="am-strip" href="{escape(goal)}" title="Open the picture">'
-        f'<span class="unseen">{escape(told)}</span>{parts}</a>'
+        f'<span class="unseen">{escape(description)}</span>{parts}</a>'
     )
 
 
@@ -112,4 +114,4 @@ def add_strip(page):
     title = next(page.document.findall(nodes.title))
     where = title.parent.index(title) + 1
     address = page.app.builder.get_relative_uri(docname, page.config.root_doc)
-    title.parent.insert(where, nodes.raw("", strip(lit, address), format="html"))
+    title.parent.insert(where, nodes.raw("", write_strip(lit, address), format="html"))

@@ -30,8 +30,8 @@ def mark_way_in(page):
     found[0]["classes"].append(CLASS)
 
 
-def run_link(header_buttons):
-    """Give the HTML of "Run it": the first launch button's address, or nothing."""
+def write_run_link(header_buttons):
+    """Write "Run it" with the address of the first launch button, or nothing."""
     groups = [b for b in header_buttons if b.get("label") == "launch-buttons"]
     links = [b for group in groups for b in group["buttons"] if b.get("url")]
     if not links:
@@ -45,6 +45,6 @@ def add_run_link(app, pagename, templatename, context, doctree):
         return
     mark = f'<p class="{CLASS}">'
     before, _, rest = context["body"].partition(mark)
-    link = run_link(context.get("header_buttons", []))
+    link = write_run_link(context.get("header_buttons", []))
     context["body"] = before + mark + rest.replace("</p>", f"{link}</p>", 1)
     app.add_css_file("opening.css")

@@ -1,9 +1,9 @@
 """A reader's own sentence, at the end of page 03: heads of a trained model read it.
 
-The page has a ``<div class="own-sentence">``, which in a notebook says where the form
-is. Here it gets the form (``sentence/form.js``). What it computes with is one file of
-ten megabytes (``sentence/weights.js``), which the page asks for only when a reader
-does; its name holds its hash, so that no browser keeps an old one. ``facts.json`` says
+The page has a ``<div class="own-sentence">``. In a notebook it says that the form is on
+the site; here ``sentence/form.js`` writes the form into it. The model's weights are one
+file of ten megabytes (``sentence/weights.js``), which loads only when a reader asks for
+it; its name contains its hash, so that no browser keeps an old one. ``facts.json`` has
 what was measured of it. experiments/real/small.py makes both.
 """
 
@@ -22,28 +22,28 @@ PLACE = '<div class="own-sentence">'
 MODULE = re.compile(r"^import .*\n|^export ", re.MULTILINE)
 
 
-def facts():
+def read_facts():
     """Read what was measured of the weights."""
     return json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
 
 
-def weights_name():
+def name_weights():
     """Give the name under which the site serves the weights."""
-    return f"sentence-{facts()['sha256'][:8]}.js"
+    return f"sentence-{read_facts()['sha256'][:8]}.js"
 
 
-def script():
+def join_script():
     """Join the two modules into one classic script, which works from file://."""
     parts = [(FOLDER / name).read_text("utf-8") for name in ("forward.js", "form.js")]
     joined = "\n".join(MODULE.sub("", part) for part in parts)
     return strip_script(f"(() => {{\n{joined}}})();\n")
 
 
-def assets():
-    """Give the script, its sheet and the weights, as a mapping of name to text.
+def compose_assets():
+    """Compose the script, its sheet and the weights, as a mapping of name to text.
 
     Raises:
-        ExtensionError: the weights are missing, as they are from what is on the index.
+        ExtensionError: the weights are missing, as in a source distribution.
     """
     if not (FOLDER / "weights.js").exists():
         raise ExtensionError(
@@ -51,22 +51,22 @@ def assets():
             "(`git checkout -- theme/sentence`)."
         )
     return {
-        "sentence.js": script(),
+        "sentence.js": join_script(),
         "sentence.css": (FOLDER / "sentence.css").read_text("utf-8"),
-        weights_name(): (FOLDER / "weights.js").read_text("utf-8"),
+        name_weights(): (FOLDER / "weights.js").read_text("utf-8"),
     }
 
 
-def with_facts(body, address, files=""):
-    """Give a page's HTML with what its form needs to know.
+def add_facts(body, address, files=""):
+    """Put what the form needs to know into a page's HTML.
 
     Args:
         body: the page's HTML.
         address: of the weights.
         files: attributes that name the script and its sheet, for late.js.
     """
-    known = facts()
-    told = {
+    known = read_facts()
+    facts = {
         "address": address,
         "size": known["bytes"],
         "sum": known["checksum"],
@@ -74,7 +74,7 @@ def with_facts(body, address, files=""):
         "sentences": known["sentences"],
         "rates": known["rates"],
     }
-    data = html.escape(json.dumps(told))
+    data = html.escape(json.dumps(facts))
     return body.replace(PLACE, f'<div class="own-sentence"{files} data-facts="{data}">')
 
 
@@ -88,12 +88,12 @@ def add_to_page(app, pagename, templatename, context, doctree):
 
     def versioned(name):
         # The digest in the address makes browsers ask for a changed file.
-        digest = hashlib.sha256(assets()[name].encode()).hexdigest()[:8]
+        digest = hashlib.sha256(compose_assets()[name].encode()).hexdigest()[:8]
         return f"{address_of(name)}?v={digest}"
 
     files = (
         f' data-late-script="{versioned("sentence.js")}"'
         f' data-late-sheet="{versioned("sentence.css")}"'
     )
-    address = address_of(weights_name())
-    context["body"] = with_facts(context["body"], address, files)
+    address = address_of(name_weights())
+    context["body"] = add_facts(context["body"], address, files)

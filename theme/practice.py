@@ -1,10 +1,10 @@
 """Exercises are answered on the built page, with no kernel.
 
-Before the cell that checks an exercise, the page gets a place. Where the answer is a
+Before the cell that checks an exercise, the page gets a `div`. Where the answer is a
 number, a shape, a choice or a grid, `practice.js` puts a form there and checks it by
 the rules of `answers.json`, which come from the checks in Python. Where the answer is
-code, the place says so. Without scripts it says what is needed. Each exercise has a
-notebook of its own to download, and a way to its cell on the hosts that the site knows.
+code, the `div` says so. Without scripts it says what is needed. Below it are a notebook
+of this exercise to download, and links to the page in Binder and Colab.
 
 PyTorch is not imported.
 """
@@ -26,7 +26,7 @@ CHECK = re.compile(r'<div class="cell[^"]*" id="check-([\w-]+)">')
 IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]+";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
 
-# As practice.js writes it while nothing is done, so that nothing moves.
+# What practice.js writes while nothing is done, so that the page doesn't move then.
 PROGRESS = (
     '<p class="practice-progress">{count} exercises of this page can be answered here, '
     "by a script in the page; the others need Python. Which ones you did is kept in "
@@ -41,28 +41,28 @@ IN_PYTHON = (
     '<div class="practice practice-python" data-python="{name}"><p>This one needs '
     "Python.</p></div>"
 )
-# Outside the place, whose contents the script replaces.
+# After the place, since the script replaces all that is in it.
 NOTEBOOK = (
     '<p class="practice-notebook"><a download href="../_static/exercises/{slug}.ipynb">'
     "Download this exercise as a notebook</a>{hosts}.</p>"
 )
 
 
-def _plain(path):
+def _read_script(path):
     text = path.read_text(encoding="utf-8")
     return EXPORT.sub("", IMPORT.sub("", text)).strip()
 
 
-def answers():
+def read_answers():
     """Give what the site knows of each exercise that it can check, by name."""
     known = json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))
     del known["made from"]  # how make notebooks knows that the file is stale
     return known
 
 
-def tables():
-    """Give the script that defines what answers() gives, its functions as functions."""
-    known = answers()
+def write_tables():
+    """Write the script that defines what read_answers returns, with its functions."""
+    known = read_answers()
     derive = {name: entry.pop("derive", "") for name, entry in known.items()}
     return "\n".join([
         f"const tables = {json.dumps(known, ensure_ascii=False)};",
@@ -74,23 +74,23 @@ def tables():
     ])  # fmt: skip
 
 
-def assets():
-    """Give the files that the site serves, as a mapping of name to text."""
+def compose_assets():
+    """Compose the files that the site serves, as a mapping of name to text."""
     here = Path(__file__).parent
-    # Of the labs' arithmetic and nothing else, as one classic script.
+    # One classic script, since modules don't load over file://.
     parts = [
         '(() => {\n"use strict";',
-        _plain(FOLDER.parent / "labs" / "core.js"),
-        _plain(FOLDER / "check.js"),
-        tables(),
-        _plain(here / "practice.js"),
+        _read_script(FOLDER.parent / "labs" / "core.js"),
+        _read_script(FOLDER / "check.js"),
+        write_tables(),
+        _read_script(here / "practice.js"),
         "})();\n",
     ]
     styles = (here / "practice.css").read_text(encoding="utf-8")
     return {"practice.js": "\n\n".join(parts), "practice.css": styles}
 
 
-def with_places(body, launch=()):
+def add_places(body, launch=()):
     """Put a place before each cell that checks, and a line on progress at the top.
 
     Args:
@@ -100,7 +100,7 @@ def with_places(body, launch=()):
     Returns:
         The HTML with the places.
     """
-    known = answers()
+    known = read_answers()
     names = {exercise.slug: name for name, exercise in EXERCISES.items()}
 
     def place(match):
@@ -108,26 +108,26 @@ def with_places(body, launch=()):
         name = names[slug]
         words = WITH_SCRIPTS if name in known else IN_PYTHON
         hosts = "".join(
-            f', or open the page in <a href="{html.escape(url)}{_at(host, slug)}">'
-            f"{html.escape(host)}</a>"
+            f', or open the page in <a href="{html.escape(url)}{_find_cell(host, slug)}'
+            f'">{html.escape(host)}</a>'
             for host, url in launch
         )
         notebook = NOTEBOOK.format(slug=slug, hosts=hosts)
         return words.format(name=name) + notebook + match[0]
 
     body = CHECK.sub(place, body)
-    # The page's own section has a class; the first one without is the first part.
+    # The section around the whole page has a class before its id; inner ones don't.
     progress = PROGRESS.format(count=len(known))
     return body.replace("<section id=", f"{progress}<section id=", 1)
 
 
-def _at(host, slug):
+def _find_cell(host, slug):
     # Colab scrolls to a cell by its id, which tools/notebooks.py makes of its name.
     return f"#scrollTo=write-{slug}" if host == "Colab" else ""
 
 
-def notebooks(url=""):
-    """Give the notebook of each exercise, as a mapping of file to text.
+def build_notebooks(url=""):
+    """Build the notebook of each exercise, as a mapping of file to text.
 
     Args:
         url: the repository, from which a first cell installs the package.
@@ -139,7 +139,7 @@ def notebooks(url=""):
     }
 
 
-def _launch(context):
+def _list_hosts(context):
     for button in context.get("header_buttons", []):
         if button.get("label") == "launch-buttons":
             for one in button["buttons"]:
@@ -149,6 +149,6 @@ def _launch(context):
 def add_to_page(app, pagename, templatename, context, doctree):
     if pagename != PAGE:
         return
-    context["body"] = with_places(context["body"], _launch(context))
+    context["body"] = add_places(context["body"], _list_hosts(context))
     app.add_js_file("practice.js", loading_method="defer")
     app.add_css_file("practice.css")

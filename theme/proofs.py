@@ -1,8 +1,8 @@
 """Leave HTML comments and Jupyter's anchors out of the site.
 
-The pages hold the proofs of their digits in comments. They are for whoever edits a
-page, not for its readers, the search, or the weight of the site. The notebooks hold
-anchors for the links between their cells, which the site makes itself.
+In comments, pages say where their digits come from. Only those who edit a page need
+them. In anchors, notebooks have targets for links between cells; the site makes its own
+(cell_anchors.py).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Where the published values come from: the page "Sources and checks", and the foot.
+"""Where published values come from: the tables of "Sources and checks", and counts.
 
 The verdicts on values were stored in the pages' cells when these were executed
 (coding_attention/published_values.py). Here they are only shown: all of them in a

@@ -14,7 +14,7 @@ import re
 
 from docutils import nodes
 
-from theme.figure_numbers import label
+from theme.figure_numbers import make_label
 
 COMPARES = re.compile(r"assert|\ballclose\(|\bequal\(")
 ROLES = {"predict", "exercise", "question", "try", "answer"}
@@ -76,7 +76,7 @@ def add_titles(page):
         name = cell["cell_metadata"]["name"]
         if "listing" in cell["cell_metadata"].get("tags", []):
             listings += 1
-            title = f"Listing {label(page.env.docname, listings)}"
+            title = f"Listing {make_label(page.env.docname, listings)}"
             cell.insert(0, _html(_title(name, title, find_defined_name(_source(cell)))))
         elif not name.startswith("figure-"):
             cell.insert(0, _html(_permalink(name)))

@@ -1,9 +1,9 @@
 """The one writer of scripts and style sheets of the site.
 
-Scripts, and the sheets that only some pages ask for, are there before the pages, whose
-addresses of them hold a digest. What every page asks for is two sheets: nothing is
-painted before the last one has come, and on a slow line each is a round trip. The face
-of the text comes within the second, as data.
+Scripts, and sheets that only some pages load, are written before the pages, since a
+page's links to them contain a digest. All pages load just two sheets, because a browser
+paints nothing before the last one arrives, and each costs a round trip. The second one
+embeds the text's font.
 """
 
 import base64
@@ -19,21 +19,21 @@ FACE = re.compile(r'url\("(fonts/text\.woff2)"\)')
 
 
 def write_scripts(app):
-    """Write what is composed from several files, before the pages."""
+    """Write the scripts, and the exercises' notebooks, before the pages."""
     if app.builder.format != "html":
         return
     repository = app.config.html_theme_options.get("repository_url", "")
     files = {
-        **labs.assets(),
-        **practice.assets(),
-        **practice.notebooks(repository),
-        **own_sentence.assets(),
+        **labs.compose_assets(),
+        **practice.compose_assets(),
+        **practice.build_notebooks(repository),
+        **own_sentence.compose_assets(),
         "site.js": assets.compose_script(app.config),
     }
     for name, text in files.items():
         file = Path(app.outdir) / "_static" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        # As it is everywhere: names and policies hold hashes of files.
+        # The same bytes on Windows, since addresses and policies contain their hashes.
         file.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -54,7 +54,7 @@ def join_sheets(app, error):
 def _join(folder):
     files = [folder / name for name in assets.PARTS]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    text = COMMENT.sub("", text)  # written for whoever edits them
+    text = COMMENT.sub("", text)
     return FACE.sub(lambda match: _embed_face(folder / match[1]), text)
 
 

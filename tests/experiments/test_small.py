@@ -40,7 +40,7 @@ def test_no_typed_sentence_has_rounded_the_weights():
 
 
 def test_the_stored_file_is_the_one_that_was_measured(stored):
-    facts, content = own_sentence.facts(), small_model.FILE.read_bytes()
+    facts, content = own_sentence.read_facts(), small_model.FILE.read_bytes()
     assert hashlib.sha256(content).hexdigest() == facts["sha256"]
     assert facts["package"]["sha256"] == model.SHA256
     assert facts["bytes"] == len(content)

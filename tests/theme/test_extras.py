@@ -21,7 +21,7 @@ def test_links_begin_at_the_root():
         '<a href="https://a.b/"><img src="_static/x.svg"><img src="data:,">'
         '<form action="search.html"><a href="/there">'
     )
-    assert extras.root_links(page, "/name") == (
+    assert extras.make_links_absolute(page, "/name") == (
         '<html data-content_root="/name/"><a href="/name/book/x.html#y">'
         '<a href="#main">'
         '<a href="https://a.b/"><img src="/name/_static/x.svg"><img src="data:,">'
@@ -68,7 +68,7 @@ def test_the_page_for_wrong_addresses_has_menu_and_search(browser, site, tmp_pat
     page = page.replace('="/', '="./')  # as it is before it gets its root
     served = tmp_path / "some-name" / "old" / "chapters"
     served.mkdir(parents=True)
-    text = extras.root_links(page, "/some-name")
+    text = extras.make_links_absolute(page, "/some-name")
     (served / "causal_atention.html").write_text(text, "utf-8")
     with serving(tmp_path) as address:
         url = f"{address}/some-name/old/chapters/causal_atention.html"

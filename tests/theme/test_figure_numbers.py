@@ -5,7 +5,7 @@ import re
 import pytest
 from sphinx.errors import ExtensionError
 
-from theme.figure_numbers import label
+from theme.figure_numbers import make_label
 
 
 @pytest.mark.parametrize(
@@ -15,13 +15,13 @@ from theme.figure_numbers import label
 )  # fmt: skip
 def test_no_figure_or_listing_is_named_like_a_published_one(page, count, name):
     """The chapter's are 3.1 to 3.26."""
-    assert label(page, count) == name
-    assert not re.match(r"\d\.\d", label(page, count))
+    assert make_label(page, count) == name
+    assert not re.match(r"\d\.\d", make_label(page, count))
 
 
 def test_a_page_without_either_is_refused():
     with pytest.raises(ExtensionError, match="Give it one in LETTERS"):
-        label("book/unheard_of", 1)
+        make_label("book/unheard_of", 1)
 
 
 def figures(site, soup):
@@ -36,7 +36,7 @@ def test_figures_are_counted_in_the_order_of_their_page(site, soup):
     labels = []
     for page, found in figures(site, soup):
         here = [figure.select_one(".figure-number").get_text() for figure in found]
-        assert here == [f"Figure {label(page, i + 1)}." for i in range(len(here))]
+        assert here == [f"Figure {make_label(page, i + 1)}." for i in range(len(here))]
         labels += here
         for figure in found:
             link = figure.select_one(".figure-number a")["href"]

@@ -182,14 +182,14 @@ def test_a_branch_without_notebooks_is_refused(tmp_path):
 
 
 def test_addresses_of_a_workflow():
-    assert launch.addresses({}) is None
-    assert launch.addresses({"BOOK_REPOSITORY": FORK, "BOOK_SITE": ""}) == (
+    assert launch.read_addresses({}) is None
+    assert launch.read_addresses({"BOOK_REPOSITORY": FORK, "BOOK_SITE": ""}) == (
         FORK, "https://forker.github.io/their-book"
     )  # fmt: skip
     own = {"BOOK_REPOSITORY": FORK, "BOOK_SITE": "https://book.example/"}
-    assert launch.addresses(own) == (FORK, "https://book.example")
+    assert launch.read_addresses(own) == (FORK, "https://book.example")
     with pytest.raises(ValueError, match="such as https"):
-        launch.addresses({"BOOK_REPOSITORY": "Forker/their-book"})
+        launch.read_addresses({"BOOK_REPOSITORY": "Forker/their-book"})
 
 
 def test_repository_and_pages_are_in_step(soup):

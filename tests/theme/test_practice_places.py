@@ -15,7 +15,7 @@ BODY = (
 
 
 def test_each_check_gets_a_place_before_it():
-    html = practice.with_places(BODY)
+    html = practice.add_places(BODY)
     assert html.count('class="practice"') == 1
     assert html.index('data-exercise="3.2"') < html.index('id="check-3-2"')
     assert html.index('data-python="causal-class"') > html.index('id="check-3-2"')
@@ -24,7 +24,7 @@ def test_each_check_gets_a_place_before_it():
 
 
 def test_without_an_address_there_is_a_notebook_to_download_and_no_host():
-    html = practice.with_places(BODY)
+    html = practice.add_places(BODY)
     assert html.count("<a ") == html.count("<a download href=") == 2
     assert "../_static/exercises/causal-class.ipynb" in html
     assert "../_static/exercises/3-2.ipynb" in html
@@ -34,14 +34,14 @@ def test_with_an_address_the_hosts_are_linked_and_colab_at_the_cell():
     url = "https://mybinder.org/v2/gh/o/n/main?urlpath=lab/tree/x.ipynb&y=1"
     buttons = [{"text": "Binder", "url": url}, {"text": "Colab", "url": "https://c/x"}]
     context = {"header_buttons": [{"label": "launch-buttons", "buttons": buttons}]}
-    html = practice.with_places(BODY, list(practice._launch(context)))
+    html = practice.add_places(BODY, list(practice._list_hosts(context)))
     assert f'<a href="{url.replace("&", "&amp;")}">Binder</a>' in html
     assert '<a href="https://c/x#scrollTo=write-causal-class">Colab</a>' in html
-    assert list(practice._launch({})) == []
+    assert list(practice._list_hosts({})) == []
 
 
 def test_each_exercise_has_a_notebook_that_runs_to_its_check():
-    for name, text in practice.notebooks().items():
+    for name, text in practice.build_notebooks().items():
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
         task, *cells = notebook.cells
@@ -60,17 +60,17 @@ def test_each_exercise_has_a_notebook_that_runs_to_its_check():
 
 def test_a_notebook_first_installs_the_package_or_says_what_to_do():
     url = "https://github.com/org/name"
-    for text in practice.notebooks(url).values():
+    for text in practice.build_notebooks(url).values():
         code = [c for c in nbformat.reads(text, 4).cells if c.cell_type == "code"]
         assert f"git+{url}" in code[0].source
         assert "import torch" in code[1].source
-    without = "".join(practice.notebooks().values())
-    assert without.count("pip install '.[pages]'") == len(practice.notebooks())
+    without = "".join(practice.build_notebooks().values())
+    assert without.count("pip install '.[pages]'") == len(practice.build_notebooks())
     assert "%pip" not in without
 
 
 def test_the_script_holds_the_labs_arithmetic_the_check_and_no_module():
-    script = practice.assets()["practice.js"]
+    script = practice.compose_assets()["practice.js"]
     assert "const softmax = " in script
     assert "const verdict = " in script
     for line in script.splitlines():

@@ -53,7 +53,7 @@ def test_javascript_equals_pytorch_with_the_same_weights(node, small, tmp_path):
     run = node(script, weights, json.dumps(SENTENCES), json.dumps(HEADS))
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
-    assert found["sum"] == own_sentence.facts()["checksum"]
+    assert found["sum"] == own_sentence.read_facts()["checksum"]
     for sentence, seen in zip(SENTENCES, found["looks"], strict=True):
         assert [seen["words"], seen["pieces"]] == [*small.split(sentence)]
         _, expected = small.look(sentence)
@@ -78,13 +78,13 @@ PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("form")
-    html = own_sentence.with_facts(PAGE, own_sentence.weights_name())
+    html = own_sentence.add_facts(PAGE, own_sentence.name_weights())
     rules = write_policy().replace('"', "&quot;")
     (made / "page.html").write_text(html.replace("{policy}", rules))
-    (made / "sentence.js").write_text(own_sentence.script())
+    (made / "sentence.js").write_text(own_sentence.join_script())
     shutil.copy(own_sentence.FOLDER / "sentence.css", made)
     weights = own_sentence.FOLDER / "weights.js"
-    shutil.copy(weights, made / own_sentence.weights_name())
+    shutil.copy(weights, made / own_sentence.name_weights())
     return made
 
 
@@ -163,7 +163,7 @@ def test_what_is_asked_for_does_not_depend_on_the_sentence(browser, host):
             asked.append(one.requests[:])
             assert not any("sentence-" in url for url in before)
     assert asked[0] == asked[1]
-    weights = [url for url in asked[0] if own_sentence.weights_name() in url]
+    weights = [url for url in asked[0] if own_sentence.name_weights() in url]
     assert len(weights) == 1
 
 
@@ -214,7 +214,7 @@ def test_a_head_is_offered_where_it_has_something_to_find(opened, sentence, head
 def test_each_head_has_its_counts(opened):
     opened.form.read("We sang (loudly) and they sang.")
     labels = opened.page.locator(".own-sentence fieldset label").all_inner_texts()
-    rates = own_sentence.facts()["rates"]
+    rates = own_sentence.read_facts()["rates"]
     for label, heads in zip(
         labels, (["0.2"], ["1.6"], ["1.3", "3.1"], ["2.9"]), strict=True
     ):
@@ -252,7 +252,7 @@ def damage(text):
 
 @pytest.mark.parametrize("how", ["missing", "wrong", "cut off"])
 def test_a_failed_load_gets_a_message_and_can_be_tried_again(visit, folder, how):
-    text = (folder / own_sentence.weights_name()).read_text()
+    text = (folder / own_sentence.name_weights()).read_text()
 
     def answer(route):
         if how == "missing":

@@ -5,7 +5,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import theme
-from theme import find_the_bug, labs, opening, practice, stored
+from theme import find_the_bug, labs, opening, practice
 from theme.lean_site import assets, frame, launch, markup
 
 
@@ -27,7 +27,6 @@ def steps():
 @pytest.mark.parametrize(
     ("event", "first", "then"),
     [
-        ("source-read", stored.restore_figures, labs.set_beside_figures),
         # What takes the addresses of the buttons.
         ("html-page-context", launch.choose_buttons, practice.add_to_page),
         ("html-page-context", launch.choose_buttons, opening.add_run_link),
@@ -38,7 +37,7 @@ def steps():
         # What asks for a file, before the files are chosen.
         ("html-page-context", labs.add_to_page, assets.choose_files),
         ("html-page-context", find_the_bug.add_assets, assets.choose_files),
-        ("html-page-context", assets.choose_files, frame.fill),
+        ("html-page-context", assets.choose_files, frame.fill_template),
     ],
 )
 def test_a_step_runs_after_what_it_reads(event, first, then, steps):

@@ -67,8 +67,8 @@ def write_leading_page(app, words, target):
     return write_small_page(app, name, name, words, name, target, refresh)
 
 
-def root_links(page, path):
-    """Let the links of a page begin at the root of the site, not at the page.
+def make_links_absolute(page, path):
+    """Make the links of a page begin at the host's root, not at the page.
 
     Args:
         page: the HTML of a page in the site's root.
@@ -114,7 +114,7 @@ def write_files(app, error):
             for old, new in MOVED.items()
         },
         # Hosts serve it at any depth, so its links begin at the root.
-        "404.html": root_links(
+        "404.html": make_links_absolute(
             (folder / "404.html").read_text(encoding="utf-8"),
             urlparse(app.config.html_baseurl).path.rstrip("/"),
         ),

@@ -6,7 +6,7 @@ shows what the pages hide, and leaves its highlights behind.
 The engine is MiniSearch: 6 kB gzipped, one plain script, forgiving with typing errors.
 Pagefind needs WebAssembly, so an exception from the policy, and fetches its pieces,
 which a page from file:// may not. Lunr is larger, has no index that can be searched as
-one types without its wildcards, and is no longer kept. The words of the book are
+one types without its wildcards, and is no longer maintained. The words of the book are
 collected here, when the site is built; the engine turns them into its index in the
 browser, in less time than a stored index, which is several times their size, would
 take to arrive. Both are loaded when the dialog is opened, as scripts, so that they come
@@ -29,7 +29,7 @@ TITLES = 4  # of a piece: its page, kind, anchor and title; then come its texts
 WEIGHTS = {
     "The chapter": 1.25, "Beyond": 1.1, "Practice": 0.6, "Reference": 0.75,
 }  # fmt: skip
-# Its entries are short and to the point, so they would come first everywhere.
+# Entries of this page are short, so without a low weight they would rank first.
 CODES, OF_CODES = "book/codes", 0.4
 PAGE = """<section id="search-page">
 <h1>Search</h1>

@@ -32,8 +32,8 @@ def add_settings(app):
 def use_templates(app, config):
     """Let our frame go before the theme's.
 
-    A digest makes a change of these files, or another theme, a change of the settings:
-    Sphinx writes all pages again when a setting has changed.
+    Sphinx writes all pages again when a setting has changed. So one setting is a digest
+    of our files and of the packages' versions.
     """
     config.templates_path.append(str(HERE / "templates"))
     files = sorted(f for f in HERE.parent.rglob("*") if f.suffix in FILES)
@@ -47,8 +47,8 @@ def read_edition():
     return yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
 
 
-def fill(app, pagename, templatename, context, doctree):
-    """Give the template what it shows beside the article."""
+def fill_template(app, pagename, templatename, context, doctree):
+    """Give the template what it shows around the article."""
 
     def address(name):
         folder = posixpath.dirname(pagename)

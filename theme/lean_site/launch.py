@@ -7,10 +7,10 @@ policy forbids (every browser has both), and its download menu of one entry.
 
 The address stands in _config.yml (`tools.repository` sets it). The workflow that
 publishes names the repository it runs in by BOOK_REPOSITORY and, where its site has a
-domain of its own, BOOK_SITE. These go before, so the site of a fork leads to the fork.
-BOOK_COMMIT is what it was built from: Binder builds that commit, and what is downloaded
-or opened in Colab installs the package of it. Colab opens the finished notebooks from
-a branch of their own (`tools.branch`).
+domain of its own, BOOK_SITE. These override the file, so a fork's site leads to the
+fork. BOOK_COMMIT is the commit that is built: Binder builds it, too, and notebooks that
+are downloaded or opened in Colab install the package from it. Colab opens the finished
+notebooks from a branch of their own (`tools.branch`).
 """
 
 import os
@@ -22,8 +22,8 @@ import nbformat
 from coding_attention import address
 
 
-def buttons(header, is_notebook):
-    """Choose among the theme's buttons.
+def keep_buttons(header, is_notebook):
+    """Keep some of the theme's buttons.
 
     Args:
         header: the theme's button descriptions.
@@ -37,7 +37,9 @@ def buttons(header, is_notebook):
     kept = []
     for button in header:
         if button.get("label") == "download-buttons":
-            kept += [_download(b) for b in button["buttons"] if b["text"] == ".ipynb"]
+            kept += [
+                _make_download(b) for b in button["buttons"] if b["text"] == ".ipynb"
+            ]
         elif button.get("label") == "launch-buttons":
             hosts = [_open_finished(host) for host in button["buttons"]]
             kept.append({**button, "buttons": hosts})
@@ -52,7 +54,7 @@ def _open_finished(host):
     return {**host, "url": re.sub("/blob/[^/]+/", branch, host["url"], count=1)}
 
 
-def _download(button):
+def _make_download(button):
     # An icon alone; the tooltip names it, so the link needs no text.
     return {
         **button,
@@ -62,7 +64,7 @@ def _download(button):
     }
 
 
-def _pdf(context, name):
+def _make_pdf(context, name):
     return {
         "type": "link",
         "url": context["pathto"](name, 1),
@@ -75,13 +77,13 @@ def _pdf(context, name):
 def choose_buttons(app, pagename, templatename, context, doctree):
     source = context.get("page_source_suffix", "")
     header = context.get("header_buttons", [])
-    context["header_buttons"] = buttons(header, is_notebook=source == ".ipynb")
+    context["header_buttons"] = keep_buttons(header, is_notebook=source == ".ipynb")
     if app.config.site_pdf:
-        context["header_buttons"].append(_pdf(context, app.config.site_pdf))
+        context["header_buttons"].append(_make_pdf(context, app.config.site_pdf))
 
 
-def addresses(environment):
-    """Give the repository and the site that a workflow names, or nothing."""
+def read_addresses(environment):
+    """Read the repository and the site that a workflow names, or nothing."""
     if not environment.get("BOOK_REPOSITORY"):
         return None
     url, owner, name = address.parse_url(environment["BOOK_REPOSITORY"])
@@ -91,7 +93,7 @@ def addresses(environment):
 
 def set_address(app, config):
     options = config.html_theme_options
-    if found := addresses(os.environ):
+    if found := read_addresses(os.environ):
         options["repository_url"], config.html_baseurl = found
         options["repository_branch"] = os.environ.get("BOOK_COMMIT") or address.BRANCH
     # The theme fails when it is to launch something from nowhere.
@@ -100,7 +102,8 @@ def set_address(app, config):
 
 
 def install_in_downloads(app, error):
-    # What someone downloads comes from nowhere: it installs what it was built with.
+    # A downloaded notebook has no repository around it, so its first cell installs the
+    # package from the commit that the site was built from.
     url = app.config.html_theme_options.get("repository_url")
     if error or app.builder.format != "html":
         return
@@ -111,5 +114,5 @@ def install_in_downloads(app, error):
 
 
 def add_settings(app):
-    # The PDF is printed from the finished site, so only who prints it sets this.
+    # Set where the PDF is printed and published with the site: publish.yml.
     app.add_config_value("site_pdf", os.environ.get("BOOK_PDF", ""), "html")

@@ -23,7 +23,7 @@ class Repair(NamedTuple):
     what: str
     pattern: str
     replacement: object  # a text, or a function of the match
-    sign: str = ""  # is then on at least one page
+    sign: str = ""  # a text that shows on some page that the repair was made
 
 
 def _script(match):

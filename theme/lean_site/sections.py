@@ -78,7 +78,7 @@ class _Reader(HTMLParser):
         attributes = dict(attributes)
         classes = set((attributes.get("class") or "").split())
         if tag == "math" and not self.skipped:
-            self._say(f" {spell_formula(attributes.get('alttext') or '')} ")
+            self._add_text(f" {spell_formula(attributes.get('alttext') or '')} ")
         if tag in VOID:
             return
         hides = _hides(tag, attributes, classes)
@@ -88,12 +88,12 @@ class _Reader(HTMLParser):
         if piece:
             self.pieces.append(piece)
             self.open.append(piece)
-        self._name_of_signature(tag, attributes, classes)
+        self._take_signature(tag, attributes, classes)
         self.elements.append((tag, hides, piece, classes))
         self.skipped += hides
         self.title = self.title or tag in {"h1", "h2", "h3", "h4", "h5"}
         if tag in BLOCKS:
-            self._say(" ")
+            self._add_text(" ")
 
     def _begins(self, tag, anchor, classes):
         if tag == "section" and anchor:
@@ -107,7 +107,7 @@ class _Reader(HTMLParser):
             return Piece("name", "")
         return None
 
-    def _name_of_signature(self, tag, attributes, classes):
+    def _take_signature(self, tag, attributes, classes):
         if tag == "dt" and "sig" in classes and self.open and attributes.get("id"):
             piece = self.open[-1]
             if piece.kind == "name" and not piece.anchor:
@@ -124,12 +124,12 @@ class _Reader(HTMLParser):
                 break
         self.title = self.title and tag not in {"h1", "h2", "h3", "h4", "h5"}
         if tag in BLOCKS:
-            self._say(" ")
+            self._add_text(" ")
 
     def handle_data(self, data):
-        self._say(data)
+        self._add_text(data)
 
-    def _say(self, text):
+    def _add_text(self, text):
         if self.skipped or not self.open:
             return
         piece = self.open[-1]

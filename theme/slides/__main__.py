@@ -77,7 +77,7 @@ def _write_kit(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for file in KIT.iterdir():
         shutil.copy(file, folder)
-    for name, text in labs.assets().items():
+    for name, text in labs.compose_assets().items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,6 @@
 """Writes decks as HTML: slides, the notes sheet to print, the list of decks."""
 
 import html
-import json
 import re
 import textwrap
 
@@ -9,9 +8,10 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from coding_attention.published_values import text_of
-from coding_attention.stored import LAB, html_of
+from coding_attention.stored import html_of
 from theme.lean_site.maths import to_mathml
 from theme.slides.marks import MarkError, Shown
+from theme.stored import write_lab
 
 DECK = """<!doctype html>
 <html lang="en">
@@ -138,10 +138,7 @@ def _write_figure(output):
 
 def _write_lab(output):
     """Return a lab as the site's pages have it: theme/labs_loader.js shows it."""
-    # "</script>" within a trait must not end the element that holds it.
-    lab = json.dumps(output.data[LAB], sort_keys=True).replace("</", "<\\/")
-    script = f'<script type="{LAB}">{lab}</script>'
-    return f'<div class="lab">{html_of(output)}{script}</div>'
+    return f'<div class="lab">{write_lab(output)}</div>'
 
 
 def write_sheet(title, slides):

@@ -41,7 +41,7 @@ def on_site(node):
             assert answer, "check.js threw: see what Node wrote"
             return json.loads(answer)
 
-        send(practice.tables())
+        send(practice.write_tables())
         yield check
 
 

@@ -98,7 +98,7 @@ class AddAnchors(SphinxTransform):
 
 
 def write_scripts(app):
-    for name, text in labs.assets().items():
+    for name, text in labs.compose_assets().items():
         file = Path(app.outdir) / "_static" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -106,8 +106,7 @@ def write_scripts(app):
 
 def setup(app):  # of the book's steps those that labs need
     app.connect("builder-inited", write_scripts)
-    app.connect("source-read", stored.restore_figures, priority=900)
-    app.connect("source-read", labs.set_beside_figures, priority=910)
+    app.connect("source-read", stored.restore_outputs, priority=900)
     app.add_transform(AddAnchors)
     app.connect("html-page-context", labs.add_to_page, priority=920)
 """

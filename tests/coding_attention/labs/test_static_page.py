@@ -68,7 +68,7 @@ def test_a_token_cannot_end_the_script(lab_site):
 
 def test_building_needs_no_pytorch():
     code = (
-        "import sys; from theme import labs; labs.assets(); "
+        "import sys; from theme import labs; labs.compose_assets(); "
         "sys.exit('torch' in sys.modules)"
     )
     command = [sys.executable, "-c", code]

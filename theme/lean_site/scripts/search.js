@@ -6,6 +6,7 @@
   const SHOWN_HITS = 12;
   const PER_PAGE = 3;
   const { stop, same, also, answers, messages, symbols } = globalThis.bookIndex.words;
+  // A word without its ending: heads, head; masking, mask.
   const stem = (word) => {
     let short = word;
     if (/[^\p{L}]/u.test(short) || short.length < 4) return short;
@@ -15,7 +16,7 @@
     if (cut !== short && cut.length > 3) short = cut.replace(/([bdglmnprt])\1$/, "$1");
     return short.length > 4 ? short.replace(/e$/, "") : short;
   };
-  const whole = (word) => (Object.hasOwn(same, word) ? same[word] : word)
+  const splitKnown = (word) => (Object.hasOwn(same, word) ? same[word] : word)
     .split(" ").map(stem);
 
   // The words of a text. Numbers stay whole; names in code count whole and in parts.
@@ -25,20 +26,21 @@
       if (/^-?[\d.]+$/.test(word)) return [word.replace(/^-/, "")];
       const pieces = word.replace(/(\p{Ll})(?=\p{Lu})/gu, "$1 ").split(/[ _]+/).filter(Boolean);
       const all = pieces.length > 1 ? [word, ...pieces.filter((p) => p.length > 1)] : pieces;
-      return all.flatMap((one) => whole(one.toLowerCase()));
+      return all.flatMap((one) => splitKnown(one.toLowerCase()));
     });
   const STOP = new Set(words(stop));
   // The words that aren't stop words, or all words if there are no others.
-  const telling = (text) => {
+  const dropStopWords = (text) => {
     const all = [...new Set(words(text))];
     const kept = all.filter((word) => !STOP.has(word));
     return kept.length ? kept : all;
   };
-  const plain = (text) => ` ${text.toLowerCase().replace(/√/g, " sqrt ")
+  const simplify = (text) => ` ${text.toLowerCase().replace(/√/g, " sqrt ")
     .replace(/[^\p{L}\p{N}_.]+/gu, " ").trim()} `;
 
-  const readings = (query) => {
-    const said = plain(query);
+  // The query, and the query with the book's names for what it calls otherwise.
+  const listReadings = (query) => {
+    const said = simplify(query);
     const found = [query];
     for (const [calls, names] of also) {
       const call = calls.filter((one) => said.includes(` ${one} `))
@@ -50,11 +52,11 @@
 
   // The answers in the table of words, best first, as [piece, score].
   const DIGITS = "zero one two three four five six seven eight nine".split(" ");
-  const known = (query) => {
-    const asked = telling(query.replace(/(?<![\w.])\d(?![\w.])/g, (digit) => DIGITS[digit]));
+  const findAnswers = (query) => {
+    const asked = dropStopWords(query.replace(/(?<![\w.])\d(?![\w.])/g, (digit) => DIGITS[digit]));
     const said = new Set(asked);
     const fits = (table, worth) => table.map(([id, phrases]) => [id, Math.max(
-      ...phrases.map((phrase) => worth(telling(phrase))))]);
+      ...phrases.map((phrase) => worth(dropStopWords(phrase))))]);
     const asks = (all) => {
       const more = asked.length - all.length;
       return all.every((word) => said.has(word)) && more <= (all.length > 2 ? 1 : 0)
@@ -70,11 +72,11 @@
     return [...fits(answers, asks), ...fits(messages, says), ...fits(symbols, names)].filter(([, worth]) => worth)
       .sort((one, other) => other[1] - one[1]);
   };
-  const codesIn = (query) => query.toLowerCase().match(/\batt\d{3}\b/g) || []; // anchors
+  const findCodes = (query) => query.toLowerCase().match(/\batt\d{3}\b/g) || []; // anchors
 
   const { default: MiniSearch } = globalThis.MiniSearchModule;
 
-  const build = ({ pages, pieces }) => {
+  const buildSearch = ({ pages, pieces }) => {
     const engine = new MiniSearch({
       fields: ["title", "page", "text", "code", "shown"],
       tokenize: words,
@@ -125,11 +127,11 @@
       if (/[^\p{L}]/u.test(term) || term.length < 4 || finds(term, { prefix: true })) return false;
       return finds(term, { fuzzy: 1 }) || term.length < 6 ? 1 : 2;
     };
-    const once = (query, combineWith) => engine.search(query, {
+    const searchOnce = (query, combineWith) => engine.search(query, {
       ...options, combineWith, fuzzy,
-      tokenize: (text) => telling(text).map(correct),
+      tokenize: (text) => dropStopWords(text).map(correct),
     });
-    const best = (hits, factor, into) => hits.forEach((hit) => {
+    const keepBest = (hits, factor, into) => hits.forEach((hit) => {
       const known = into.get(hit.id);
       const score = hit.score * factor;
       if (!known || known.score < score) into.set(hit.id, { ...hit, score });
@@ -142,14 +144,14 @@
         const title = new Set(words(pieces[id][TITLE]));
         return 1 + 0.4 * asked.filter((word) => title.has(word)).length;
       };
-      readings(query).forEach((reading, i) => best(once(reading, "AND"), i ? 0.9 : 1, found));
-      if (found.size < SHOWN_HITS) best(once(query, "OR"), 0.1, found);
+      listReadings(query).forEach((reading, i) => keepBest(searchOnce(reading, "AND"), i ? 0.9 : 1, found));
+      if (found.size < SHOWN_HITS) keepBest(searchOnce(query, "OR"), 0.1, found);
       const hits = [...found.values()].map((hit) => ({ ...hit, score: hit.score * asks(hit) }))
         .sort((one, other) => other.score - one.score);
-      const coded = codesIn(query).map((code) => pieces.findIndex((one) => one[ANCHOR] === code));
-      const told = known(query).slice(0, 3).map(([id]) => id);
-      const first = [...new Set([...coded.filter((id) => id >= 0), ...told])];
-      const answered = first.map((id) => found.get(id) ?? { id, terms: telling(query) });
+      const coded = findCodes(query).map((code) => pieces.findIndex((one) => one[ANCHOR] === code));
+      const answering = findAnswers(query).slice(0, 3).map(([id]) => id);
+      const first = [...new Set([...coded.filter((id) => id >= 0), ...answering])];
+      const answered = first.map((id) => found.get(id) ?? { id, terms: dropStopWords(query) });
       const ids = new Set(answered.map(({ id }) => id));
       const counts = {};
       return [
@@ -171,13 +173,13 @@
   };
 
   // Mark the found words of a text. Built from nodes, never from markup.
-  const marked = (text, terms) => text.split(/([\p{L}\p{N}_√]+(?:\.[\p{L}\p{N}_]+)*)/u).map((word) => {
+  const markWords = (text, terms) => text.split(/([\p{L}\p{N}_√]+(?:\.[\p{L}\p{N}_]+)*)/u).map((word) => {
     const hit = word && words(word).some((one) => terms.has(one));
     return hit ? element("mark", "", word) : word;
   });
 
   // The part of a text with the most found words.
-  const stretch = (text, terms, size = 28) => {
+  const cutPassage = (text, terms, size = 28) => {
     const all = text.split(" ");
     const hits = all.map((word) => words(word).filter((one) => terms.has(one)));
     let start = 0;
@@ -189,13 +191,14 @@
     const cut = all.slice(start, start + size).join(" ");
     return `${start ? "… " : ""}${cut}${start + size < all.length ? " …" : ""}`;
   };
-  const line = (code, terms) => {
+  // The line of code with the most found words.
+  const chooseLine = (code, terms) => {
     const lines = code.split("\n");
     const count = (one) => new Set(words(one).filter((word) => terms.has(word))).size;
     return lines.reduce((best, one) => (count(one) > count(best) ? one : best), lines[0]);
   };
 
-  const shown = (hit, { pages, pieces }, root) => {
+  const makeHit = (hit, { pages, pieces }, root) => {
     const piece = pieces[hit.id];
     const [address, page] = pages[piece[PAGE]];
     const terms = new Set(hit.terms);
@@ -203,21 +206,21 @@
     const isPlace = piece[KIND] !== "page" && piece[ANCHOR];
     link.href = `${root}${address}${isPlace ? `#${piece[ANCHOR]}` : ""}`;
     const kind = KINDS[piece[KIND]];
-    link.append(element("span", "search-title", ...marked(piece[TITLE], terms)));
+    link.append(element("span", "search-title", ...markWords(piece[TITLE], terms)));
     if (piece[KIND] !== "page") {
       link.append(" ", element("span", "search-page", kind ? `${kind} in ${page}` : page));
     }
     const number = ((piece[SHOWN] ?? "").match(/\S+/g) || []).find((one) => terms.has(one.replace("-", "")));
     const parts = [];
-    if (piece[TEXT]) parts.push(element("span", "search-text", ...marked(stretch(piece[TEXT], terms), terms)));
-    else if (piece[CODE]) parts.push(element("code", "search-text", ...marked(line(piece[CODE], terms), terms)));
+    if (piece[TEXT]) parts.push(element("span", "search-text", ...markWords(cutPassage(piece[TEXT], terms), terms)));
+    else if (piece[CODE]) parts.push(element("code", "search-text", ...markWords(chooseLine(piece[CODE], terms), terms)));
     if (number) parts.push(element("span", "search-text", "prints ", element("mark", "", number)));
     link.append(...parts);
     return element("li", "", link);
   };
 
   let search = null;
-  const answering = new Map(); // fields, and what renders their hits
+  const renderers = new Map(); // of each search field
 
   globalThis.bookSearch = (field, answer, root) => {
     const data = globalThis.bookIndex;
@@ -226,8 +229,8 @@
       data.pieces.forEach((piece, i) => piece.push(...texts[i]));
       search = globalThis.bookTexts = null;
     }
-    search ??= build(data);
-    if (answering.has(field)) return answering.get(field)();
+    search ??= buildSearch(data);
+    if (renderers.has(field)) return renderers.get(field)();
     const status = element("p", "search-status");
     status.setAttribute("role", "status");
     const list = element("ol", "search-hits");
@@ -235,13 +238,13 @@
     const render = () => {
       const query = field.value.trim();
       const hits = query ? search(query) : [];
-      list.replaceChildren(...hits.map((hit) => shown(hit, data, root)));
+      list.replaceChildren(...hits.map((hit) => makeHit(hit, data, root)));
       status.textContent = !query ? "" : hits.length
         ? `${hits.length} ${hits.length === 1 ? "hit" : "hits"}. Arrow keys move, Enter opens.`
         : "Nothing found. Try another word, or fewer.";
       answer.dataset.query = query;
     };
-    answering.set(field, render);
+    renderers.set(field, render);
     field.addEventListener("input", render);
     const form = field.form;
     form.addEventListener("submit", (event) => {
