@@ -154,16 +154,6 @@ def test_input_may_lie_anyhow_in_memory(name):
     torch.testing.assert_close(layer(scattered), layer(x))
 
 
-@EVERY_NAME
-def test_without_gradients_the_numbers_are_the_same(name):
-    layer, x = callable_named(name), tokens()
-    with_gradients = layer(x.clone().requires_grad_())
-    assert with_gradients.requires_grad
-    for mode in (torch.no_grad, torch.inference_mode):
-        with mode():
-            assert torch.equal(layer(x), with_gradients)
-
-
 @pytest.mark.parametrize("name", ["simple_self_attention", *LAYERS])
 def test_an_empty_batch_gives_an_empty_batch(name):
     out = callable_named(name)(torch.empty(0, T, 3))

@@ -99,13 +99,6 @@ def test_as_many_parameters_as_published(sizes, published, attention):
     assert (size(model), size(model) - size(model.out_head)) == published
 
 
-@pytest.mark.parametrize("attention", LAYERS)
-def test_the_parts_of_a_block_are_as_large_as_published(attention):
-    with torch.device("meta"):
-        block = TransformerBlock(GPT_124M, attention)
-    assert (size(block.ff), size(block.att)) == (4_722_432, 2_360_064)
-
-
 @pytest.mark.site  # draws 124 million parameters
 def test_the_untrained_model_writes_what_the_chapter_prints():
     """Seed 123, evaluation mode, from "Hello, I am": six more tokens, by both."""
