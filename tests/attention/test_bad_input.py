@@ -44,10 +44,6 @@ ANY_INPUTS = [
 # And a layer with d_in = 3.
 INPUTS = [
     *ANY_INPUTS,
-]  # fmt: skip
-# And a layer with d_in = 3.
-INPUTS = [
-    *ANY_INPUTS,
     (ValueError, zeros(2, 6, 4),
      ["d_in=3", "got 4", "(2, 6, 4)", "width 3", "build the layer with d_in=4"]),
     (TypeError, zeros(2, 6, 3, dtype=torch.float64),
