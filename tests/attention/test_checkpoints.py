@@ -73,7 +73,7 @@ def from_heads(state):
 
 WRAPPER, LISTING = "MultiHeadAttentionWrapper", "MultiHeadAttention"
 FUSED = "FusedMultiHeadAttention"
-LISTED = [name for name in LAYERS if name != FUSED]
+LISTED = [name for name in LAYERS if name in CHAPTER]
 # Whose class writes the checkpoint, whose class reads it, and what is done between.
 EXCHANGES = [
     *[("ours", name, "ours", name, as_it_is) for name in LAYERS],
