@@ -24,13 +24,11 @@ class Verdict:
         exercise: its name.
         outcome: "right", "not right", "nothing yet" or "unusable".
         text: the whole message.
-        credit: the share of the points that the answer has earned, 0 to 1.
     """
 
     exercise: str
     outcome: str
     text: str
-    credit: float = 0.0
 
     @property
     def right(self):
@@ -81,7 +79,7 @@ def judge(exercise, check, answer):
     except core.NotRight as error:
         there = PAGES.get(error.page) if error.page != exercise.reads[0] else None
         text = f"{label}not right yet. {error} To read: {there or exercise.place}."
-        return Verdict(name, "not right", text, error.credit)
+        return Verdict(name, "not right", text)
     # An object may raise even when it is compared or printed.
     except Exception as error:
         text = (
@@ -90,7 +88,7 @@ def judge(exercise, check, answer):
             f"{core.first_line(error)}."
         )
         return Verdict(name, "unusable", text)
-    return Verdict(name, "right", f"{label}right. {praise}", 1.0)
+    return Verdict(name, "right", f"{label}right. {praise}")
 
 
 def _unknown(name):
@@ -100,6 +98,3 @@ def _unknown(name):
         f"There is no exercise {name[:40]!r}.{meant} The exercises are "
         f"{', '.join(EXERCISES)}."
     )
-
-
-__all__ = ["EXERCISES", "Verdict", "check_exercise"]

@@ -11,7 +11,7 @@ from torch import nn
 
 import attention
 from coding_attention.exercises import core
-from coding_attention.exercises.classes import check_class, check_repair, class_of
+from coding_attention.exercises.classes import check_class, class_of
 from coding_attention.exercises.files import TaskError, exercises
 from coding_attention.exercises.functions import FunctionCheck
 from coding_attention.exercises.table import Field, Rule, Table
@@ -33,7 +33,7 @@ def any_of(*values):
 KIT = {
     "torch": torch, "nn": nn, "math": math, "re": re, "itertools": itertools,
     "word": spell_number, "any_of": any_of, "check_class": check_class,
-    "check_repair": check_repair, "class_of": class_of,
+    "class_of": class_of,
     **{name: getattr(core, name) for name in (
         "Failed", "NothingYet", "NotRight", "attempt", "describe", "has_hooks",
         "number", "of_length", "require_function", "require_one_hooked_run", "draw",
@@ -68,7 +68,6 @@ def namespace(exercise, sizes=None):
         "__name__": "coding_attention.exercises.tasks",
         "wanted": exercise.wanted,
         "praise": exercise.cases["right"][0]["say"],
-        "versions": functools.partial(versions, exercise),
     }
     text, line = exercise.check
     run(exercise, text, space, "exec", line)
@@ -233,20 +232,3 @@ def solution(exercise, changes=(), more=""):
     exec(more, space)
     answer = compile(ast.Expression(checked.args[1]), "answer", "eval")
     return eval(answer, space), space
-
-
-@functools.cache
-def versions(exercise):
-    """Return [(share of what is repaired, class)]: the solution, and it with mistakes.
-
-    The changes under "wrong" that begin at the same text exclude each other.
-    """
-    slots = {}
-    for case in exercise.cases["wrong"]:
-        slots.setdefault(case["change"][0], [()]).append((case["change"],))
-    made = []
-    for ways in itertools.product(*slots.values()):
-        changes = [change for way in ways for change in way]
-        share = 1 - len(changes) / len(slots)
-        made.append((share, solution(exercise, changes)[0]))
-    return made

@@ -1,15 +1,12 @@
 """Exercises that ask for a class go through the checker."""
 
-import torch
 from torch import nn
 
 from attncheck import check
 from coding_attention.exercises.core import (
     OURS,
     NotRight,
-    attempt,
     describe,
-    draw,
     is_ours,
 )
 
@@ -59,54 +56,6 @@ def check_class(answer, praise, asked=(), **arguments):
             "W_query, W_key and W_value."
         )
     return praise + _list_remarks(report)
-
-
-def check_repair(answer, praise, versions, **arguments):
-    """Check a class whose planted mistakes were to be repaired: each repair counts.
-
-    Args:
-        answer: the class, or an instance.
-        praise: what to learn from the right one.
-        versions: function that returns pairs (share of what is repaired, class).
-        arguments: for the checker.
-
-    Raises:
-        NotRight: a mistake is left. The credit is the share of those that are not.
-    """
-    require_class(answer)
-    answer = class_of(answer, arguments)
-    built = _try_to_build(answer, arguments)
-    share = _share_repaired(built, versions(), arguments)
-    if share < 1:
-        try:
-            return check_class(answer, praise, **arguments)
-        except NotRight as error:
-            raise NotRight(str(error), error.page, share) from None
-    _refuse_ours(answer, arguments)
-    # It computes what it should; nobody asked for what else the checker may find.
-    return praise + _list_remarks(check(answer, **arguments))
-
-
-def _share_repaired(built, versions, arguments):
-    """Return the share of the version that gives the same output, or zero."""
-    if built is None:
-        return 0.0
-    x = draw(2, arguments["context_length"], arguments["d_in"])
-    weights = dict(built.named_parameters())
-    given = attempt(built.eval(), x)
-    for share, version in versions:
-        same = version(**arguments).eval()
-        if set(weights) != set(dict(same.named_parameters())):
-            return 0.0
-        same.load_state_dict(weights, strict=False)
-        expected = same(x)
-        if (
-            isinstance(given, torch.Tensor)
-            and given.shape == expected.shape
-            and torch.allclose(given, expected, atol=1e-5)
-        ):
-            return share
-    return 0.0
 
 
 def require_class(answer):
@@ -175,4 +124,5 @@ def _describe_findings(findings):
     seen = f" {first.seen.rstrip('.')}." if first.mistake in RAISED else ""
     more = len(findings) - 1
     left = f" {more} more after this one." if more else ""
-    return f"{first.title}. {first.means}{seen} Likely line: {first.line}.{left}"
+    line = first.line if first.line.endswith("?") else f"{first.line}."
+    return f"{first.title}. {first.means}{seen} Likely line: {line}{left}"

@@ -25,12 +25,11 @@ class NotRight(Exception):  # noqa: N818 (reads as a sentence)
     Args:
         text: the message.
         page: the page to read, where it is not that of the exercise.
-        credit: the share of the points that the answer has earned all the same.
     """
 
-    def __init__(self, text, page=None, credit=0.0):
+    def __init__(self, text, page=None):
         super().__init__(text)
-        self.page, self.credit = page, credit
+        self.page = page
 
 
 class NothingYet(Exception):  # noqa: N818

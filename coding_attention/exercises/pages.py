@@ -7,6 +7,7 @@ everything between the words at the top and the summary is written anew; on the 
 pages, the line that links the exercises of a section. Needs no PyTorch.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -19,20 +20,7 @@ OPEN_ENDED = """## Open-ended
 Three layers to write your own way, with no starting code. The package's \
 [checker](checker.ipynb) tests and grades your class. All three go with \
 [Attention in real models](10_attention_in_models.ipynb)."""
-# The parts of the page about solutions, by the page that their exercises go with.
-ON = {
-    "01_why_attention": "On looking back",
-    "02_simple_self_attention": "On simple self-attention",
-    "03_trainable_self_attention": "On trainable self-attention",
-    "04_causal_attention": "On causal attention",
-    "05_multi_head_attention": "On multi-head attention",
-    "06_averaging": "On the averaging route",
-    "07_where_the_time_goes": "On the cost",
-    "08_past_one_device": "On several devices",
-    "09_watch_heads_learn": "On watching heads",
-    "10_attention_in_models": "On attention in models",
-    "open-ended": "Open-ended\n\nShort solutions among many.",
-}
+SOLVED = "## Open-ended: solutions\n\nShort solutions among many."
 LINKS = re.compile(r"^> \*\*Exercises?\.\*\*.*\n", re.MULTILINE)
 HELP = """<details>
 <summary>{}</summary>
@@ -72,11 +60,15 @@ def solution(exercise):
     return f"### {exercise.answered}\n\n{exercise.section('Solution').strip()}"
 
 
-def _intro(chapter):
-    if chapter == "open-ended":
+def _introduce_tasks(chapter):
+    if chapter not in PAGES:
         return OPEN_ENDED
     page = f"[{PAGES[chapter]}]({chapter}.ipynb)"
     return f"## {PAGES[chapter]}\n\nFrom the page {page}."
+
+
+def _introduce_solutions(chapter):
+    return f"## {PAGES[chapter]}: solutions" if chapter in PAGES else SOLVED
 
 
 def _between(text, parts):
@@ -86,12 +78,10 @@ def _between(text, parts):
     return "\n\n".join([top.rstrip(), *parts]) + "\n" + end
 
 
-def _parts(intro, of_one):
-    for chapter in ON:
-        found = [e for e in exercises().values() if e.chapter == chapter]
-        if found:
-            yield intro(chapter)
-            yield from map(of_one, found)
+def _parts(introduce, of_one):
+    for chapter, found in itertools.groupby(exercises().values(), lambda e: e.chapter):
+        yield introduce(chapter)
+        yield from map(of_one, found)
 
 
 def _links(page):
@@ -144,8 +134,8 @@ def pages(book=BOOK):
         for page in PAGES
     }
     for name, parts in (
-        ("exercises", _parts(_intro, task)),
-        ("solutions", _parts(lambda chapter: f"## {ON[chapter]}", solution)),
+        ("exercises", _parts(_introduce_tasks, task)),
+        ("solutions", _parts(_introduce_solutions, solution)),
     ):
         file = book / f"{name}.md"
         texts[file] = _between(_text(file), parts)

@@ -34,13 +34,6 @@ from coding_attention.figures.palette import (
 )
 from coding_attention.figures.shapes import check
 
-__all__ = [
-    "BLUE", "DARK", "EDGE", "GRAY", "GREEN", "HEADS", "INK", "KEY", "LIGHT", "ORANGE",
-    "PURPLE", "QUERY", "SIGNED", "SMALL", "TEXT", "TITLE", "TOKEN", "VALUE",
-    "VERMILION", "WEIGHTS", "are_weights", "arrow", "block", "canvas", "cell", "check",
-    "legend", "matrix", "new_axes", "number", "shade", "styled", "told",
-]  # fmt: skip
-
 # In points. The smallest is 11 pixels on a phone and 12 on a desk (tested).
 SMALL, TEXT, TITLE = 8.5, 9, 10
 STYLE = {

@@ -8,9 +8,7 @@ import linecache
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 from coding_attention.gallery.bases import BASES, HEADER
@@ -62,17 +60,6 @@ class Planted:
                 raise ValueError(f"{self.name}: {right!r} is not in {self.base}")
             text = text.replace(right, wrong)
         return HEADER + "\n" + text
-
-    def mended(self) -> str:
-        """Return the lines to change, as a diff from the wrong class to the right."""
-        right = (HEADER + "\n" + BASES[self.base][0]).splitlines()
-        wrong = [one for one in self.source().splitlines() if one.strip() != "pass"]
-        # The first three lines are the names of two files and of the first place.
-        lines = list(unified_diff(wrong, right, n=0))[3:]
-        between = [line.startswith("@@") for line in lines]
-        code = ["" if b else one[1:] for b, one in zip(between, lines, strict=True)]
-        mended = zip(between, lines, dedent("\n".join(code)).split("\n"), strict=True)
-        return "\n".join("..." if b else f"{one[0]} {c}" for b, one, c in mended)
 
     def build(self) -> type:
         """Return the class with the mistake in it."""

@@ -12,8 +12,6 @@ from coding_attention.grading.row import Row
 from coding_attention.grading.submissions import found, read
 from coding_attention.grading.variants import VARIED, check_exercise_of
 
-__all__ = ["ASSIGNMENTS", "VARIED", "Assignment", "check_exercise_of", "grade"]
-
 
 def grade(places, course="", assignment=None, limits=None, tell=None, jobs=1):
     """Run and grade notebooks.

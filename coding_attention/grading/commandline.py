@@ -7,7 +7,6 @@ from pathlib import Path
 
 from coding_attention.grading import ASSIGNMENTS, grade
 from coding_attention.grading.hand_out import HandOutError, hand_out, nbgrader
-from coding_attention.grading.runner import Limits, can_run
 
 EPILOG = """exit status: 0 every notebook ran to its end, 1 one did not, 2 nothing to
 grade. Example: python -m coding_attention.grading handed_in/ --assignment causal
@@ -29,28 +28,25 @@ def main(arguments=None):
         parser.error(str(error))
     if not options.notebooks:
         parser.error("which notebooks? Name files, or a folder of them.")
-    if not can_run():
+    if not hasattr(os, "fork"):  # by which a kernel is kept apart
         parser.error("grading needs Linux or macOS. On Windows, use WSL.")
     return _graded(options)
 
 
 def _graded(options):
-    limits = Limits(options.processor, options.seconds, options.memory)
     report = grade(
         options.notebooks,
         options.variant,
         ASSIGNMENTS.get(options.assignment),
-        limits,
-        _tell,
-        options.jobs,
+        tell=_tell,
+        jobs=options.jobs,
     )
     if not report.rows:
         print("Found no notebooks there.", file=sys.stderr)
         return report.exit_status
     if options.feedback:
         _write_feedback(report, Path(options.feedback))
-    shown = report.json if options.json else report.csv if options.csv else report.text
-    print(shown())
+    print(report.csv() if options.csv else report.text())
     return report.exit_status
 
 
@@ -94,9 +90,7 @@ def _parser():
     )
     parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK",
                         help="a file or a folder of files")  # fmt: skip
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="everything, for programs")
-    form.add_argument("--csv", action="store_true", help="one line per notebook")
+    parser.add_argument("--csv", action="store_true", help="one line per notebook")
     parser.add_argument("--assignment", choices=ASSIGNMENTS,
                         help="which exercises count, and how much; default: those "
                         "the notebooks check, one point each")  # fmt: skip
@@ -107,23 +101,6 @@ def _parser():
     parser.add_argument("--variant", default="", metavar="NAME",
                         help="the name that, with each student's, determines "
                         "the sizes")  # fmt: skip
-    group = parser.add_argument_group("limits of one notebook")
-    limits = Limits()
-    group.add_argument(
-        "--processor",
-        type=_positive,
-        default=limits.processor,
-        metavar="SECONDS",
-        help="of processor time (%(default)g)",
-    )
-    group.add_argument(
-        "--seconds",
-        type=_positive,
-        default=limits.seconds,
-        help="in total (%(default)g)",
-    )
-    group.add_argument("--memory", type=_positive, default=limits.memory,
-                       metavar="GIB", help="(%(default)g)")  # fmt: skip
     group = parser.add_argument_group("writing notebooks instead")
     group.add_argument(
         "--hand-out",
@@ -142,11 +119,4 @@ def _parser():
 def _count(text):
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return value
-
-
-def _positive(text):
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return value

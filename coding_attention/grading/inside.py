@@ -4,7 +4,6 @@ The first cell that a submission's kernel runs calls :func:`begin`. What a check
 goes out as an output of a type of our own, which the grader reads from the cells.
 """
 
-import builtins
 import contextlib
 import json
 import os
@@ -16,7 +15,6 @@ import torch
 from IPython.display import display
 
 from coding_attention import exercises, grading
-from coding_attention.exercises.core import PACKAGES
 from coding_attention.grading.sandbox import NETWORK, VERDICT
 from coding_attention.grading.variants import check_exercise_of
 
@@ -33,7 +31,7 @@ def begin(variant, limits):
     torch.set_num_threads(1)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     network = os.environ.pop(NETWORK)
-    check = _Reporter(check_exercise_of(variant))
+    check = _report_verdicts(check_exercise_of(variant))
     # The two names under which a notebook imports its check.
     exercises.check_exercise = check
     grading.check_exercise_of = lambda variant: check
@@ -47,28 +45,21 @@ def _report(**event):
     display({VERDICT: event}, raw=True)
 
 
-class _Reporter:
-    """Takes the place of ``check_exercise``: it checks, and reports the verdict.
+def _report_verdicts(check):
+    """Return what takes the place of ``check_exercise``: it reports, too."""
 
-    Functions that the notebook has replaced are put back first.
-    """
-
-    def __init__(self, check):
-        self.check, self.originals = check, _find_originals()
-
-    def __call__(self, name, answer=None):
+    def check_and_report(name, answer=None):
         name = str(name)[:LONGEST]
-        replaced = _put_back(self.originals)
-        verdict = self.check(name, answer)
+        verdict = check(name, answer)
         _report(
             exercise=name,
             outcome=verdict.outcome,
             text=verdict.text[:LONGEST],
-            credit=verdict.credit,
-            replaced=replaced[:5],
             answer=_simplify(answer),
         )
         return verdict
+
+    return check_and_report
 
 
 def _simplify(answer):
@@ -80,36 +71,6 @@ def _simplify(answer):
         if answer is not None and len(text) <= LONGEST:
             return json.loads(text)
     return None
-
-
-def _find_originals():
-    """Return (place, name, value) of all functions that decide about an answer."""
-    ours = [m for n, m in sys.modules.items() if n.split(".")[0] in PACKAGES]
-    places = [builtins, torch, torch.nn.functional, torch.Tensor, torch.nn.Module]
-    # The grader replaces two of them itself, and the kernel one, for every cell.
-    own = {"check_exercise", "check_exercise_of", "input"}
-    return [
-        (place, name, value)
-        for place in [*places, *ours]
-        for name, value in list(vars(place).items())
-        if callable(value) and name not in own
-    ]
-
-
-def _put_back(originals):
-    replaced = []
-    for place, name, value in originals:
-        now = vars(place).get(name)
-        # PyTorch wraps some of its own, when a part of it is loaded.
-        if now is not value and not _is_of_torch(now):
-            replaced.append(f"{getattr(place, '__name__', place)}.{name}")
-            with contextlib.suppress(Exception):
-                setattr(place, name, value)
-    return replaced
-
-
-def _is_of_torch(value):
-    return str(getattr(value, "__module__", "")).partition(".")[0] == "torch"
 
 
 def _limit(limits):

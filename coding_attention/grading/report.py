@@ -9,8 +9,7 @@ from collections import Counter
 
 from coding_attention.exercises import EXERCISES
 from coding_attention.grading.assignments import Assignment
-from coding_attention.grading.row import MISSING, PARTLY
-from coding_attention.grading.variants import VARIED, check_exercise_of
+from coding_attention.grading.row import MISSING
 
 WIDTH = 88
 SHOWN = 3  # answers that got the same message
@@ -35,14 +34,7 @@ class ClassReport:
     def points_of(self, row, exercise=None):
         """Return the points of one row, for one exercise or for all."""
         names = [exercise] if exercise else self.points
-        earned = (
-            self.points[name] * row.verdicts[name]["credit"]
-            for name in names
-            if name in row.verdicts
-        )
-        # To the hundredth, so that two thirds of three are two.
-        points = round(sum(earned), 2)
-        return int(points) if points == int(points) else points
+        return sum(self.points[name] for name in names if row.sign(name) == "+")
 
     @property
     def mistakes(self):
@@ -92,10 +84,6 @@ class ClassReport:
     def _compare_with_each_other(self):
         self._note_missing_checks()
         self._note_whose_sizes()
-        self._note_same_code()
-        if self.course:
-            for row in self.rows:
-                self._note_borrowed(row)
 
     def _note_missing_checks(self):
         for row in self.rows:
@@ -116,27 +104,6 @@ class ClassReport:
                 )
             elif self.course and row.student.lower() not in row.file.stem.lower():
                 row.notes.append(f"handed out to {row.student}: look at the name")
-
-    def _note_same_code(self):
-        first = {}
-        for row in self.rows:
-            code = "".join("".join(row.cells).split())
-            if row.status != "graded" or not code:
-                continue
-            other = first.setdefault(code, row)
-            if other is not row:
-                row.notes.append(f"exactly the same code as {other.file.name}")
-
-    def _note_borrowed(self, row):
-        """Note a wrong number that is right for the sizes of somebody else."""
-        for name, answer in row.answers.items():
-            wrong = row.verdicts[name]["outcome"] == "not right"
-            if name not in VARIED or answer is None or not wrong:
-                continue
-            others = {r.student for r in self.rows if r.cells} - {row.student}
-            for other in sorted(others):
-                if check_exercise_of(f"{self.course}/{other}")(name, answer).right:
-                    row.notes.append(f"the answer to {name} is right for {other}")
 
     def label(self, row):
         """Return the name of a row's file, with its folder if two have one name."""
@@ -178,8 +145,8 @@ class ClassReport:
             lines.append(told.rstrip())
         names = [f"{i} {n} ({p})" for i, (n, p) in enumerate(self.points.items(), 1)]
         legend = (
-            f"+ right, {PARTLY} in part, - not right, ! could not be checked, . no "
-            f"answer, {MISSING} no check."
+            f"+ right, - not right, ! could not be checked, . no answer, {MISSING} no "
+            "check."
         )
         return [*lines, "", *_wrapped(f"{legend} {', '.join(names)}.")]
 
@@ -214,7 +181,7 @@ class ClassReport:
             f"Each notebook ran in its own process, within limits. {network} The code "
             "could read your files: if you don't trust it, grade in a container. "
             "Answers share a process with their check, so a notebook could deceive "
-            "it on purpose; 'To look at' lists anything odd."
+            "it on purpose: read the code of what surprises you."
         )
 
     def feedback(self, row):
@@ -236,35 +203,6 @@ class ClassReport:
                 answer = row.answers[name]
                 lines += [] if answer is None else ["", f"Your answer: `{answer}`"]
         return "".join(f"{_printable(line)}\n" for line in lines)
-
-    def json(self):
-        """Return the report for programs."""
-        nothing = {"outcome": "nothing yet", "text": "", "credit": 0.0}
-        students = [
-            {
-                "student": row.student,
-                "file": str(row.file),
-                "status": row.status,
-                "reason": row.reason,
-                "points": self.points_of(row),
-                "of": self.assignment.total,
-                "exercises": {
-                    name: row.verdicts.get(name, nothing) for name in self.points
-                },
-                "notes": row.notes,
-                "network": row.network,
-                "seconds": round(row.seconds, 2),
-            }
-            for row in self.rows
-        ]
-        whole = {
-            "title": self.assignment.title,
-            "variants": self.course,
-            "points": self.points,
-            "students": students,
-            "mistakes": self.mistakes,
-        }
-        return json.dumps(whole, indent=2)
 
     def csv(self):
         """Return one line a notebook, for a spreadsheet."""

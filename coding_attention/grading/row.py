@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SIGNS = {"right": "+", "not right": "-", "unusable": "!", "nothing yet": "."}
-PARTLY, MISSING = "~", "?"
+MISSING = "?"
 SHOWN = 3  # cells that raised, of one notebook
 
 
@@ -22,8 +22,7 @@ class Row:
         cells: its code.
         status: "graded", "no answers", "stopped" or "not run".
         reason: why, for all but the first.
-        verdicts: {exercise: {"outcome": …, "text": …, "credit": …}}; the last check
-            counts. The credit is the share of the points that it earned.
+        verdicts: {exercise: {"outcome": …, "text": …}}; the last check counts.
         notes: what the teacher should look at.
         answers: {exercise: answer}, of those that are numbers and words alone.
         network: "none", or "blocked" where only Python's sockets were.
@@ -58,15 +57,8 @@ class Row:
         name, outcome = str(event["exercise"]), event["outcome"]
         if outcome not in SIGNS:
             return
-        self.verdicts[name] = {
-            "outcome": outcome,
-            "text": str(event["text"]),
-            "credit": min(max(float(event["credit"]), 0.0), 1.0),
-        }
+        self.verdicts[name] = {"outcome": outcome, "text": str(event["text"])}
         self.answers[name] = event["answer"]
-        if event["replaced"]:
-            names = ", ".join(map(str, event["replaced"]))
-            self.notes.append(f"replaces {names}: take a look")
 
     def _close(self, run):
         outcomes = {verdict["outcome"] for verdict in self.verdicts.values()}
@@ -94,6 +86,4 @@ class Row:
         if exercise not in self.verdicts and self.lacks_check(exercise):
             return MISSING
         verdict = self.verdicts.get(exercise, {"outcome": "nothing yet"})
-        if verdict["outcome"] == "not right" and verdict["credit"]:
-            return PARTLY
         return SIGNS[verdict["outcome"]]

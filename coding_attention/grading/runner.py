@@ -62,11 +62,6 @@ class Run:
     seconds: float = 0.0
 
 
-def can_run():
-    """Whether this system has what apart from it a kernel needs: not Windows."""
-    return hasattr(os, "fork")
-
-
 def run(cells, variant, limits):
     """Execute a submission's cells and collect what its checks said.
 

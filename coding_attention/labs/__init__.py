@@ -5,7 +5,7 @@ Each lab is one cell, such as ``AttentionLab()``. It needs anywidget, which
 """
 
 try:
-    import anywidget  # noqa: F401
+    import anywidget
 except ImportError as error:
     raise ImportError(
         "the labs need anywidget, which is not installed. Install it with "
@@ -20,14 +20,3 @@ from coding_attention.labs.mask import MaskLab
 from coding_attention.labs.multi_head import MultiHeadLab
 from coding_attention.labs.scale import ScaleLab
 from coding_attention.labs.tiny_gpt import TinyGptLab
-
-__all__ = [
-    "AttentionLab",
-    "DropoutLab",
-    "HeadSplitLab",
-    "LookLab",
-    "MaskLab",
-    "MultiHeadLab",
-    "ScaleLab",
-    "TinyGptLab",
-]

@@ -110,10 +110,6 @@ class List(_Setting, traitlets.List):
     """A list that is set as a whole."""
 
 
-class Unicode(_Setting, traitlets.Unicode):
-    """A text."""
-
-
 class Matrix(_Setting, traitlets.TraitType):
     """A matrix of finite numbers: a tensor or rows of equal length, kept as lists."""
 
