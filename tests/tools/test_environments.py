@@ -54,7 +54,7 @@ def test_the_wheel_has_what_each_extra_promises(extra, wheel, python, tmp_path):
     run(python, "-m", "pip", "check", cwd=tmp_path)
 
 
-def test_binders_recipe_builds_and_starts(python, tmp_path):
+def test_binders_recipe_builds_and_runs_a_page(python, tmp_path):
     """As repo2docker does it: the requirements, then the script."""
     folder = ROOT / "binder"
     run(python, "-m", "pip", "install", "-q", "-r", folder / "requirements.txt",
@@ -62,5 +62,7 @@ def test_binders_recipe_builds_and_starts(python, tmp_path):
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     prefix = {"NB_PYTHON_PREFIX": str(python.parents[1]), "HOME": str(tmp_path)}
     run(folder / "postBuild", cwd=ROOT, env={**os.environ, "PATH": path, **prefix})
-    run(python, "-c", KIT, cwd=tmp_path)
     run(python.parent / "jupyter-lab", "--version", cwd=tmp_path)
+    page = ROOT / "book" / "02_simple_self_attention.ipynb"
+    run(python, "-m", "nbconvert", "--execute", "--to", "notebook",
+        "--output-dir", tmp_path, page, cwd=tmp_path)  # fmt: skip
