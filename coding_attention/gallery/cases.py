@@ -18,8 +18,7 @@ STORED = Path(__file__).with_name("cases.json")
 DIGITS = 3
 
 ASKED = {
-    "weights": "Attention weights of one head. A row is a word that looks, a column a "
-    "word that is looked at.",
+    "weights": "Attention weights of one head. Rows are queries; columns are keys.",
     "heads": "Attention weights of two heads, on the same sentence.",
     "batch": "Attention weights of two different sentences in one batch.",
     "reach": "How far each output (row) moves when a word (column) is changed; 1 is "

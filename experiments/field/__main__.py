@@ -163,8 +163,9 @@ def tell_errors(entries: list[dict], rows: dict[str, dict]) -> list[str]:
             told.append(f"- {link(entry)} is right, and was flagged as {called}.")
         elif "wrong" in entry and verdict not in ("named", "not run"):
             as_what = f" as {called}" if verdict == "another mistake" else ""
-            wrong = entry["wrong"].split(". ")[0].rstrip(".")
-            told.append(f"- {link(entry)}: {wrong}. Told: {verdict}{as_what}.")
+            # The first sentence; ".." stands within one.
+            wrong = re.split(r"(?<!\.)\. ", entry["wrong"])[0].rstrip(".")
+            told.append(f"- {link(entry)}: {wrong}. Result: {verdict}{as_what}.")
     summary = "<details><summary>What went wrong, class by class</summary>"
     return [summary, "", *told, "", "</details>"]
 
