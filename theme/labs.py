@@ -11,6 +11,7 @@ Neither PyTorch nor the package is imported.
 from pathlib import Path
 
 from coding_attention.stored import LAB
+from theme.lean_site.assets import strip_sheet
 
 HERE = Path(__file__).parent
 LABS = HERE.parent / "coding_attention" / "labs"
@@ -24,7 +25,7 @@ def compose_assets():
     sheets = [path.read_text("utf-8") for path in files]
     return {
         "labs.js": f"{script}(() => {{\n{loader}}})();\n",
-        "labs.css": "\n".join(sheets),
+        "labs.css": strip_sheet("\n".join(sheets)),
     }
 
 

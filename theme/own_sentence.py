@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
-from theme.lean_site.assets import strip_script
+from theme.lean_site.assets import strip_script, strip_sheet
 
 FOLDER = Path(__file__).parent / "sentence"
 PLACE = '<div class="own-sentence">'
@@ -52,7 +52,7 @@ def compose_assets():
         )
     return {
         "sentence.js": join_script(),
-        "sentence.css": (FOLDER / "sentence.css").read_text("utf-8"),
+        "sentence.css": strip_sheet((FOLDER / "sentence.css").read_text("utf-8")),
         name_weights(): (FOLDER / "weights.js").read_text("utf-8"),
     }
 

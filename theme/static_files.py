@@ -14,7 +14,6 @@ from pathlib import Path
 from theme import labs, own_sentence, practice
 from theme.lean_site import assets
 
-COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 FACE = re.compile(r'url\("(fonts/text\.woff2)"\)')
 
 
@@ -43,6 +42,8 @@ def join_sheets(app, error):
         return
     folder = Path(app.outdir) / "_static"
     (folder / assets.JOINED).write_text(_join(folder), encoding="utf-8")
+    base = folder / assets.BASE
+    base.write_text(assets.strip_sheet(base.read_text("utf-8")), encoding="utf-8")
     shutil.rmtree(folder / "vendor", ignore_errors=True)
     parts = {*assets.PARTS} - {assets.JOINED}
     for file in folder.rglob("*"):
@@ -54,7 +55,7 @@ def join_sheets(app, error):
 def _join(folder):
     files = [folder / name for name in assets.PARTS]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    text = COMMENT.sub("", text)
+    text = assets.strip_sheet(text)
     return FACE.sub(lambda match: _embed_face(folder / match[1]), text)
 
 

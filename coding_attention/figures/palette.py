@@ -49,6 +49,16 @@ BOOK = {
     "GRAY": Color("gray", "#8795a1", "#7f8d99"),  # what stays in the background
 }  # fmt: skip
 
+# Thin bars and lines of a vector, in the labs and in the picture of one head: the hues
+# of TOKEN, QUERY, KEY and VALUE, strong enough to stand on the page itself. The names
+# are those of the labs' sheet, which a test holds to them.
+BARS = {
+    "x": Color("al-token", "#5d7081", "#9fb2c2"),
+    "q": Color("al-query", "#b5790a", "#f3c043"),
+    "k": Color("al-k", "#17805f", "#43d9a8"),
+    "v": Color("al-v", "#a33c77", "#e1afd6"),
+}
+
 DARK, LIGHT, EDGE = (BOOK[name].light for name in ("DARK", "LIGHT", "EDGE"))
 TOKEN, QUERY, KEY, VALUE = (
     BOOK[name].light for name in ("TOKEN", "QUERY", "KEY", "VALUE")

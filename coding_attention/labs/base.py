@@ -419,9 +419,12 @@ def heat_map(alternative, names, columns, values, letters=4):
     )
 
 
-def drawing(figure, alternative):
-    """Give a figure of the book as HTML, with a text for it."""
-    shown = show(figure, caption=alternative, alt=alternative)
+def drawing(figure, alternative, caption=""):
+    """Give a figure of the book as HTML, with a text for it.
+
+    ``caption`` stands below it where it is stored as a picture, else the text does.
+    """
+    shown = show(figure, caption=caption or alternative, alt=alternative)
     _pictures.append(shown)
     (svg,) = shown.svgs
     told = f'role="img" aria-label="{escape(alternative)}"'

@@ -95,7 +95,7 @@ export default {
       chips.classList.toggle("lk-long", texts.length > 10);
       // What the other sentence looks at is the word to compare with.
       const most = argmax(weights);
-      const there = argmax(scene().weights[1 - which()][asked]);
+      const there = argmax(scene().inner[1 - which()].scores[asked]);
       const other = there === most ? argmax(weights.map((x, j) => (j === most ? -1 : x))) : there;
       const differs = scene().words[1].findIndex((word, j) => word !== scene().words[0][j]);
       texts.forEach((text, j) => {

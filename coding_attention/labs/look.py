@@ -7,6 +7,7 @@ import torch
 import traitlets
 
 from attention.trainable import SelfAttention_v2
+from coding_attention.figures.one_head import one_head
 from coding_attention.labs import base
 from coding_attention.models import real
 
@@ -29,35 +30,40 @@ def scenes():
 
 
 def _scene(asks, *sentences):
-    looks = [real.looks(sentence, HEAD) for sentence in sentences]
-    weights = [(255 * given).round().int().tolist() for _, given in looks]
-    words = [words for words, _ in looks]
+    words = [real.states(HEAD, sentence)[0] for sentence in sentences]
     return {
-        "head": HEAD, "ask": words[0].index(asks), "words": words, "weights": weights,
-        "inner": [_inner(HEAD, sentence) for sentence in sentences],
+        "head": HEAD, "ask": words[0].index(asks), "words": words,
+        "inner": [_inner(sentence) for sentence in sentences],
     }  # fmt: skip
 
 
 @torch.no_grad()
-def _inner(head, sentence):
+def _inner(sentence):
     # What the head computes before its weights: 8 bits a number, scores in 1000ths.
     with torch.random.fork_rng(devices=[]):
         layer = SelfAttention_v2(real.WIDTH, real.HEAD_WIDTH, qkv_bias=True)
-    layer = real.load_head(layer, head)
-    _, x = real.states(head, sentence)
+    layer = real.load_head(layer, HEAD)
+    _, x = real.states(HEAD, sentence)
     queries, keys, values = layer.W_query(x), layer.W_key(x), layer.W_value(x)
     scores = queries @ keys.T  # (t, t)
     return {
-        "x": _packed(x[:, : real.HEAD_WIDTH]), "q": _packed(queries),
-        "k": _packed(keys), "v": _packed(values),
+        "x": _pack(x[:, : real.HEAD_WIDTH]), "q": _pack(queries),
+        "k": _pack(keys), "v": _pack(values),
         "scores": (1000 * scores).round().int().tolist(),
     }  # fmt: skip
 
 
-def _packed(rows):
+def _pack(rows):
     scale = rows.abs().max().item() / 127
     steps = (rows / scale).round().to(torch.int8).numpy().tobytes()
     return {"scale": float(f"{scale:.6g}"), "steps": base64.b64encode(steps).decode()}
+
+
+def _unpack(packed, count):
+    steps = torch.frombuffer(
+        bytearray(base64.b64decode(packed["steps"])), dtype=torch.int8
+    )
+    return packed["scale"] * steps.view(count, -1).float()
 
 
 def _scenes(lab, name, value):
@@ -69,12 +75,12 @@ def _scenes(lab, name, value):
                 f"{name}[{i}] must have two sentences that differ in one word, but got "
                 f"{first} and {second}."
             )
-        for words, weights in zip(scene["words"], scene["weights"], strict=True):
+        for words, inner in zip(scene["words"], scene["inner"], strict=True):
             count = len(words)
-            if [len(row) for row in weights] != [count] * count:
+            if [len(row) for row in inner["scores"]] != [count] * count:
                 raise traitlets.TraitError(
-                    f"{name}[{i}] must have weights (t, t) for its {count} words, but "
-                    f"got rows of {[len(row) for row in weights]}."
+                    f"{name}[{i}] must have scores (t, t) for its {count} words, but "
+                    f"got rows of {[len(row) for row in inner['scores']]}."
                 )
     return value
 
@@ -94,8 +100,8 @@ class LookLab(base.Lab):
 
     Traits:
         scenes: list of dicts: ``head``, its name; ``words``, two lists that differ in
-            one word; ``weights`` (t, t) and ``inner`` (inputs, queries, keys, values,
-            scores) for each; ``ask``, the word that asks at first.
+            one word; ``inner`` (inputs, queries, keys, values, scores) for each;
+            ``ask``, the word that asks at first.
         scene: which one is shown.
         exchanged: whether its second sentence is shown.
         asked: index of the word that asks.
@@ -121,35 +127,58 @@ class LookLab(base.Lab):
 
     def compute(self):
         """Give the words shown, and the weights (t,) of the one that asks."""
-        scene = self.scenes[self.scene]
-        which = int(self.exchanged)
-        words = scene["words"][which]
+        words = self.scenes[self.scene]["words"][int(self.exchanged)]
         if self.averaged:
             return words, torch.full((len(words),), 1 / len(words), dtype=torch.float64)
-        stored = scene["inner"][which]["scores"][self.asked]  # in thousandths
+        return words, self._weigh(int(self.exchanged))[2]
+
+    def _weigh(self, which):
+        """Give the scores (t,) of the word that asks, scaled, and their weights."""
+        inner = self.scenes[self.scene]["inner"][which]
+        stored = inner["scores"][self.asked]  # in thousandths
         scores = torch.tensor(stored, dtype=torch.float64) / 1000
-        return words, torch.softmax(scores / real.HEAD_WIDTH**0.5, dim=0)
+        scaled = scores / real.HEAD_WIDTH**0.5
+        return scores, scaled, torch.softmax(scaled, dim=0)
 
     def fallback(self):
-        """Give the rows of both sentences as squares, and their largest weights."""
-        scene = self.scenes[self.scene]
-        columns = scene["words"][0]
-        names = [words[self.asked] for words in scene["words"]]
-        values = [weights[self.asked] for weights in scene["weights"]]
-        told = [
-            f"{name} looks at {words[row.index(max(row))]} ({max(row) / 255:.2f})"
-            for name, words, row in zip(names, scene["words"], values, strict=True)
-        ]
-        said = "; ".join(told) + "."
-        columns = [
-            *columns[: self.asked],
-            " / ".join(names),
-            *columns[self.asked + 1 :],
-        ]
-        drawn = torch.tensor(values, dtype=torch.float64) / 255  # (1 or 2, t)
-        alternative = f"Weights of head {scene['head']}, a column for each word. {said}"
-        picture = base.heat_map(alternative, names, columns, drawn, letters=11)
+        """Give the head's stages for the word that asks, and the other sentence's."""
+        scene, which = self.scenes[self.scene], int(self.exchanged)
+        words, inner = scene["words"][which], scene["inner"][which]
+        vectors = {name: _unpack(inner[name], len(words)) for name in "xqkv"}
+        numbers = self._weigh(which)
+        caption, alternative = self._describe(words, *numbers)
+        axes = one_head(words, self.asked, vectors, *numbers)
+        picture = base.drawing(axes, alternative, caption)
         return (
             f'<div class="attn-static al-look"><p class="al-title">{self.title}</p>'
-            f"{picture}<p>{escape(said[0].upper() + said[1:])}</p></div>"
+            f"{picture}<p>{escape(caption)}</p></div>"
+        )
+
+    def _describe(self, words, scores, scaled, weights):
+        name, best = words[self.asked], int(weights.argmax())
+        caption = (
+            f"Head {self.scenes[self.scene]['head']} computes the new vector z of "
+            f"“{name}”. Its query and the key of “{words[best]}” give a score of "
+            f"{scores[best]:.1f}. Divided by √{real.HEAD_WIDTH}, that's "
+            f"{scaled[best]:.2f}, which softmax turns into a weight of "
+            f"{weights[best]:.2f}. z is the sum of all values, each times its weight; "
+            f"the first 16 numbers of every vector are drawn. {self._tell_other()}"
+        )
+        rows = "; ".join(
+            f"{word} {a:.1f}, {b:.2f}, {c:.2f}"
+            for word, a, b, c in zip(words, scores, scaled, weights, strict=True)
+        )
+        return caption, (
+            f"A row for each word: its x, query, key and value as bars; the score, "
+            f"the scaled score and the weight that {name} gives it: {rows}; its value "
+            f"times that weight. Curves as thick as the weights lead to z, in the row "
+            f"of {name}."
+        )
+
+    def _tell_other(self):
+        other = 1 - int(self.exchanged)
+        words, weights = self.scenes[self.scene]["words"][other], self._weigh(other)[2]
+        return (
+            f"In “{' '.join(words[1:-1])}”, “{words[self.asked]}” looks at "
+            f"{words[int(weights.argmax())]} ({weights.max():.2f})."
         )

@@ -213,3 +213,12 @@ def test_data_of_widgets_is_kept():
     empty = "<script>\n</script>"
     repaired = markup.repair_markup(f"{data}<p>{thebe}{empty}</p>{data}")
     assert repaired == f"{data}<p></p>{data}"
+
+
+def test_drawings_lose_only_what_nobody_sees():
+    upright = '<text x="1" transform="rotate(-0 1 2)">a  b</text>'
+    turned = '<text transform="rotate(-90 1 2)">c</text>'
+    body = f"<pre>\n<b>\n</b></pre><svg>\n <g>\n  {upright}\n{turned}</g>\n</svg>"
+    assert markup.shorten_drawings(body) == (
+        f'<pre>\n<b>\n</b></pre><svg><g><text x="1">a  b</text>{turned}</g></svg>'
+    )

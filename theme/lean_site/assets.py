@@ -47,6 +47,12 @@ def strip_script(script):
     return re.sub(r"^ *//.*\n|^ +", "", script, flags=re.MULTILINE)
 
 
+def strip_sheet(sheet):
+    """Strip comments, and the space around braces and semicolons."""
+    sheet = re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL)
+    return re.sub(r"\s*([{};])\s*", r"\1", sheet)
+
+
 THEME_SCRIPT = strip_script((SCRIPTS / "first.js").read_text("utf-8")).strip()
 
 

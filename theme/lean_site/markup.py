@@ -98,10 +98,19 @@ def repair_markup(body):
     return ANY.sub(replace, body)
 
 
+DRAWING = re.compile(r"<svg.*?</svg>", re.S)
+UNSEEN = re.compile(r' transform="rotate\(-0 [^"]*\)"|(?<=>)\s*\n\s*(?=<)')
+
+
+def shorten_drawings(body):
+    """Drop turns by zero degrees and line breaks: Matplotlib writes hundreds a page."""
+    return DRAWING.sub(lambda drawing: UNSEEN.sub("", drawing[0]), body)
+
+
 def repair_body(app, pagename, templatename, context, doctree):
-    """Repair the body of a page."""
+    """Repair the body of a page, and shorten its drawings."""
     if context.get("body"):
-        context["body"] = repair_markup(context["body"])
+        context["body"] = shorten_drawings(repair_markup(context["body"]))
 
 
 def find_missing(pages):

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from attention import MultiHeadAttention
 from coding_attention import figures
-from coding_attention.figures import base, heads, multi_head, why
+from coding_attention.figures import base, heads, multi_head, one_head, why
 from tests.coding_attention.figures.artists import (
     boxes,
     contrast,
@@ -66,6 +66,10 @@ CASES = {
     "dropped": lambda: figures.dropped(CAUSAL, KEEP, TOKENS, 0.5, "after dropout"),
     "flow": lambda: figures.flow(
         random(6, 3), random(3, 2), random(3, 2), random(3, 2)
+    ),
+    "one_head": lambda: one_head.one_head(
+        TOKENS, 1, {name: random(6, 4, seed=i) for i, name in enumerate("xqkv")},
+        40 * random(6), 7 * random(6), CAUSAL[5],
     ),
     "one_path": lambda: figures.one_path(random(6, 3).abs(), TOKENS, 1),
     "stacked_projection": lambda: figures.stacked_projection(

@@ -204,7 +204,7 @@ def numbers_in(told):
     return {*map(float, re.findall(r"-?\d+(?:\.\d+)?", str(told.value)))}
 
 
-SENTENCE = {"head": "3.1", "ask": 0}
+SENTENCE = {"head": "3.1", "ask": 0, "inner": 2 * [{"scores": [[1]]}]}
 REFUSED = {
     "AttentionLab": [
         ({"inputs": torch.ones(13, 2)}, r"inputs\[:12\]"),
@@ -223,11 +223,9 @@ REFUSED = {
     ],
     "MultiHeadLab": [({"silenced": [4]}, "from 0 to 3")],
     "LookLab": [
-        ({"scenes": [{**SENTENCE, "words": [["a"], ["a"]], "weights": 2 * [[[255]]]}]},
-         "differ in one word"),
-        ({"scenes": [{**SENTENCE, "words": [["a", "b"], ["a", "c"]],
-                      "weights": 2 * [[[255]]]}]},
-         r"weights \(t, t\) for its 2 words"),
+        ({"scenes": [{**SENTENCE, "words": [["a"], ["a"]]}]}, "differ in one word"),
+        ({"scenes": [{**SENTENCE, "words": [["a", "b"], ["a", "c"]]}]},
+         r"scores \(t, t\) for its 2 words"),
     ],
     "TinyGptLab": [
         ({"tokens": []}, "from 1 to 40, but got 0"),
