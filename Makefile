@@ -17,7 +17,7 @@ export NEWEST
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book serve check notebooks labs execute test test-site test-weekly pdf slides experiments bench clean
+.PHONY: help setup book serve check notebooks labs execute test test-site test-weekly pdf slides experiments bench
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -134,7 +134,3 @@ experiments: $(READY) ## compute the stored results of the pages again
 
 bench: $(READY) ## measure speed and memory, as ratios in one run
 	$(BIN)/python benchmarks/attention_speed.py
-	$(BIN)/python benchmarks/wrapper_or_split.py
-
-clean: ## remove what was built, not the environment
-	rm -rf _build

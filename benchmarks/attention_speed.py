@@ -1,11 +1,12 @@
 """Speed and memory of the layers, as ratios in one run.
 
-    python benchmarks/attention_speed.py            about ten minutes
+    python benchmarks/attention_speed.py            a quarter of an hour
     python benchmarks/attention_speed.py --quick    small sizes, to see that it works
 
-Prints tables and writes coding_attention/models/results/attention_speed.json. One
-thread works, and the clock is that of the processor, so that other programs are not
-counted. They still take some of the caches: best let none run beside it.
+Prints tables and writes attention_speed.json and wrapper_or_split.json in
+coding_attention/models/results. One thread works, and the clock is that of the
+processor, so that other programs are not counted. They still take some of the caches:
+best let none run beside it.
 
 Part of it runs twice. As it comes, Python gives large tensors back to the system when
 they are freed, and each new one is made of fresh pages, which the system has to find
@@ -16,10 +17,7 @@ PyTorch itself does on a GPU. The difference is what fresh memory costs.
 import argparse
 import itertools
 import json
-import os
 import platform
-import subprocess
-import sys
 
 import contestants
 import machine
@@ -27,6 +25,7 @@ import memory
 import parts
 import timing
 import torch
+import wrapper_or_split
 
 from coding_attention.models import stored
 
@@ -38,28 +37,6 @@ SIZES = {
 }
 QUICK = {(1, 64): contestants.NAMES, (2, 32): ("listing", "fused")}
 WITH_KEPT_MEMORY = ("listing", "added", "sdpa", "wrapper")
-# The GNU C library's switches: no block of its own for a large tensor, and nothing
-# given back to the system.
-KEEP_MEMORY = {
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(2**40),
-    "MALLOC_TOP_PAD_": str(2**28),
-}
-RESULTS = stored.RESULTS / "attention_speed.json"
-NAMES = {
-    "floor": "the matrix products alone",
-    "fused": "FusedMultiHeadAttention",
-    "listing": "MultiHeadAttention",
-    "combined": "one projection for q, k and v",
-    "queries": "and the queries divided, not the scores",
-    "added": "and the mask added, not filled in",
-    "sdpa": "one projection and the fused kernel",
-    "wrapper": "MultiHeadAttentionWrapper and projection",
-    "minimal": "four linear layers and the fused kernel",
-    "torch": "nn.MultiheadAttention, fast path",
-    "torch_slow": "nn.MultiheadAttention, fast path off",
-    "torch_weights": "nn.MultiheadAttention, with weights",
-}
 
 
 def speed(b, t, names, rounds):
@@ -90,26 +67,9 @@ def require_agreement(layers, x):
         apart = (layer(x) - expected).abs().max().item()
         if not apart <= 1e-5:
             raise RuntimeError(
-                f"{NAMES[name]} differs from {NAMES['listing']} by {apart:.2g}, more "
-                "than 1e-5: their times cannot be compared."
+                f"{name!r} differs from 'listing' by {apart:.2g}, more than 1e-5: "
+                "their times cannot be compared."
             )
-
-
-def with_kept_memory(b, t, rounds):
-    """Measure one size in a process that keeps freed memory.
-
-    Returns:
-        What `speed` gives, or None where the C library has no such switch.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return None
-    command = [sys.executable, __file__, "--kept", str(b), str(t)]
-    run = subprocess.run(
-        [*command, f"--rounds={rounds}"],
-        check=True, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, **KEEP_MEMORY},
-    )  # fmt: skip
-    return json.loads(run.stdout)
 
 
 def step_by_step(size):
@@ -126,17 +86,16 @@ def step_by_step(size):
 
 
 def show(results):
-    """Print the times of all versions; the page shows the rest."""
-    sizes = [(size, "") for size in results["speed"]]
-    if results["kept_memory"]:
-        sizes.append((results["kept_memory"], ", memory kept"))
-    for size, memory_is in sizes:
+    """Print the times of all versions; the pages show the rest."""
+    kept = results["kept_memory"]
+    for size in [*results["speed"], *([kept] if kept else [])]:
+        memory_is = ", memory kept" if size is kept else ""
         title = f"b = {size['b']}, t = {size['t']}{memory_is}"
         print(f"\n{title:44}    forward       with backward")
         for name, row in size["forward"].items():
             back = size["forward_backward"][name]
             print(
-                f"{NAMES[name]:44}"
+                f"{name:44}"
                 f"{row['median_s'] * 1e3:8.1f} ms {row['ratio']:5.2f}"
                 f"{back['median_s'] * 1e3:9.1f} ms {back['ratio']:5.2f}"
             )
@@ -146,21 +105,38 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, not stored")
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--kept", nargs=2, type=int, help="print this size as JSON")
+    parser.add_argument("--kept", action="store_true", help="print a part as JSON")
     options = parser.parse_args()
-    rounds = options.rounds
+    rounds, quick = options.rounds, options.quick
     torch.set_num_threads(1)
     if options.kept:
-        print(json.dumps(speed(*options.kept, WITH_KEPT_MEMORY, rounds)))
+        size = next(iter(QUICK if quick else SIZES))
+        by_size = speed(*size, WITH_KEPT_MEMORY, rounds)
+        print(json.dumps([by_size, wrapper_or_split.compare_all(rounds, quick)]))
         return
-    results = measure(rounds, options.quick)
-    if not options.quick:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    kept, kept_rows = None, []
+    if platform.libc_ver()[0] == "glibc":  # others have no such switch
+        more = ["--quick"] * quick
+        kept, kept_rows = memory.run_keeping_memory(
+            __file__, "--kept", f"--rounds={rounds}", *more
+        )
+    results = measure(rounds, quick) | {"kept_memory": kept}
+    rows = wrapper_or_split.compare_all(rounds, quick)
+    compared = {"machine": results["machine"], "fresh": rows, "kept": kept_rows}
+    if not quick:
+        store("attention_speed", results)
+        store("wrapper_or_split", compared)
     show(results)
 
 
+def store(name, results):
+    """Write results where the pages read them."""
+    text = json.dumps(results, indent=1) + "\n"
+    (stored.RESULTS / f"{name}.json").write_text(text)
+
+
 def measure(rounds, quick):
-    """Measure everything that the page about time shows."""
+    """Measure everything that the page about time shows, with fresh memory."""
     sizes = QUICK if quick else SIZES
     first, *others = sizes
     results = {"machine": machine.describe(), "peaks": machine.peaks()}
@@ -169,7 +145,6 @@ def measure(rounds, quick):
     # The longest takes half a minute a pair of rounds.
     for size in others:
         results["speed"].append(speed(*size, sizes[size], max(6, rounds // 2)))
-    results["kept_memory"] = with_kept_memory(*first, rounds)
     results["left_out"] = ["bfloat16 and compiled layers, on a GPU"]
     # A step takes a millisecond or two, so there can be more rounds.
     results["decoding"] = parts.decoding(3 * rounds)
@@ -177,7 +152,7 @@ def measure(rounds, quick):
     results["batched"] = parts.batched(rounds, *([64] if quick else []))
     results["masks"] = parts.masks(rounds, *([256] if quick else []))
     if not quick:
-        results["memory"] = memory.measure_all(("listing", "fused"))
+        results["memory"] = {n: memory.measure_peaks(n) for n in ("listing", "fused")}
     return results
 
 

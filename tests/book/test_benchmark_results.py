@@ -53,7 +53,6 @@ def test_a_cached_step_takes_a_fraction_of_the_time(results):
     last = results["decoding"]["rows"][-1]
     assert last["t"] == 1024
     assert last["steps"]["fused, recomputed"]["ratio_interval"][0] > 10
-    assert results["decoding"]["largest_difference"] < 1e-5
 
 
 def test_a_mask_saves_no_time_and_leaving_out_what_it_hides_does(results):
