@@ -86,39 +86,6 @@ def layer_state():
     return {name: tensor.float() for name, tensor in _tensors("layer").items()}
 
 
-def looks(sentence, head):
-    """Give the stored attention of one head on a sentence, to 1/255.
-
-    Returns:
-        The words, with pieces of a word joined, and the weights (t, t).
-    """
-    index = list(facts()["looks"]).index(sentence)
-    row = facts()["heads"].index(head)
-    weights = _tensors("looks")[str(index)][row].float() / 255
-    return facts()["looks"][sentence], weights
-
-
-def join(tokens, weights):
-    """Join the pieces of words: rows are averaged, columns summed.
-
-    Args:
-        tokens: word pieces, those that go on with a word marked by ``##``.
-        weights: (…, t, t).
-
-    Returns:
-        The words, and the weights (…, words, words).
-    """
-    words, member = [], []
-    for token in tokens:
-        if token.startswith("##"):
-            words[-1] += token[2:]
-        else:
-            words.append(token)
-        member.append(len(words) - 1)
-    sums = torch.nn.functional.one_hot(torch.tensor(member)).to(weights)  # (t, words)
-    return words, (sums / sums.sum(dim=0)).T @ weights @ sums
-
-
 def find(words, word):
     """Give the place of a word; ``word#2`` is its second occurrence."""
     word, _, count = word.partition("#")
