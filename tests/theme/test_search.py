@@ -37,6 +37,9 @@ QUERIES = {
     "softmax overflow": "02_simple_self_attention",
     "tril vs triu": "04_causal_attention|04_questions",
     "dropout scaling": "04_causal_attention",
+    "try my own sentence": "03_trainable_self_attention#your-own-sentence",
+    "type a sentence": "03_trainable_self_attention#your-own-sentence",
+    "demo": "03_trainable_self_attention#your-own-sentence",
 }
 
 
