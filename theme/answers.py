@@ -44,9 +44,12 @@ def _is_answer_cell(node):
 
 
 def _is_answer_paragraph(node):
-    bold = next(iter(node.children), None)
-    opens = isinstance(node, nodes.paragraph) and isinstance(bold, nodes.strong)
-    return opens and bold.astext() == OPENS
+    if not isinstance(node, nodes.paragraph):
+        return False
+    # MyST begins a paragraph with an empty text.
+    parts = [part for part in node.children if part.astext()]
+    opens = bool(parts) and isinstance(parts[0], nodes.strong)
+    return opens and parts[0].astext() == OPENS
 
 
 def _fold(parts):

@@ -1,84 +1,15 @@
 """One switch opens the whole answer to a prediction, and nothing else is folded."""
 
 import pytest
-from docutils import nodes
-from docutils.utils import new_document
 
 from coding_attention.book import list_pages
-from theme import answers
 from tools.measure.visit import visiting
 
+pytestmark = pytest.mark.site
 PAGE = "book/02_simple_self_attention.html"
 WITH_FIGURE = "book/03_trainable_self_attention.html"  # an answer with a figure
 
 
-def quote(bold):
-    words = nodes.paragraph("", "", nodes.strong("", bold), nodes.Text(" Which?"))
-    return nodes.block_quote("", words)
-
-
-def cell(name, hide_mode=None):
-    parts = [nodes.literal_block("", f"{name} {part}") for part in ("code", "output")]
-    made = nodes.container("", *parts)
-    made["name"] = name
-    if hide_mode:
-        made["hide_mode"] = hide_mode
-    return made
-
-
-def paragraph(bold, text):
-    return nodes.paragraph("", "", nodes.strong("", bold), nodes.Text(text))
-
-
-def folded(*parts):
-    """Fold a section of these parts; give it, and the fold."""
-    document = new_document("")
-    section = nodes.section("", nodes.title("", "One"), *parts)
-    document += section
-    answers.fold_answers(type("Page", (), {"document": document}))
-    (fold,) = section.findall(answers.HideCodeCellNode)
-    return section, fold
-
-
-def test_cells_and_words_of_an_answer_are_one_fold():
-    figure = cell("figure", "input+output")
-    section, fold = folded(
-        quote("Predict."), cell("one", "all"), figure, paragraph("Answer.", " It."),
-        paragraph("Answer.", " Not this."), cell("two", "all"),
-    )  # fmt: skip
-    assert [part.astext().split()[0] for part in fold] == ["one", "figure", "Answer."]
-    assert section[1].astext() == "Predict. Which?"
-    assert section[2] is fold
-    assert section[3].astext() == "Answer. Not this."
-    # Open inside, but for a figure's code.
-    assert [part.get("hide_mode") for part in fold] == [None, "input", None]
-
-
-def test_an_answer_ends_where_something_else_begins():
-    section, fold = folded(quote("Predict."), cell("one", "all"), cell("open"))
-    assert len(fold) == 1
-    assert section[-1]["name"] == "open"
-    section, fold = folded(
-        quote("Predict."), cell("one", "all"), nodes.paragraph("", "So."),
-        cell("two", "all"), cell("three", "output"), cell("figure", "input+output"),
-    )  # fmt: skip
-    assert len(fold) == 1
-    # No output folds but in an answer.
-    assert [part.get("hide_mode") for part in section[-3:]] == [None, None, "input"]
-
-
-def test_code_that_is_asked_about_stays_open():
-    about = cell("about", "output")
-    _, fold = folded(quote("Predict."), about, cell("one", "all"))
-    assert about[0].astext() == "about code"
-    assert about[1] is fold
-    assert [part.astext() for part in fold] == [
-        "about output",
-        "one code\n\none output",
-    ]
-
-
-@pytest.mark.site
 @pytest.mark.parametrize("page", list_pages())
 def test_every_prediction_has_its_answer_behind_one_switch(page, soup):
     article = soup(page).find("article")
@@ -96,7 +27,16 @@ def test_every_prediction_has_its_answer_behind_one_switch(page, soup):
         )
 
 
-@pytest.mark.site
+@pytest.mark.parametrize("page", list_pages())
+def test_the_words_of_an_answer_are_behind_its_switch(page, soup):
+    article = soup(page).find("article")
+    bold = article.select("p > strong:first-child")
+    answers = [one for one in bold if one.get_text() == "Answer."]
+    outputs = article.select("details .cell_output")  # which fold nowhere else
+    for part in (*answers, *outputs):
+        assert part.find_parent("details", class_="answer"), part.parent.get_text()
+
+
 def test_links_and_paper_open_an_answer(browser, address):
     is_open, first = "(fold) => fold.open", "details.answer"
     with visiting(browser, f"{address}/{PAGE}") as visit:
@@ -116,7 +56,6 @@ def test_links_and_paper_open_an_answer(browser, address):
         assert visit.page.locator(f"#{name}").is_visible()
 
 
-@pytest.mark.site
 def test_one_click_opens_all_of_an_answer_without_scripts(browser, site):
     url = f"{site.as_uri()}/{WITH_FIGURE}"
     with visiting(browser, url, java_script_enabled=False) as visit:
