@@ -124,15 +124,6 @@ def test_all_but_labs_works_without_scripts(browser, address):
         assert visit.page.locator("#lab-mask .attn-static").is_visible()
 
 
-# On a slow machine, every timer goes off before the next frame.
-CLICK_WITH_LATE_FRAMES = """(button) => {
-  const { setTimeout } = window;
-  window.setTimeout = (run) => run();
-  button.click();
-  window.setTimeout = setTimeout;
-}"""
-
-
 def test_contents_follow_and_bars_open(browser, address):
     url = f"{address}/book/04_causal_attention.html"
     where = """() => [...document.querySelectorAll(".page-toc a")].filter(
@@ -157,10 +148,7 @@ def test_contents_follow_and_bars_open(browser, address):
             entry = visit.page.locator(f".bd-sidebar-{which} a", has_text=bar).last
             assert button.get_attribute("aria-expanded") == "false"
             button.focus()
-            if which == "primary":
-                visit.page.keyboard.press("Enter")
-            else:
-                button.evaluate(CLICK_WITH_LATE_FRAMES)
+            visit.page.keyboard.press("Enter")
             assert button.get_attribute("aria-expanded") == "true"
             entry.wait_for(state="visible")
             inside = "(bar) => document.activeElement.closest(`.bd-sidebar-${bar}`)"

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from attncheck.commandline import main
 from attncheck.mistakes import MISTAKES
 from attncheck.report import address
-from tests.theme.test_search import read_index
 
 PAGE = "book/codes"
 CODES = json.loads(Path("tests/attncheck/codes.json").read_text(encoding="utf-8"))
@@ -42,13 +41,6 @@ def test_every_code_that_is_gone_is_named_on_the_page(soup):
         told |= {*range(int(first), int(last))}
     gone = {code for code, name in CODES.items() if name not in MISTAKES}
     assert {int(code.removeprefix("ATT")) for code in gone} <= told
-
-
-def test_a_code_is_found_by_the_search_under_its_anchor(site):
-    pieces = {p[2]: p for p in read_index(site)["pieces"]}
-    for mistake in MISTAKES.values():
-        title = pieces[mistake.code.lower()][3]
-        assert title.startswith(f"{mistake.code} "), mistake.code
 
 
 def test_only_a_set_address_is_told_and_leads_to_the_code(soup, monkeypatch, capsys):

@@ -2,31 +2,16 @@
 
 import re
 import shutil
-from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
 
 from theme import moved
-from theme.lean_site import describe, extras, policy
+from theme.lean_site import extras, policy
 from tools.measure.server import serving
 from tools.measure.visit import LABS_CAME, visiting
 
 pytestmark = pytest.mark.site
-
-
-def test_links_begin_at_the_root():
-    page = (
-        '<html data-content_root="./"><a href="book/x.html#y"><a href="#main">'
-        '<a href="https://a.b/"><img src="_static/x.svg"><img src="data:,">'
-        '<form action="search.html"><a href="/there">'
-    )
-    assert extras.make_links_absolute(page, "/name") == (
-        '<html data-content_root="/name/"><a href="/name/book/x.html#y">'
-        '<a href="#main">'
-        '<a href="https://a.b/"><img src="/name/_static/x.svg"><img src="data:,">'
-        '<form action="/name/search.html"><a href="/there">'
-    )
 
 
 @pytest.mark.parametrize("old", extras.MOVED)
@@ -119,20 +104,3 @@ def test_the_worker_of_old_takes_away_what_it_kept_and_itself(browser, address):
           return caches.keys();
         }""", address)  # fmt: skip
         assert left == ["of something else"]
-
-
-def test_a_picture_is_asked_for_only_where_it_has_an_address(site):
-    def tags(base):
-        config = SimpleNamespace(
-            html_baseurl=base, html_title="T", site_card_alt="of the book"
-        )
-        context = {"pagename": "p", "title": "A", "site_description": "d"}
-        return describe.write_tags(SimpleNamespace(config=config), context)
-
-    assert "og:image" not in tags("")
-    assert f'content="https://x.example/_static/{describe.CARD}"' in tags(
-        "https://x.example"
-    )
-    data = (site / "_static" / describe.CARD).read_bytes()
-    size = [int.from_bytes(data[i : i + 4], "big") for i in (16, 20)]
-    assert size == [1200, 630]

@@ -5,19 +5,11 @@ import json
 import re
 
 import pytest
-from docutils import nodes
-from sphinx.errors import ExtensionError, ThemeError
+from sphinx.errors import ExtensionError
 
 from coding_attention.book import list_pages
 from tests.theme.conftest import site_pages
-from theme.lean_site import (
-    assets,
-    describe,
-    icons,
-    markup,
-    maths,
-    policy,
-)  # fmt: skip
+from theme.lean_site import assets, markup, maths, policy
 
 BOOK_PAGES = site_pages()
 
@@ -101,51 +93,6 @@ def test_no_landmark_is_empty(soups):
                 assert landmark.get_text(strip=True), (page, landmark)
 
 
-def test_comments_and_indents_are_left_out_of_scripts_and_nothing_else():
-    script = '  // why\nlet a = "//x"; // kept\n\n// end\n  b("  ");\n'
-    assert assets.strip_script(script) == 'let a = "//x"; // kept\n\nb("  ");\n'
-
-
-# The functions
-
-
-def test_what_no_page_has_stops_the_build():
-    body = (
-        '<h2>T<a class="headerlink" href="#t" title="x">#</a></h2>'
-        '<div class="pst-scrollable-table-container"></div>'
-        '<summary aria-label="Toggle hidden content">\n'
-        '<p class="collapsed admonition-title">Show</p></summary>'
-        '<div role="doc-biblioentry"></div>'
-    )
-    assert markup.find_missing([markup.repair_markup(body)]) == []
-    for row in markup.REPAIRS:
-        if row.sign:
-            others = re.sub(row.pattern, "", body)
-            assert markup.find_missing([markup.repair_markup(others)]) == [row]
-
-
-def test_an_unknown_inline_script_stops_the_build():
-    with pytest.raises(ThemeError, match=r"inline script.*track"):
-        markup.repair_markup("<p><script>track()</script></p>")
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "loaded"),
-    [
-        ("sphinx-thebe.js", "", False),
-        ("design-tabs.js", '<p class="x">', False),
-        ("design-tabs.js", '<div class="sd-tab-set">', True),
-        ("togglebutton.js", '<button class="dropdown-toggle">', False),
-        ("togglebutton.js", '<div class="admonition dropdown">', True),
-        ("togglebutton.js", '<div class="toggle">', True),
-        ("doctools.js", "", False),
-        ("site.js", "", True),
-    ],
-)
-def test_files_are_loaded_where_they_are_needed(name, body, loaded):
-    assert assets.is_needed(name, body) is loaded
-
-
 def test_words_in_formulas_are_words():
     """Upright, and not a product of letters with the space of one between them."""
     assert "<mi>softmax</mi>" in maths.to_mathml(r"\mathrm{softmax}(x)")
@@ -183,36 +130,6 @@ def test_no_line_begins_with_a_full_stop_or_ends_with_a_bracket(soups):
 def test_unknown_formula_command_is_refused():
     with pytest.raises(ExtensionError, match="nosuchcommand"):
         maths.to_mathml(r"\nosuchcommand{x}")
-
-
-def test_icon_is_the_solid_one_and_takes_the_color_of_the_text():
-    text = icons.write_icon("bars", "kept", ' data-mode="x"')
-    assert text.startswith(
-        '<svg class="site-icon kept" data-mode="x" aria-hidden="true"'
-    )
-    assert "currentColor" in text
-    # Not the outlined file.
-    assert icons.find_shape("file")[2].startswith("M0 64C0 28.7")
-    with pytest.raises(ThemeError, match="no-such-icon"):
-        icons.write_icon("no-such-icon")
-
-
-def test_description_is_cut_at_a_word():
-
-    page = nodes.section("", nodes.paragraph("", "word " * 50))
-    text = describe.describe_page(page, "fallback")
-    # 31 words, their spaces and the dots are 156 signs; one more word is too many.
-    assert text == "word " * 31 + "…"
-    assert describe.describe_page(None, "fallback") == "fallback"
-
-
-def test_data_of_widgets_is_kept():
-    """Scripts of another type hold data: nothing runs, and labs read them."""
-    data = '<script type="application/vnd.coding-attention.lab+json">{"a": 1}</script>'
-    thebe = '<script type="text/x-thebe-config">{}</script>'
-    empty = "<script>\n</script>"
-    repaired = markup.repair_markup(f"{data}<p>{thebe}{empty}</p>{data}")
-    assert repaired == f"{data}<p></p>{data}"
 
 
 def test_drawings_lose_only_what_nobody_sees():

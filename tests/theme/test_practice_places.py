@@ -14,15 +14,6 @@ BODY = (
 )
 
 
-def test_each_check_gets_a_place_before_it():
-    html = practice.add_places(BODY)
-    assert html.count('class="practice"') == 1
-    assert html.index('data-exercise="3.2"') < html.index('id="check-3-2"')
-    assert html.index('data-python="causal-class"') > html.index('id="check-3-2"')
-    assert html.index("practice-progress") < html.index('<section id="a">')
-    assert html.count("practice-progress") == 1
-
-
 def test_without_an_address_there_is_a_notebook_to_download_and_no_host():
     html = practice.add_places(BODY)
     assert html.count("<a ") == html.count("<a download href=") == 2
@@ -67,11 +58,3 @@ def test_a_notebook_first_installs_the_package_or_says_what_to_do():
     without = "".join(practice.build_notebooks().values())
     assert without.count("pip install '.[pages]'") == len(practice.build_notebooks())
     assert "%pip" not in without
-
-
-def test_the_script_holds_the_labs_arithmetic_the_check_and_no_module():
-    script = practice.compose_assets()["practice.js"]
-    assert "const softmax = " in script
-    assert "const verdict = " in script
-    for line in script.splitlines():
-        assert not line.startswith(("import ", "export ")), line

@@ -4,12 +4,10 @@ import ast
 import json
 
 import pytest
-from docutils import nodes
 
 from coding_attention.book import list_pages
 from tests.theme.conftest import ROOT
 from theme import roles
-from theme.lean_site import contents
 
 
 @pytest.mark.parametrize(
@@ -28,18 +26,6 @@ def test_a_cell_that_only_compares_is_known(source, quiet):
     assert roles.only_checks(source) is quiet
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("Predict.", "predict"), ("Question 3", "question"), ("Note.", None)],
-)
-def test_a_quote_is_known_by_its_first_bold_word(word, expected):
-    start = nodes.Text("")  # as MyST writes it
-    paragraph = nodes.paragraph("", "", start, nodes.strong("", word), nodes.Text(" x"))
-    assert roles.find_role(nodes.block_quote("", paragraph)) == expected
-    plain = nodes.block_quote("", nodes.paragraph("", word))
-    assert roles.find_role(plain) is None
-
-
 def test_listings_are_titled_and_counted(soup):
     titles = []
     for page in list_pages():
@@ -52,16 +38,6 @@ def test_listings_are_titled_and_counted(soup):
     assert "Listing 04a · CausalAttention" in titles
     numbers = [title.partition(" ·")[0] for title in titles]
     assert len(set(numbers)) == len(numbers) >= 7
-
-
-def test_every_prediction_has_its_look(soup):
-    found = 0
-    for page in list_pages():
-        for quote in soup(page).select("article blockquote"):
-            if quote.get_text().strip().startswith("Predict"):
-                assert "role-predict" in quote["class"]
-                found += 1
-    assert found >= 30
 
 
 def test_every_named_cell_links_to_itself(soup):
@@ -84,17 +60,6 @@ def test_the_side_bar_folds_what_is_not_the_chapter(soup):
     folded = {e.summary.get_text(): e.has_attr("open") for e in bar.select("details")}
     assert folded == dict.fromkeys(["Beyond", "Practice", "Reference"], False)
     assert len(bar.select("li a")) == len(list_pages())
-
-
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [("The page covers section 3.4 of the chapter.", "3.4"),
-     ("covers sections 3.3.1 and 3.3.2.", "3.3"),
-     ("covers sections 3.1 and 3.2", "3.1, 3.2"),
-     ("covers much", "")],
-)  # fmt: skip
-def test_sections_are_cut_short(text, short):
-    assert contents.find_sections(text) == short
 
 
 def test_fonts_hold_what_pages_show(site, soup):

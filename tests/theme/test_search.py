@@ -185,26 +185,6 @@ def test_a_page_does_not_carry_the_search(browser, address):
         assert 0 < loaded["search-texts.js"] < 150_000
 
 
-@pytest.mark.site
-def test_the_page_for_wrong_addresses_has_titles_until_someone_types(browser, address):
-    with visiting(browser, f"{address}/404.html", fresh=True) as visit:
-        visit.page.route("**/causal-attention", lambda route: route.fulfill(
-            path=None, status=404, content_type="text/html", body=visit.missing
-        ))  # fmt: skip
-        visit.missing = visit.page.request.get(f"{address}/404.html").text()
-        visit.url = f"{address}/causal-attention"
-        visit.load()
-        first = visit.page.locator(".search-hits a").first
-        assert "04_causal_attention" in first.get_attribute("href")
-        asked = [url.rpartition("/")[2] for url in visit.requests]
-        assert "search-titles.js" in asked
-        assert "search-texts.js" not in asked
-        visit.page.keyboard.press("End")
-        visit.page.keyboard.type(" diagonal")
-        visit.page.wait_for_selector(".search-hits .search-text")
-        assert visit.page.locator(".search-answer").count() == 1
-
-
 def read_index(site):
     parts = []
     for name in ("titles", "texts"):
@@ -267,28 +247,6 @@ def _visible(article):
         above = text.find_parents("details")
         if all(f.has_attr("open") or "answer" in f.get("class", []) for f in above):
             yield text
-
-
-def test_pieces_of_a_page():
-    page = """<article><section id="a"><h1>Title<a class="headerlink">#</a></h1>
-    <p>Divide by <math alttext="\\sqrt{d_k}"><msqrt></msqrt></math> here.</p>
-    <details><summary>Hint</summary><p>secret</p></details>
-    <div class="cell" id="named-cell"><div class="cell_input"><pre>x = 1
-
-    y = 2</pre></div>
-    <div class="cell_output"><pre>tensor([0.4306, 1.])</pre></div></div>
-    <section id="b"><h2>Next</h2><p>after <svg><text>drawn</text></svg></p></section>
-    </section></article>"""
-    first, cell, second = sections.cut_page(page)
-    assert (first.kind, first.anchor, first.title) == ("page", "a", "Title")
-    assert first.words("text") == "Divide by √d_k here."
-    assert (cell.kind, cell.title, cell.lines()) == (
-        "cell",
-        "named cell",
-        "x = 1\ny = 2",
-    )
-    assert cell.numbers() == ["0.4306"]
-    assert (second.title, second.words("text")) == ("Next", "after")
 
 
 @pytest.mark.parametrize(

@@ -236,13 +236,6 @@ def test_what_cannot_be_read_gets_a_message_and_stays(opened, sentence):
     assert form.input.input_value() == sentence
 
 
-@pytest.mark.parametrize("sentence", [" … ", "one " * 17, "Мы пели."])
-def test_what_cannot_be_read_loads_nothing(visit, sentence):
-    before = list(visit.requests)
-    assert visit.form.read(sentence)
-    assert visit.requests == before
-
-
 def damage(text):
     """Another number in the middle of the data, which is still base64."""
     middle = len(text) // 2

@@ -217,10 +217,3 @@ def test_the_notes_have_a_clock_and_follow_the_slides(browser, folder):
     )
     assert f"Next: {chosen[2][1].title}" in notes.locator("#next").inner_text()
     page.close()
-
-
-@pytest.mark.site
-def test_a_page_shows_nothing_of_its_slides(soup):
-    text = soup("book/02_simple_self_attention").get_text()
-    assert "Softmax turns any scores into weights" not in text
-    assert "Say:" not in text
