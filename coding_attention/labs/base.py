@@ -408,14 +408,11 @@ def static(title, caption, *parts):
     )
 
 
-def heat_map(alternative, names, columns, values, letters=4):
-    """Give the book's figure of a pattern of weights, with a text for it.
-
-    ``letters`` is how many of a column's name there is room for.
-    """
+def heat_map(alternative, names, columns, values):
+    """Give the book's figure of a pattern of weights, with a text for it."""
     weights = torch.as_tensor(values).nan_to_num(0.0)
     return drawing(
-        pattern(weights, _labels(names, 11), _labels(columns, letters)), alternative
+        pattern(weights, _labels(names, 11), _labels(columns, 4)), alternative
     )
 
 
