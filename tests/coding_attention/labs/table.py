@@ -10,10 +10,8 @@ from itertools import product
 
 import pytest
 import torch
-from traitlets import TraitError
 
 from coding_attention import labs
-from coding_attention.labs import base
 from coding_attention.labs.tiny_gpt import TinyGptLab
 from coding_attention.models import induction, stored
 
@@ -446,8 +444,8 @@ ROWS = {
         labs.LookLab,
         shows=shows_look,
         controls=(
-            ("button", "Swap “they” for “it”", {"exchanged": True}),
             ("button", "Next", {"stage": 1}),
+            ("button", "Swap “they” for “it”", {"exchanged": True}),
             ("button", "Another sentence", {"scene": 1}),
             ("checkbox", "Plain mean", {"averaged": True}),
         ),
@@ -464,27 +462,3 @@ ROWS = {
         live=(("button", "block 1, head 1: on"), {"silenced": [1]}),
     ),
 }
-
-
-def bounded(lab):
-    """Give each trait that is a number: least, greatest, and one beyond each."""
-    for trait, kind in lab.traits(lab=True).items():
-        if not isinstance(kind, (base.Int, base.Float)):
-            continue
-        first, found = getattr(lab, trait), []
-        step = 1 if isinstance(kind, base.Int) else 0.1
-        for way in (-step, step):
-            at = first
-            while takes(lab, trait, round(at + way, 6)):
-                at = round(at + way, 6)
-            found.append((at, round(at + way, 6)))
-        lab.set_trait(trait, first)
-        yield trait, found
-
-
-def takes(lab, trait, value):
-    try:
-        lab.set_trait(trait, value)
-    except TraitError:
-        return False
-    return True

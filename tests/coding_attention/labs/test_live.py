@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import live
-from tests.coding_attention.labs.harness import (
+from tests.coding_attention.labs.screen import (
     check,
     find,
+    open_settings,
+    set_by_keys,
     set_in_python,
-    settings,
     wait_until_shown,
-    with_keyboard,
 )
 from tests.coding_attention.labs.table import ROWS
 from tests.live import LONG
@@ -103,7 +103,7 @@ def test_keys_that_mean_something_to_a_notebook_stay_in_the_lab(page, run):
     assert query.input_value() == "starts"  # the third row
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(SOURCES)
     # So do numbers; all of it comes to the kernel.
-    settings(root)
+    open_settings(root)
     root.get_by_label("Inputs x, Your, 1").fill("0.5")
     root.get_by_label("Inputs x, Your, 1").blur()
     assert printed(run("AttentionLab", 3)) == "kernel has 2 0.5"
@@ -117,11 +117,11 @@ def test_every_lab_goes_to_the_kernel_and_back(page, run, name):
     lab = ROWS[name].make()
     check(root, lab)
 
-    settings(root)
+    open_settings(root)
     control = find(root, kind, label)
     assert control.is_visible(), f"{name} has no {kind} {label!r}"
-    with_keyboard(page, control, kind, wanted)
-    set_in_python(lab, control, kind, wanted)
+    set_by_keys(page, control, kind, wanted)
+    set_in_python(lab, control, wanted)
     check(root, lab)
     assert printed(run(name, 1)) == str([getattr(lab, trait) for trait in wanted])
 

@@ -6,7 +6,6 @@ What all labs have in common stands in test_ways.py.
 import math
 import random
 import re
-from itertools import pairwise
 
 import pytest
 import torch
@@ -15,18 +14,17 @@ from playwright.sync_api import expect
 from attention import SelfAttention_v2
 from coding_attention.labs import DropoutLab, LookLab, scale
 from coding_attention.models import real
-from tests.coding_attention.labs.harness import (
-    HANDS,
+from tests.coding_attention.labs.screen import (
     PHONE,
     check,
     drag,
     drawn,
+    find_astray,
     follow,
+    on_page,
     reset,
-    text_of,
 )
-from tests.coding_attention.labs.looking import astray
-from tests.coding_attention.labs.table import ROWS, WORDS, bounded, tiny_gpt
+from tests.coding_attention.labs.table import WORDS, tiny_gpt
 
 pytestmark = pytest.mark.site
 
@@ -37,28 +35,22 @@ def points(path):
 
 # ---- marks that set a number ----
 
-MARKS = {
-    "ScaleLab": ("d_k, the width of a key", "d_k"),
-    "DropoutLab": ("Draws in the mean", "draws"),
-}
 
-
-@pytest.mark.parametrize("hand", HANDS)
-@pytest.mark.parametrize("name", MARKS)
-def test_a_mark_is_moved_and_all_numbers_follow(lab_on_page, name, hand):
-    root, lab, one = lab_on_page(name, **(PHONE if hand == "touch" else {}))
-    label, trait = MARKS[name]
+@pytest.mark.parametrize(
+    ("name", "label", "trait"),
+    [
+        ("ScaleLab", "d_k, the width of a key", "d_k"),
+        ("DropoutLab", "Draws in the mean", "draws"),
+    ],
+)
+def test_a_mark_is_moved_and_all_numbers_follow(lab_on_page, name, label, trait):
+    root, lab, one = lab_on_page(name)
     mark = root.get_by_role("slider", name=label)
     first = getattr(lab, trait)
-    HANDS[hand](one.page, mark)
+    drag(one.page, mark, -40, 60)
     setattr(lab, trait, int(mark.get_attribute("aria-valuenow")))
     assert getattr(lab, trait) < first
     check(root, lab)
-    ends = dict(bounded(ROWS[name].make()))[trait]
-    for way, (end, _) in zip(("Left", "Right"), ends, strict=True):
-        for _ in range(60):  # and no further
-            mark.press(f"Shift+Arrow{way}")
-        assert mark.get_attribute("aria-valuenow") == str(end)
 
 
 # ---- attention ----
@@ -66,6 +58,20 @@ def test_a_mark_is_moved_and_all_numbers_follow(lab_on_page, name, hand):
 READ_INPUTS = """root =>
   [...root.querySelectorAll('table[aria-label="Inputs x"] input')]
     .map(field => Number(field.dataset.shown))"""
+
+
+def press_keys(page, mark):
+    mark.focus()
+    for key in ("ArrowLeft", "ArrowDown", "Shift+ArrowDown"):
+        page.keyboard.press(key)
+
+
+# Three ways to move a mark to the left and down.
+HANDS = {
+    "mouse": lambda page, mark: drag(page, mark, -40, 60),
+    "touch": lambda page, mark: drag(page, mark, -40, 60, touch=True),
+    "keys": press_keys,
+}
 
 
 @pytest.mark.parametrize("hand", HANDS)
@@ -82,7 +88,7 @@ def test_a_vector_is_moved_and_all_follows(lab_on_page, hand):
     lab.inputs = [moved[i : i + 3] for i in range(0, 18, 3)]
     check(root, lab)
     drag(one.page, root.get_by_role("slider", name="Tokens x: journey"), -900, 900)
-    assert astray(root) == []
+    assert find_astray(root) == []
 
 
 def test_an_edited_value_moves_everything_downstream(lab_on_page):
@@ -105,10 +111,8 @@ def test_an_edited_value_moves_everything_downstream(lab_on_page):
     check(root, lab)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_no_name_is_covered_whatever_the_inputs(lab_on_page, width):
-    size = {"width": width, "height": 900}
-    root, _, one = lab_on_page("AttentionLab", viewport=size)
+def test_no_name_is_covered_whatever_the_inputs(lab_on_page):
+    root, _, one = lab_on_page("AttentionLab")
     draw = random.Random(123)
     for turn in range(24):
         spread = draw.choice([0, 0.03, 0.2, 0.9])  # tokens may share one place
@@ -121,11 +125,12 @@ def test_no_name_is_covered_whatever_the_inputs(lab_on_page, width):
         names = root.locator(".al-name").filter(visible=True)
         assert names.count() == (6 + 7 + 7 if trainable else 6 + 1)
         # A token of a link may be outside of the plane, with its name.
-        assert [fault for fault in astray(root) if " is over " in fault] == []
+        assert [fault for fault in find_astray(root) if " is over " in fault] == []
 
 
 def test_arrow_keys_move_and_enter_picks(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
+    one.page.evaluate("document.addEventListener('keydown', e => (window.heard = e))")
     table = root.get_by_role("grid", name="2. Weights α")
     table.locator('[tabindex="0"]').focus()
     where = """() => [document.activeElement.parentNode.rowIndex,
@@ -141,26 +146,12 @@ def test_arrow_keys_move_and_enter_picks(lab_on_page):
     one.page.keyboard.press("Enter")
     query = root.get_by_role("combobox", name="Query")
     assert query.input_value() == "with"
+    one.page.keyboard.press("/")  # which opens the page's search elsewhere
+    assert not one.page.evaluate("window.heard")
     table.locator("tbody th").nth(4).click()
     assert query.input_value() == "one"
     lab.query = 4
     check(root, lab)
-
-
-def test_keys_stay_within_the_lab(lab_on_page):
-    root, _, one = lab_on_page("AttentionLab")
-    one.page.evaluate(
-        "document.addEventListener('keydown', e => (window.heard = e.key))"
-    )
-    heat = root.get_by_role("grid", name="Weights α of all queries")
-    for trainable in (False, True):  # then it is drawn among the numbers
-        root.get_by_role("checkbox", name="Trainable").set_checked(trainable)
-        heat.locator('[tabindex="0"]').focus()
-        for key in ("ArrowDown", "ArrowDown", "a", "Enter"):  # another query
-            one.page.keyboard.press(key)
-        drawn(one.page)
-        one.page.keyboard.press("/")
-        assert one.page.evaluate("window.heard") is None
 
 
 # ---- scale ----
@@ -275,44 +266,23 @@ def test_width_that_heads_do_not_divide_falls_back_to_one_head(lab_on_page):
     check(root, lab)
 
 
-def test_entries_glide_and_keep_the_color_of_their_token(lab_on_page):
-    root, lab, one = lab_on_page("HeadSplitLab", reduced_motion="no-preference")
-    root.locator(".hs-block td").nth(3).hover()  # [0, 0, 1, 1] is entry 5
-    assert "entry 5 " in root.locator(".al-readout").text_content()
-    one.page.mouse.move(0, 0)
-    colors = """root => [...root.querySelectorAll('.hs-block td')].map(cell =>
-      [cell.textContent, getComputedStyle(cell).backgroundColor]).sort()"""
-    before = root.evaluate(colors)
-    assert len({color for _, color in before}) == lab.num_tokens
-    root.get_by_label("Step").select_option("1. view")
-    assert root.evaluate("root => root.getAnimations({ subtree: true }).length") > 10
-    assert root.evaluate(colors) == before
-    # The entry that was pointed at is followed to its new place.
-    assert "[0, 1, 0, 1]: entry 5 " in root.locator(".al-readout").text_content()
+# Of each entry: its number, and the token and the color that its cell has.
+READ_ENTRIES = """root => Object.fromEntries(
+  [...root.querySelectorAll('.hs-block td')].map(cell =>
+    [/entry (\\d+)/.exec(cell.ariaLabel)[1],
+     [cell.textContent, getComputedStyle(cell).backgroundColor]]))"""
 
 
-def test_on_a_phone_each_step_of_the_heads_is_shown_whole(lab_on_page):
-    root, _, _ = lab_on_page("MultiHeadLab", **PHONE)
-    drawings = root.locator(".al-draws figure")
-    seen = []
-    for step in root.get_by_role("group", name="Steps").get_by_role("button").all():
-        step.click()
-        seen += [one for one in drawings.all() if one.is_visible()]
-        boxes = [one.bounding_box() for one in drawings.all() if one.is_visible()]
-        for box in boxes:
-            assert 16 <= box["x"] < box["x"] + box["width"] <= 390 - 16
-        for above, below in pairwise(boxes):
-            apart = above["x"] + above["width"] <= below["x"]
-            assert apart or above["y"] + above["height"] <= below["y"] + 1
-    assert len(seen) == drawings.count() == 4
-
-
-def test_the_way_of_a_token_reads_from_left_to_right(lab_on_page):
-    root, _, _ = lab_on_page("MultiHeadLab")
-    boxes = [one.bounding_box() for one in root.locator(".al-draws figure").all()]
-    for left, right in pairwise(boxes):
-        assert left["x"] + left["width"] <= right["x"]
-        assert left["y"] == right["y"]
+def test_entries_keep_the_color_of_their_token_in_every_step(lab_on_page):
+    root, lab, _ = lab_on_page("HeadSplitLab")
+    found, colors = root.evaluate(READ_ENTRIES), {}
+    for entry, (token, color) in found.items():
+        assert int(token) == int(entry) // lab.d_out % lab.num_tokens
+        assert colors.setdefault(token, color) == color
+    assert len(set(colors.values())) == len(colors) == lab.num_tokens
+    for step in ("1. view", "2. transpose", "4. transpose back", "5. join"):
+        root.get_by_label("Step").select_option(step)
+        assert root.evaluate(READ_ENTRIES) == found
 
 
 # ---- trained models ----
@@ -364,67 +334,41 @@ def test_the_picture_shows_what_the_head_computes(lab_on_page):
     assert [bool(row["z"]) for _, row in rows] == [i == asked for i in range(len(rows))]
 
 
-def marked(root, kind):
+def find_marked(root, kind):
     """Name the columns of the picture that are marked in a way."""
     heads = root.locator(f".mc-board thead .mc-{kind}")
     return [head.split()[-1] for head in heads.all_text_contents() if head]
 
 
-# A clock that stands: what the player wants to do later is done when the test says so.
-HELD = """() => {
-  const [wait, forget] = [setTimeout, clearTimeout];
-  window.later = null;
-  window.setTimeout = (next, time = 0) =>
-    time < 1000 ? wait(next, time) : ((window.later = next), -1);
-  window.clearTimeout = (id) => id === -1 ? (window.later = null) : forget(id);
-}"""
-
-
-def test_the_player_goes_through_the_stages_in_order(lab_on_page):
+def test_the_stages_go_through_the_picture_in_order(lab_on_page):
     root, _, one = lab_on_page("LookLab")
-    page = one.page
-    page.evaluate(HELD)
     columns = ["x", "q", "k", "v", "score", "scale", "mask", "weight", "mix", "z"]
     stages = [["x"], ["q", "k", "v"], *([name] for name in columns[4:])]
-    play = root.get_by_role("button", name="Play")
-    play.click()
-    told = set()
     for stage, names in enumerate(stages, start=1):
-        drawn(page)
-        check(root, LookLab(stage=stage))
-        assert marked(root, "now") == names
-        assert marked(root, "later") == columns[columns.index(names[-1]) + 1 :]
-        assert marked(root, "absent") == ["mask"]
-        told.add(text_of(root, "summary"))
-        if stage == 3:
-            root.get_by_role("button", name="Pause").click()
-            assert page.evaluate("later") is None
-            play.click()
-        elif stage < 8:
-            page.evaluate("later()")
-    assert len(told) == 8
-    assert play.count() == 1
-    assert page.evaluate("later") is None
-    # Whoever moves on by hand has taken over.
-    play.click()
-    drawn(page)
-    root.get_by_role("slider", name="Stage").press("ArrowRight")
-    drawn(page)
-    assert play.count() == 1
-    assert page.evaluate("later") is None
-    check(root, LookLab(stage=2))
-
-
-def test_without_motion_the_stages_are_steps(lab_on_page):
-    root, _, one = lab_on_page("LookLab", reduced_motion="reduce")
-    assert not root.get_by_role("button", name="Play").count()
-    for stage in range(1, 9):
         root.get_by_role("button", name="Next").press("Enter")
         drawn(one.page)
-        assert root.evaluate("e => e.getAnimations({ subtree: true }).length") == 0
         check(root, LookLab(stage=stage))
-    root.get_by_role("slider", name="Stage").press("ArrowLeft")
-    check(root, LookLab(stage=7))
+        assert find_marked(root, "now") == names
+        later = columns[columns.index(names[-1]) + 1 :]
+        assert find_marked(root, "later") == later
+        assert find_marked(root, "absent") == ["mask"]
+
+
+def test_a_play_ends_at_the_last_stage_or_where_the_reader_moves_on(visit, served):
+    one = visit(fresh=True)  # the clock stays with its context
+    one.page.clock.install()
+    one.open(f"{served}/LookLab.html")
+    root = on_page(one.page, "LookLab")
+    play = root.get_by_role("button", name="Play")
+    for stage, by_hand in ((8, False), (2, True)):
+        play.click()
+        assert not play.count()
+        if by_hand:
+            root.get_by_role("slider", name="Stage").press("ArrowRight")
+        for _ in range(8):  # a stage lasts as long as its sentence takes to read
+            one.page.clock.run_for(30_000)
+        assert play.count() == 1
+        check(root, LookLab(stage=stage))
 
 
 def test_the_trained_model_reads_what_is_typed(lab_on_page):
@@ -445,7 +389,7 @@ def test_the_trained_model_reads_what_is_typed(lab_on_page):
 # ---- what a reader is asked to find ----
 
 
-def press(*names):
+def click(*names):
     return lambda root, page: [
         root.get_by_role("button", name=name).first.click() for name in names
     ]
@@ -458,7 +402,7 @@ def push_starts_down(root, page):
 
 
 def divide_by_the_sum(root, page):
-    press("Zeros after softmax")(root, page)
+    click("Zeros after softmax")(root, page)
     root.get_by_label("Divide rows by their sum").check()
 
 
@@ -467,7 +411,7 @@ def divide_by_the_root(root, page):
 
 
 def read_the_last_step_with_one_head(root, page):
-    press("straight view")(root, page)
+    click("straight view")(root, page)
     root.get_by_role("combobox", name="h", exact=True).select_option("1")
     root.get_by_label("Step").select_option("5. join")
 
@@ -476,11 +420,11 @@ GOALS = {
     "AttentionLab": push_starts_down,
     "MaskLab": divide_by_the_sum,
     "ScaleLab": divide_by_the_root,
-    "DropoutLab": press(*9 * ["Draw 100"]),
+    "DropoutLab": click(*9 * ["Draw 100"]),
     "HeadSplitLab": read_the_last_step_with_one_head,
-    "MultiHeadLab": press("head 0"),
-    "LookLab": press("Swap “they” for “it”"),
-    "TinyGptLab": press("block 1, head 1"),
+    "MultiHeadLab": click("head 0"),
+    "LookLab": click("Swap “they” for “it”"),
+    "TinyGptLab": click("block 1, head 1"),
 }
 
 
