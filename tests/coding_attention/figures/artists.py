@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
@@ -108,43 +107,6 @@ def legend(ax):
     ]
     texts = [text.get_text() for text in box.get_texts()]
     return list(zip(texts, map(to_hex, handles), strict=True))
-
-
-def texts(ax):
-    """Every visible Text with something in it: titles, ticks and legends too."""
-    found = [*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label]
-    for axis in (ax.xaxis, ax.yaxis):
-        found += shown_tick_labels(axis)
-    if ax.get_legend() is not None:
-        found += ax.get_legend().get_texts()
-    shown = ax.axison
-    return [
-        t
-        for t in found
-        if t.get_text() and t.get_visible() and (shown or t in ax.texts)
-    ]
-
-
-def shown_tick_labels(axis):
-    """Matplotlib keeps labels for ticks outside the limits, which it does not draw."""
-    low, high = sorted(axis.get_view_interval())
-    pairs = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-    return [label for at, label in pairs if low <= at <= high]
-
-
-def boxes(ax):
-    """(Text, its box on the drawn figure in points) for every text."""
-    canvas = ax.figure.canvas
-    if not isinstance(canvas, FigureCanvasAgg):
-        canvas = FigureCanvasAgg(ax.figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    found = []
-    for text in texts(ax):
-        # Of an annotation, the words without the arrow.
-        box = super(Annotation, text) if isinstance(text, Annotation) else text
-        found.append((text, box.get_window_extent(renderer)))
-    return found
 
 
 def luminance(color):

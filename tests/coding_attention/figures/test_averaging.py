@@ -9,12 +9,8 @@ from coding_attention.figures import base
 from tests.coding_attention.figures.artists import (
     cells,
     frames,
-    legend,
-    place,
     random,
     rectangles,
-    ticks,
-    written,
 )
 
 NAMES = ["left one", "right one", "result"]
@@ -52,21 +48,6 @@ def test_product_holds_all_numbers(shape):
             assert cell.text == f"{tensor[at]:.{decimals}f}"
 
 
-@shapes
-def test_product_reads_from_left_to_right(shape):
-    n, m, k = shape
-    ax = figures.product(random(n, m), random(m, k), NAMES)
-    found = blocks(ax, (n, m), (m, k), (n, k))
-    spans = [
-        (min(c.x for c in b.values()), max(c.x + c.width for c in b.values()))
-        for b in found
-    ]
-    at, equals = place(ax, "@")[0], place(ax, "=")[0]
-    assert spans[0][1] < at < spans[1][0] < spans[1][1] < equals < spans[2][0]
-    for name, (start, end) in zip(NAMES, spans, strict=True):
-        assert place(ax, name)[0] == pytest.approx((start + end) / 2)
-
-
 @pytest.mark.parametrize("row", [0, 1, 2])
 def test_product_frames_a_row_of_the_result_and_where_it_comes_from(row):
     ax = figures.product(random(3, 3), random(3, 2), NAMES, row=row)
@@ -93,24 +74,6 @@ def test_running_mean_draws_both_sequences(t):
     assert dots.get_marker() != line.get_marker()  # apart without their colors
 
 
-def test_running_mean_joins_each_dot_with_its_mean():
-    x, means = random(4), random(4, seed=1)
-    ax = figures.running_mean(x, means, "a number")
-    (joins,) = ax.collections
-    expected = zip(range(1, 5), means.tolist(), x.tolist(), strict=True)
-    found = [segment.tolist() for segment in joins.get_segments()]
-    assert found == [[[i, mean], [i, own]] for i, mean, own in expected]
-
-
-def test_running_mean_names_its_axes():
-    ax = figures.running_mean(random(3), random(3), "a number")
-    assert ticks(ax.xaxis) == [(1, "1"), (2, "2"), (3, "3")]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("token", "a number")
-    assert legend(ax) == [
-        ("its own", base.VERMILION), ("mean of it and its past", base.BLUE)
-    ]  # fmt: skip
-
-
 def test_spread_draws_mean_and_deviation_of_each_row():
     groups = {"one": random(5, 8), "other": random(3, 4, seed=1)}
     ax = figures.spread(groups)
@@ -126,11 +89,3 @@ def test_spread_draws_mean_and_deviation_of_each_row():
         assert list(line.get_ydata()) == pytest.approx(
             [variance**0.5 for variance in variances], abs=6e-5
         )
-
-
-def test_spread_tells_groups_apart():
-    ax = figures.spread({"one": random(5, 8), "other": random(3, 4)})
-    assert legend(ax) == [("one", base.BLUE), ("other", base.VERMILION)]
-    assert len({line.get_marker() for line in ax.lines}) == 2
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("mean", "standard deviation")
-    assert written(ax) == []

@@ -43,11 +43,6 @@ def test_steps_write_every_row_under_its_name(t):
     assert [place(ax, word)[0] for word in WORDS[:t]] == [j + 0.5 for j in range(t)]
 
 
-def test_a_row_of_another_length_is_named():
-    with pytest.raises(ValueError, match=r"rows\['α'\]"):
-        figures.steps({"ω": random(3), "α": random(4)}, WORDS[:3])
-
-
 def test_steps_color_scores_and_weights_by_their_scales():
     scores = torch.tensor([0.0, -float("inf"), 0.5, -0.5, float("nan")])
     weights = torch.tensor([0.0, 0.25, 0.25, 0.5, 0.0])
@@ -56,19 +51,6 @@ def test_steps_color_scores_and_weights_by_their_scales():
     assert found[4].text == "nan"
     expected = [to_hex(base.WEIGHTS(w)) for w in weights.tolist()]
     assert [c.color for c in found[5:]] == expected
-
-
-def test_weights_keep_their_color_when_some_are_set_to_zero():
-    scores = random(5, seed=5)
-    weights = scores.softmax(-1)
-    masked = weights * torch.tensor([1, 1, 0, 0, 0])
-    rows = {"ω": scores, "α": weights, "zeros": masked, "again": masked / masked.sum()}
-    found = cells(figures.steps(rows, WORDS[:5]))
-    colors = [[c.color for c in found[i : i + 5]] for i in range(0, 20, 5)]
-    assert colors[2][:2] == colors[1][:2]  # the same two numbers
-    for shown, row in zip(colors[1:], list(rows.values())[1:], strict=True):
-        assert shown == [to_hex(base.WEIGHTS(round(w, 3))) for w in row.tolist()]
-    assert colors[0] != [to_hex(base.WEIGHTS(max(0, s))) for s in scores.tolist()]
 
 
 @sizes

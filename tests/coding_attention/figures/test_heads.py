@@ -7,13 +7,11 @@ from coding_attention.figures import base, heads
 from tests.coding_attention.figures.artists import (
     arrows,
     cells,
-    frames,
     grid,
     legend,
     luminance,
     random,
     random_weights,
-    ticks,
 )
 
 WORDS = [f"w{i}" for i in range(9)]
@@ -29,23 +27,6 @@ def test_pattern_darkens_with_the_weight(size):
     assert bright == sorted(bright, reverse=True)
     for at, cell in found.items():
         assert cell.color == to_hex(base.WEIGHTS(round(float(weights[at]), 3)))
-
-
-def test_pattern_labels_queries_and_keys_and_frames_the_marked():
-    ax = heads.pattern(random_weights(2, 3), ["a", "b"], WORDS[:3], "head", [(1, 2)])
-    assert ticks(ax.yaxis) == [(0.5, "a"), (1.5, "b")]
-    assert ticks(ax.xaxis) == [(0.5, "w0"), (1.5, "w1"), (2.5, "w2")]
-    assert frames(ax) == [(2, 1, 1, 1)]
-    assert ax.get_title() == "head"
-    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first query is on top
-
-
-@pytest.mark.parametrize(
-    ("labels", "turned"), [(["0", "1", "10"], 0), (["a", "word", "."], 90)]
-)
-def test_pattern_turns_words_and_leaves_digits_upright(labels, turned):
-    ax = heads.pattern(random_weights(3, 3), labels, labels)
-    assert {text.get_rotation() for text in ax.get_xticklabels()} == {turned}
 
 
 def test_curves_draw_every_series_in_the_color_of_its_group():

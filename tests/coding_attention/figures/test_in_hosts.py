@@ -6,11 +6,13 @@ import io
 import nbformat
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from nbconvert import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from PIL import Image
 
 from coding_attention import figures
+from coding_attention.figures.picture import _image, _places
 from coding_attention.figures.shown import Shown
 from coding_attention.stored import HTML, KEPT, LAB, PICTURE, STORING, html_of, store
 from tests.book.pages import pages
@@ -84,3 +86,16 @@ def test_what_has_no_picture_keeps_its_html():
     store(outputs)
     assert [set(one["data"]) for one in outputs] == [{HTML}, {KEPT, PICTURE}]
     assert [html_of(one) for one in outputs] == ["<b>1</b>", "<svg/>"]
+
+
+def test_a_drawing_keeps_its_size_and_one_that_is_too_wide_fills_the_column():
+    # 180 pixels an inch; the column has 1,376.
+    assert _image(Figure(figsize=(2, 10))).size == (360, 1800)
+    assert _image(Figure(figsize=(16, 4))).size == (1376, 344)
+
+
+def test_drawings_fill_rows_and_keep_one_distance_both_ways():
+    places, height = _places([(600, 100), (600, 140), (900, 50)])
+    # 1,376 pixels have room for two of them, 48 apart.
+    assert places == [(0, 0), (648, 0), (0, 188)]
+    assert height == 238

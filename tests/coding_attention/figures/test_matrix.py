@@ -15,22 +15,10 @@ from tests.coding_attention.figures.artists import (
     ticks,
 )
 
+CAUSAL = random_weights(3, 3).tril()
 INF, NAN = float("inf"), float("nan")
 SIZES = [(1, 1), (2, 3), (6, 6), (5, 1), (8, 8)]
 sizes = pytest.mark.parametrize("size", SIZES, ids=str)
-
-
-@pytest.mark.parametrize(
-    ("value", "decimals", "text"),
-    [
-        (0.12345, 4, "0.1235"), (0.5, 0, "0"), (1.5, 0, "2"), (-3, 0, "-3"),
-        (-0.25, 1, "-0.2"), (7, 4, "7.0000"), (1e6, 2, "1000000.00"),
-        (INF, 4, "inf"), (-INF, 4, "-inf"), (NAN, 4, "nan"), (INF, 0, "inf"),
-        (torch.tensor(2.5), 1, "2.5"),
-    ],
-)  # fmt: skip
-def test_number(value, decimals, text):
-    assert figures.number(value, decimals) == text
 
 
 @pytest.mark.parametrize("value", [*random(5, seed=3).tolist(), INF, -INF, NAN])
@@ -52,21 +40,6 @@ def test_every_cell_holds_its_number(size, decimals):
         for i in range(size[0])
         for j in range(size[1])
     }  # fmt: skip
-
-
-def test_first_row_is_on_top_and_all_cells_are_in_view():
-    ax = figures.matrix(random(3, 4))
-    bottom, top = ax.get_ylim()
-    left, right = ax.get_xlim()
-    assert top <= 0 < 3 <= bottom
-    assert left <= 0 < 4 <= right
-
-
-def test_vector_becomes_one_row():
-    values = random(4)
-    found = grid(figures.matrix(values))
-    assert [found[0, j].text for j in range(4)] == [f"{v:.4f}" for v in values.tolist()]
-    assert len(found) == 4
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -113,17 +86,6 @@ def test_signed_colors_keep_zero_in_the_middle(seed):
     assert (middle - light).abs().max() <= 1  # the map has 256 steps
 
 
-def test_signs_have_sides():
-    """Negative is red rather than blue, positive blue rather than red, at any size."""
-    found = grid(figures.matrix(torch.tensor([[-9.0, -3.0, 1.0, 9.0]])))
-    red_minus_blue = [
-        int(found[0, j].color[1:3], 16) - int(found[0, j].color[5:7], 16)
-        for j in range(4)
-    ]
-    assert red_minus_blue == sorted(red_minus_blue, reverse=True)
-    assert red_minus_blue[1] > 0 > red_minus_blue[2]
-
-
 def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
     values = torch.tensor([[-INF, INF, NAN, 0.0], [1.0, 2.0, 3.0, 4.0]])
     found = grid(figures.matrix(values))
@@ -133,11 +95,19 @@ def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
     assert found[1, 3].color == to_hex(base.SIGNED(1.0))
 
 
-@pytest.mark.parametrize("value", [0.0, -INF, NAN])
-def test_matrix_of_one_value_only(value):
-    found = grid(figures.matrix(torch.full((2, 2), value)))
-    assert {cell.text for cell in found.values()} == {figures.number(value)}
-    assert {cell.color for cell in found.values()} == {base.LIGHT}
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.matrix(random(3, 4)),
+        lambda: figures.pattern(random_weights(3, 3), list("abc"), list("abc")),
+        lambda: figures.bars({"a": random(3)}, list("abc")),
+        lambda: figures.dropped(CAUSAL, CAUSAL > 0, list("abc"), 0.5),
+        lambda: figures.cropped_mask(torch.ones(3, 3).triu(1), 2),
+    ],
+)
+def test_the_first_row_is_on_top(draw):
+    bottom, top = draw().get_ylim()
+    assert top < bottom
 
 
 @sizes

@@ -1,7 +1,5 @@
 """Figures of section 3.6: lanes, tagged entries and memory."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 
@@ -47,16 +45,6 @@ def test_lanes_of_the_wrapper_hold_each_head_and_nothing_that_mixes_them():
     assert "out_proj" not in {text.get_text() for text in ax.texts}
 
 
-def test_lanes_keep_a_color_for_each_head_down_to_its_part():
-    ax = figures.lanes(random(6, 3), MultiHeadAttention(3, 6, 6, 0.0, num_heads=3))
-    for color in HEADS[:3]:
-        grounds = [cell for cell in cells(ax) if cell.color == color]
-        assert len(grounds) == 5  # q, k, v, the result, the line below its part
-    parts = [cell for cell in cells(ax) if cell.height == pytest.approx(0.06)]
-    for one, other in pairwise(parts):
-        assert one.x + one.width == pytest.approx(other.x)  # side by side, in order
-
-
 def tagged_cells(ax):
     """(entry, tag, color, x, y) of every cell, by where its two texts stand."""
     found = []
@@ -85,22 +73,6 @@ def test_tagged_names_token_feature_and_head_of_every_entry(tokens, d_out, h):
         feature = entry % d_out
         assert tag == f"t{entry // d_out} f{feature}"
         assert color == HEADS[feature // (d_out // h)]
-
-
-def test_tagged_places_blocks_rows_and_columns():
-    entries = torch.arange(12).view(2, 3, 2)
-    ax = figures.tagged(entries, 4, 2, "a title", ["one", "two"])
-    at = {entry: (x, y) for entry, _, _, x, y in tagged_cells(ax)}
-    for block in range(2):
-        for i in range(3):
-            left, right = (at[int(entries[block, i, j])] for j in range(2))
-            assert left[1] == right[1]  # a row
-            assert right[0] - left[0] == pytest.approx(0.52)
-            assert left[0] == at[int(entries[block, 0, 0])][0]  # a column
-        name = place(ax, ["one", "two"][block])[0]
-        assert name == pytest.approx(at[int(entries[block, 0, 1])][0])
-    assert at[6][0] > at[1][0] + 0.5  # a gap between the blocks
-    assert place(ax, "a title")[1] < place(ax, "one")[1] < at[0][1]
 
 
 @pytest.mark.parametrize(("d_out", "h"), [(4, 2), (6, 3), (4, 1)])

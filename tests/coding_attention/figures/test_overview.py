@@ -1,17 +1,13 @@
 """The look of page 02, and the map of the landing page."""
 
 import pytest
-import torch
 from matplotlib.colors import to_hex
 
 from coding_attention import figures
 from coding_attention.figures import base
 from tests.coding_attention.figures.artists import (
-    arrows,
     bounds,
     cells,
-    luminance,
-    place,
     random_weights,
     rectangles,
     written,
@@ -51,15 +47,6 @@ def test_look_writes_tokens_and_weights_in_their_columns(t, query):
     assert above.x + above.width / 2 == pytest.approx(centers[query])
 
 
-def test_look_colors_follow_the_weights():
-    weights = random_weights(6)
-    below = cells(figures.look(weights, WORDS[:6], 0))[:6]
-    bright = [luminance(below[i].color) for i in weights.argsort()]
-    assert bright == sorted(bright, reverse=True)
-    for cell, weight in zip(below, weights.tolist(), strict=True):
-        assert cell.color == to_hex(base.WEIGHTS(round(weight, 3)))
-
-
 def small(ax):
     """Cells of the grids: those without a text that are no whole box."""
     return [cell for cell in cells(ax) if cell.width < 1]
@@ -78,27 +65,6 @@ def test_map_draws_each_matrix_by_its_weights(t):
         for j in range(t):
             color, weight = by_place[i, j].color, float(weights[i, j])
             assert color == to_hex(base.WEIGHTS(round(weight, 3)))
-
-
-def test_map_has_a_box_a_step_from_top_to_bottom():
-    steps = [
-        step("one", torch.eye(2)),
-        step("two", torch.eye(2)),
-        step("three", torch.eye(2)),
-    ]
-    ax = figures.mechanisms(steps)
-    tops = [cell.y for cell in cells(ax) if cell.width > 1]
-    assert len(tops) == 3
-    assert tops == sorted(tops)
-    for top, one in zip(tops, steps, strict=True):
-        for key in ("name", "section", "computes"):
-            assert top < place(ax, one[key])[1] < top + 0.62
-        assert top - 0.36 < place(ax, one["adds"])[1] < top
-    joined = [(start[1], end[1]) for start, end, _ in arrows(ax)]
-    between = [(tops[i] + 0.62, tops[i + 1]) for i in range(2)]
-    assert [y for pair in joined for y in pair] == pytest.approx(
-        [y for pair in between for y in pair]
-    )
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])

@@ -1,10 +1,9 @@
 """What `show` hands to the page: HTML and SVG that stand beside others."""
 
-import html
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from functools import cache
+from html import escape
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ from bs4 import BeautifulSoup
 from matplotlib.colors import to_rgb
 
 from coding_attention import figures
-from coding_attention.figures import heads, palette
+from coding_attention.figures import palette
 from coding_attention.figures import shown as module
-from tests.coding_attention.figures.artists import random, random_weights, written
-from tests.coding_attention.figures.test_readable import CASES, ROOT, every_figure
+from tests.coding_attention.figures.artists import random, written
+from tests.coding_attention.figures.test_on_pages import BOOK, FIGURES, every_figure
 
 NASTY = "a < b & \"c\" > 'd' </figcaption><script>"
 
@@ -34,11 +33,9 @@ def svg(ax):
     return ET.fromstring(text)
 
 
-@cache
-def case(draw):
-    """The SVG text of a case, made once for all tests that only read it."""
-    (text,) = shown(draw()).svgs
-    return text
+def drawings(html):
+    """The drawings of a figure that a page stores."""
+    return [ET.fromstring(text) for text in re.findall(r"<svg.*?</svg>", html, re.S)]
 
 
 def ids(root):
@@ -71,14 +68,8 @@ def test_texts_are_escaped(where):
 def test_labels_are_escaped_in_the_svg():
     ax = figures.matrix(random(1, 1), rows=["a<b&c"])
     (text,) = shown(ax).svgs
-    assert html.escape("a<b&c") in text
+    assert escape("a<b&c") in text
     assert "a<b&c" in "".join(svg(ax).itertext())
-
-
-def test_repr_is_for_those_who_see_no_html():
-    assert repr(shown(figures.matrix(random(1, 2)), caption="Cap.", alt="Alt.")) == (
-        "Figure: Cap.\nShown: Alt."
-    )
 
 
 @pytest.mark.parametrize("where", ["caption", "alt"])
@@ -95,51 +86,49 @@ def test_several_axes_become_panels_in_order():
 
 
 @every_figure
-def test_svg_carries_nothing_but_the_drawing(draw):
-    text = case(draw)
-    tags = {element.tag.split("}")[1] for element in ET.fromstring(text).iter()}
-    assert not tags & {"style", "metadata", "script", "image", "title", "date"}
+def test_a_page_stores_nothing_but_the_drawing(html):
+    for root in drawings(html):
+        tags = {element.tag.split("}")[1] for element in root.iter()}
+        assert not tags & {"style", "metadata", "script", "image", "title", "date"}
+    text = "".join(re.findall(r"<svg.*?</svg>", html, re.S))
     assert not re.search(r"\b(19|20)\d\d-\d\d-\d\d|matplotlib|<!--|<\?xml", text, re.I)
-    assert "#010203" not in text
+    assert "#010203" not in text  # what stands for the page's color
 
 
 @every_figure
-def test_svg_keeps_text_as_text(draw):
-    ax = draw()
-    found = [e for e in ET.fromstring(case(draw)).iter() if e.tag.endswith("}text")]
-    read = sorted("".join(e.itertext()).strip() for e in found)
-    expected = [line for text in written(ax) for line in text.split("\n")]
-    for text in expected:
-        assert any(text.strip() in line for line in read), text
+def test_every_id_is_used_and_every_use_has_its_id(html):
+    for root in drawings(html):
+        assert set(ids(root)) == references(root)
 
 
 @every_figure
-def test_every_id_is_used_and_every_use_has_its_id(draw):
-    root = ET.fromstring(case(draw))
-    assert set(ids(root)) == references(root)
+def test_every_color_has_a_form_for_dark_pages(html):
+    svgs = "".join(re.findall(r"<svg.*?</svg>", html, re.S))
+    assert not re.findall(r"(?<!,)#[0-9a-f]{6}", svgs)
 
 
-@every_figure
-def test_drawing_twice_gives_the_same_text(draw):
-    ax = draw()
-    assert shown(ax).svgs == shown(ax).svgs == [case(draw)]  # one Axes and drawn anew
-
-
-def test_figures_of_one_page_share_no_id_but_for_one_meaning():
+@pytest.mark.parametrize("page", sorted({name.partition(":")[0] for name in FIGURES}))
+def test_figures_of_one_page_share_no_id_but_for_one_meaning(page):
     """An id that two figures define must mean the same in both."""
     meanings = defaultdict(set)
-    for draw in CASES.values():
-        for name, element in ids(ET.fromstring(case(draw))).items():
-            element.tail = None  # white space after it
-            meanings[name].add(ET.tostring(element))
-    assert meanings
+    for name, html in FIGURES.items():
+        if name.startswith(f"{page}:"):
+            for root in drawings(html):
+                for one, element in ids(root).items():
+                    element.tail = None  # white space after it
+                    meanings[one].add(ET.tostring(element))
     assert {name for name, found in meanings.items() if len(found) > 1} == set()
 
 
-@every_figure
-def test_svg_shrinks_with_the_page(draw):
-    ax = draw()
-    root = ET.fromstring(case(draw))
+def test_drawing_twice_gives_the_same_text():
+    ax = figures.matrix(random(2, 2), rows=["a", "b"])
+    again = figures.matrix(random(2, 2), rows=["a", "b"])
+    assert shown(ax).svgs == shown(ax).svgs == shown(again).svgs
+
+
+def test_svg_shrinks_with_the_page_and_keeps_text_as_text():
+    ax = figures.matrix(random(2, 2), rows=["a", "b"])
+    root = svg(ax)
     assert root.get("width") is None
     assert root.get("height") is None
     _, _, width, height = map(float, root.get("viewBox").split())
@@ -147,6 +136,9 @@ def test_svg_shrinks_with_the_page(draw):
     assert (width, height) == pytest.approx(tuple(inches * 72), abs=0.01)
     (most,) = re.findall(r"max-width: (\d+)px", root.get("style"))
     assert int(most) <= module.COLUMN
+    found = [e for e in root.iter() if e.tag.endswith("}text")]
+    read = {"".join(text.itertext()).strip() for text in found}
+    assert read == {*written(ax), "a", "b"}
 
 
 def test_ink_is_the_color_of_the_page_in_lines_and_text():
@@ -179,14 +171,6 @@ def test_two_drawings_fill_the_column_side_by_side():
     assert sum(widths) + module.GAP == pytest.approx(module.WHOLE, abs=2)
 
 
-def test_rows_are_even():
-    """Six drawings, of which four would fit, stand in two rows of three."""
-    six = [heads.pattern(random_weights(6, 6), ["journey"] * 6, ["a"] * 6)] * 6
-    _, widths = layout(*six)
-    assert 3 * widths[0] + 2 * module.GAP <= module.WHOLE
-    assert 4 * widths[0] + 3 * module.GAP > module.WHOLE
-
-
 def test_one_drawing_fills_the_column_of_text():
     width, (drawn,) = layout(figures.matrix(random(6, 6), ["journey"] * 6))
     assert width == f"0 1 {drawn}px"
@@ -196,24 +180,8 @@ def test_one_drawing_fills_the_column_of_text():
     assert small < 200
 
 
-def test_two_narrow_grids_share_the_width_of_a_phone():
-    pair = [heads.pattern(random_weights(6, 6), ["journey"] * 6, ["a"] * 6)] * 2
-    most = re.compile(r"max-width: min\(\d+px, ([\d.]+)px \+ ([\d.]+)%")
-    for svg in shown(*pair).svgs:
-        least, grown = map(float, most.search(svg).groups())
-        width = least + grown / 100 * module.PHONE
-        assert 2 * width + module.NARROW == pytest.approx(module.PHONE, abs=1)
-
-
-def test_every_color_of_the_book_has_a_form_for_dark_pages():
-    """What a drawing is filled with follows the page: no color is left as it was."""
-    for name, draw in CASES.items():
-        left = set(re.findall(r"(?<!,)#[0-9a-f]{6}", case(draw)))
-        assert not left, f"{name}: {left}"
-
-
 def test_style_sheet_sets_the_dark_form_of_every_color():
-    css = (ROOT / "theme" / "static" / "book.css").read_text()
+    css = (BOOK.parent / "theme" / "static" / "book.css").read_text()
     (rule,) = re.findall(r'data-theme="dark"\] \.attention-figure \{(.*?)\}', css, re.S)
     found = dict(re.findall(r"--af-(\w+): (#[0-9a-f]{6})", rule))
     assert found == {color.name: color.dark for color in palette.BOOK.values()}

@@ -2,18 +2,15 @@
 
 import pytest
 import torch
-from matplotlib.colors import to_hex
 
 from coding_attention import figures
 from coding_attention.figures import base
 from tests.coding_attention.figures.artists import (
     arrows,
     bounds,
-    legend,
     place,
     random,
     rectangles,
-    ticks,
     written,
 )
 
@@ -64,43 +61,9 @@ def test_bars_are_as_long_as_their_values(t, n):
     assert written(ax) == [f"{value:.4f}" for value in expected]
 
 
-def test_bars_of_a_label_stand_around_its_tick_in_order():
-    groups = {"a": random(3), "b": random(3, seed=1), "c": random(3, seed=2)}
-    ax = figures.bars(groups, ["x", "y", "z"])
-    assert ticks(ax.yaxis) == [(0, "x"), (1, "y"), (2, "z")]
-    middles = [y + height / 2 for _, y, _, height in map(bounds, rectangles(ax))]
-    a, b, c = middles[:3], middles[3:6], middles[6:]
-    assert b == pytest.approx([0, 1, 2])
-    assert all(-0.5 < x - y < 0 for x, y in zip(a, b, strict=True))
-    assert all(0 < x - y < 0.5 for x, y in zip(c, b, strict=True))
-    bottom, top = ax.get_ylim()
-    assert bottom > top  # the first label is on top
-
-
-def test_number_of_a_bar_stands_at_its_end():
-    ax = figures.bars({"a": torch.tensor([0.5, -0.25])}, ["x", "y"])
-    assert [text.xy for text in ax.texts] == [(0.5, 0), (0, 1)]
-
-
-def test_bars_of_a_group_share_the_color_of_the_legend():
-    ax = figures.bars({"a": random(2), "b": random(2), "c": random(2)}, ["x", "y"])
-    colors = [to_hex(patch.get_facecolor()) for patch in rectangles(ax)]
-    a, b, c = base.BLUE, base.VERMILION, base.GREEN
-    assert colors == [a, a, b, b, c, c]
-    assert legend(ax) == [("a", a), ("b", b), ("c", c)]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_all_bars_are_in_view_and_start_at_zero(seed):
     for values in (random(4, seed=seed), random(4, seed=seed).abs()):
         low, high = figures.bars({"a": values}, WORDS[:4]).get_xlim()
         assert low <= min(0, float(values.min()))
         assert high > max(0, float(values.max()))
-
-
-def test_bars_that_are_all_negative_or_zero_keep_zero_in_view():
-    low, high = figures.bars({"a": torch.tensor([-2.0, -1.0])}, ["x", "y"]).get_xlim()
-    assert low <= -2
-    assert high >= 0
-    low, high = figures.bars({"a": torch.zeros(2)}, ["x", "y"]).get_xlim()
-    assert low <= 0 < high

@@ -1,4 +1,4 @@
-"""Figures of speed: what is kept, amounts, growth with tokens, cut weights."""
+"""Figures of speed: what is kept, amounts, growth, cut weights, the roofline, rings."""
 
 import pytest
 from matplotlib.colors import to_hex
@@ -9,7 +9,6 @@ from tests.coding_attention.figures.artists import (
     cells,
     legend,
     place,
-    ticks,
     written,
 )
 
@@ -57,15 +56,6 @@ def test_amounts_draws_and_writes_each_value():
     assert ax.get_title("left") == "title"
 
 
-def test_amounts_puts_each_name_above_its_bar():
-    ax = figures.amounts({"first": 1.0, "second": 2.0}, "title")
-    for name, cell in zip(("first", "second"), cells(ax), strict=True):
-        # The vertical axis points down.
-        assert cell.y - 0.36 < place(ax, name)[1] < cell.y
-    assert ax.get_ylim() == (2, 0)
-    assert ax.get_xlim()[0] == 0
-
-
 def test_by_tokens_draws_each_line():
     lines = {"one": [1.0, 4.0, 16.0], "other": [2.0, 2.5, 3.0]}
     ax = figures.by_tokens([256, 1024, 4096], lines, "MiB")
@@ -75,13 +65,6 @@ def test_by_tokens_draws_each_line():
         assert list(drawn.get_ydata()) == values
     assert len({line.get_marker() for line in ax.lines}) == 2
     assert legend(ax) == [("one", base.VERMILION), ("other", base.BLUE)]
-
-
-def test_by_tokens_names_its_axes():
-    ax = figures.by_tokens([2, 8], {"one": [1.0, 3.0]}, "MiB")
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert ticks(ax.xaxis) == [(2, "2"), (8, "8")]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("tokens t", "MiB")
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
@@ -108,3 +91,38 @@ def test_shards_cuts_rows_and_columns(ranks):
         assert [cell.color for cell in part] == expected
     assert place(ax, "W_query")[0] == pytest.approx(side / 2)
     assert place(ax, "out_proj")[0] == pytest.approx(left + side / 2)
+
+
+PREFILL = {"projections": 139.6, "scores": 28.4, "mask": 0.13, "softmax": 0.62}
+DECODE = {"12 key heads": 0.51, "4 key heads": 1.54, "1 key head": 6.1}
+
+
+@pytest.mark.parametrize(("peak", "bandwidth"), [(150, 12), (60, 20), (2000, 30)])
+def test_every_step_lies_on_the_roof(peak, bandwidth):
+    ax = figures.roofline(peak, bandwidth, {"prefill": PREFILL, "token": DECODE})
+    roof, *marks = ax.lines
+    ridge = peak / bandwidth
+    assert list(roof.get_xdata())[1] == pytest.approx(ridge)
+    for line, steps in zip(marks, (PREFILL, DECODE), strict=True):
+        assert list(line.get_xdata()) == list(steps.values())
+        reached = [peak if x > ridge else x * bandwidth for x in steps.values()]
+        assert list(line.get_ydata()) == pytest.approx(reached)
+    start, corner, end = roof.get_ydata()
+    goes = "rises" if start < corner else "falls"
+    flat = "is flat" if corner == end else "goes on"
+    assert f"which {goes} and {flat} from {ridge:.1f}" in ax.figure.words[1]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_blocks_go_round_the_ring_and_the_future_is_skipped(ranks):
+    ax = figures.ring(ranks)
+    found = list(zip(ax.patches, ax.texts, strict=True))
+    assert len(found) == ranks**2
+    for index, (patch, text) in enumerate(found):
+        rank, step = divmod(index, ranks)
+        block = (rank - step) % ranks
+        used = block <= rank
+        assert text.get_text() == (f"block {block}" if used else "skipped")
+        assert patch.get_fill() == used
+        if used:
+            assert to_hex(patch.get_facecolor()) == speed.RANKS[block].lower()

@@ -8,9 +8,7 @@ from coding_attention import figures
 from coding_attention.figures import base
 from tests.coding_attention.figures.artists import (
     cells,
-    legend,
     luminance,
-    place,
     random,
     ticks,
 )
@@ -43,18 +41,6 @@ def test_one_query_holds_every_number_of_the_computation(t, d_k, d_out):
         assert line == pytest.approx(numbers, abs=6e-4)
 
 
-def test_one_query_names_rows_and_columns_in_place():
-    ax = figures.one_query(random(2), random(3, 2), random(3, 2), ["a", "b", "c"], "b")
-    heights = [place(ax, name)[1] for name in ("query", "key", "a", "b", "c")]
-    assert heights == sorted(heights)
-    assert place(ax, "of b")[1] == place(ax, "query")[1]
-    heads = [place(ax, head)[0] for head in ("key", "score", "weight", "value")]
-    row = sorted(c for c in cells(ax) if c.y + 0.5 == place(ax, "a")[1])
-    middles = [c.x + 0.5 for c in row]
-    expected = [sum(middles[:2]) / 2, middles[2], middles[3], sum(middles[4:]) / 2]
-    assert heads == pytest.approx(expected)
-
-
 def test_one_query_colors_weights_and_frames_the_context_vector():
     ax = figures.one_query(random(2), random(4, 2), random(4, 2), list("abcd"), "a")
     weights = [cell for cell in cells(ax) if cell.x == pytest.approx(3.2)]
@@ -79,10 +65,3 @@ def test_growth_draws_the_given_lines(log):
     assert ticks(ax.xaxis) == [(2, "2"), (8, "8"), (64, "64")]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log" if log else "linear")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("width d_k", "what")
-
-
-def test_growth_tells_lines_apart_by_color_and_marker():
-    ax = figures.growth([2, 4], {name: [1.0, 2.0] for name in "abc"}, "what")
-    colors = [base.VERMILION, base.BLUE, base.GREEN]
-    assert legend(ax) == list(zip("abc", colors, strict=True))
-    assert len({line.get_marker() for line in ax.lines}) == 3
