@@ -5,17 +5,15 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from html import escape
 
-import numpy as np
+import matplotlib as mpl
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from matplotlib.colors import to_rgb
 
 from coding_attention import figures
-from coding_attention.figures import palette
 from coding_attention.figures import shown as module
 from tests.coding_attention.figures.artists import random, written
-from tests.coding_attention.figures.test_on_pages import BOOK, FIGURES, every_figure
+from tests.coding_attention.figures.test_on_pages import FIGURES, every_figure
 
 NASTY = "a < b & \"c\" > 'd' </figcaption><script>"
 
@@ -180,27 +178,7 @@ def test_one_drawing_fills_the_column_of_text():
     assert small < 200
 
 
-def test_style_sheet_sets_the_dark_form_of_every_color():
-    css = (BOOK.parent / "theme" / "static" / "book.css").read_text()
-    (rule,) = re.findall(r'data-theme="dark"\] \.attention-figure \{(.*?)\}', css, re.S)
-    found = dict(re.findall(r"--af-(\w+): (#[0-9a-f]{6})", rule))
-    assert found == {color.name: color.dark for color in palette.BOOK.values()}
-
-
-def test_a_mixture_is_the_color_that_it_stands_for():
-    one = r"var\(--af-\w+,(#[0-9a-f]{6})\)"
-    mixture = re.compile(rf"color-mix\(in srgb,{one} ([\d.]+)%,{one}\)")
-    found = [(color, mixture.fullmatch(css)) for color, css in palette.FOR_CSS.items()]
-    mixed = [(color, match.groups()) for color, match in found if match]
-    assert len(mixed) > 300
-    for color, (end, percent, start) in mixed:
-        share = float(percent) / 100
-        made = share * np.array(to_rgb(end)) + (1 - share) * np.array(to_rgb(start))
-        assert np.abs(made - to_rgb(color)).max() < 1.01 / 255, color
-
-
-def test_no_color_stands_for_two_things():
-    for mode in ("light", "dark"):
-        colors = [getattr(color, mode) for color in palette.BOOK.values()]
-        assert len(set(colors)) == len(colors)
-    assert len({color.name for color in palette.BOOK.values()}) == len(palette.BOOK)
+def test_style_does_not_leak():
+    before = dict(mpl.rcParams)
+    figures.show(figures.matrix(random(2, 2)), caption="c", alt="a")
+    assert dict(mpl.rcParams) == before

@@ -1,15 +1,16 @@
-"""The colors of the figures can be told apart, and numbers read on them."""
+"""The colors of the book: apart for all eyes, legible, with a form for dark pages."""
 
 import itertools
+import re
 
-import matplotlib as mpl
+import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_rgb
 
-from coding_attention import figures
-from coding_attention.figures import base, multi_head
-from tests.coding_attention.figures.artists import contrast, linear, random
+from coding_attention.figures import base, multi_head, palette
+from tests.coding_attention.figures.artists import contrast, linear
+from tests.coding_attention.figures.test_on_pages import BOOK
 
 # Linear RGB as it is seen without one kind of cone: Machado, Oliveira and Fernandes
 # (2009), "A Physiologically-based Model for Simulation of Color Vision Deficiency".
@@ -71,7 +72,27 @@ def test_numbers_can_be_read_on_every_color_of_a_map(name):
     assert worst >= 4.5
 
 
-def test_style_does_not_leak():
-    before = dict(mpl.rcParams)
-    figures.show(figures.matrix(random(2, 2)), caption="c", alt="a")
-    assert dict(mpl.rcParams) == before
+def test_style_sheet_sets_the_dark_form_of_every_color():
+    css = (BOOK.parent / "theme" / "static" / "book.css").read_text()
+    (rule,) = re.findall(r'data-theme="dark"\] \.attention-figure \{(.*?)\}', css, re.S)
+    found = dict(re.findall(r"--af-(\w+): (#[0-9a-f]{6})", rule))
+    assert found == {color.name: color.dark for color in palette.BOOK.values()}
+
+
+def test_a_mixture_is_the_color_that_it_stands_for():
+    one = r"var\(--af-\w+,(#[0-9a-f]{6})\)"
+    mixture = re.compile(rf"color-mix\(in srgb,{one} ([\d.]+)%,{one}\)")
+    found = [(color, mixture.fullmatch(css)) for color, css in palette.FOR_CSS.items()]
+    mixed = [(color, match.groups()) for color, match in found if match]
+    assert len(mixed) > 300
+    for color, (end, percent, start) in mixed:
+        share = float(percent) / 100
+        made = share * np.array(to_rgb(end)) + (1 - share) * np.array(to_rgb(start))
+        assert np.abs(made - to_rgb(color)).max() < 1.01 / 255, color
+
+
+def test_no_color_stands_for_two_things():
+    for mode in ("light", "dark"):
+        colors = [getattr(color, mode) for color in palette.BOOK.values()]
+        assert len(set(colors)) == len(colors)
+    assert len({color.name for color in palette.BOOK.values()}) == len(palette.BOOK)
