@@ -7,11 +7,11 @@ Needs the extra ``pages``: ``pip install "coding-attention[pages]"``.
 
 from coding_attention.figures.averaging import product, running_mean, spread
 from coding_attention.figures.base import matrix, new_axes, number
-from coding_attention.figures.causal import cropped_mask, dropped, steps
+from coding_attention.figures.causal import dropped, steps
 from coding_attention.figures.flow import flow
 from coding_attention.figures.future import writing
 from coding_attention.figures.heads import circuit, curves, pattern
-from coding_attention.figures.multi_head import lanes, memory, tagged
+from coding_attention.figures.multi_head import lanes, tagged
 from coding_attention.figures.one_path import one_path
 from coding_attention.figures.overview import look, mechanisms
 from coding_attention.figures.plane import plane

@@ -1,4 +1,4 @@
-"""Figures of section 3.5: from scores to masked weights, a cropped mask, dropout."""
+"""Figures of section 3.5: from scores to masked weights, dropout."""
 
 import torch
 
@@ -12,7 +12,6 @@ from coding_attention.figures.base import (
     arrow,
     cell,
     check,
-    frame,
     matrix,
     new_axes,
     number,
@@ -90,23 +89,6 @@ def dropped(weights, keep, tokens, rate, title=None):
         _write(ax, t + 0.62, i + 0.5, number(total, 3))
     ax.set_xlim(-0.03, t + 1.15)
     ax.set_ylim(t + 0.03, -0.03)
-    return ax
-
-
-def cropped_mask(mask, num_tokens, title=None):
-    """Draw a mask and frame the corner that a shorter input uses.
-
-    Args:
-        mask: (context_length, context_length), 1 where a score is hidden.
-        num_tokens: tokens of the input, at most context_length.
-        title: short text above the cells.
-
-    Returns:
-        Axes with the mask's cells and one frame of num_tokens rows and columns.
-    """
-    check(mask=(mask, "context_length context_length"))
-    ax = matrix(mask, title=title, decimals=0, kind="numbers")
-    frame(ax, 0, 0, num_tokens, num_tokens)
     return ax
 
 

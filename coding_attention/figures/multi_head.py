@@ -153,27 +153,3 @@ def tagged(entries, d_out, num_heads, title, names):
 
 def _color(entry, d_out, num_heads):
     return HEADS[entry % d_out * num_heads // d_out % len(HEADS)]
-
-
-@styled
-def memory(strips, d_out, num_heads):
-    """Draw entries in the order in which they lie in memory.
-
-    Args:
-        strips: dict of name -> whole numbers (n,), counted as in :func:`tagged`.
-        d_out: features of a token.
-        num_heads: h; each head owns d_out / h neighboring features.
-
-    Returns:
-        Axes with one strip of cells for each entry of ``strips``.
-    """
-    ax = canvas(3.6, 0.6 * len(strips) + 0.02)
-    wide = 3.5 / max(len(strip) for strip in strips.values())
-    for i, (name, strip) in enumerate(strips.items()):
-        check(**{f"strips[{name!r}]": (strip, "n")})
-        top = 0.6 * i
-        ax.text(0.05, top + 0.14, name, color=INK, va="center", fontsize=TEXT)
-        for place, entry in enumerate(strip.tolist()):
-            color = _color(entry, d_out, num_heads)
-            cell(ax, 0.05 + place * wide, top + 0.26, wide, 0.26, color, str(entry))
-    return ax

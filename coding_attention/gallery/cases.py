@@ -3,8 +3,7 @@
     python -m coding_attention.gallery.cases      compute cases.json anew
 
 The words stand in ``planted.toml``, the pictures and the lines of code come from the
-planted classes. ``tests/coding_attention/gallery`` holds
-what the words say against what the classes do.
+planted classes.
 """
 
 import difflib

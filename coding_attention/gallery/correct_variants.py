@@ -88,26 +88,6 @@ class HeadByHeadQKV(nn.Module):
         return self.proj(context.transpose(1, 2).flatten(2))
 
 
-class MultiQuery(nn.Module):
-    """All query heads share one key and one value head, kept in one projection."""
-
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads = n_heads
-        self.to_q = nn.Linear(d_model, d_model)
-        self.to_kv = nn.Linear(d_model, 2 * d_model // n_heads)
-        self.to_out = nn.Sequential(nn.Linear(d_model, d_model), nn.Dropout(0.0))
-
-    def forward(self, x):
-        t = x.shape[1]
-        q = self.to_q(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-        k, v = self.to_kv(x).unsqueeze(1).chunk(2, dim=-1)  # (b, 1, t, d_head)
-        scores = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
-        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
-        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
-        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
-
-
 class PreScaledQueries(nn.Module):
     """The queries are scaled, not the scores; the names are other people's."""
 
@@ -231,24 +211,6 @@ class RowByRow(nn.Module):
         return torch.cat(rows, dim=1)
 
 
-class ListOfHeads(nn.Module):
-    """Separate heads in a ModuleList, joined and projected."""
-
-    def __init__(self, n_embd, num_heads, block_size, dropout):
-        super().__init__()
-        size = n_embd // num_heads
-        heads = [
-            AdditiveMask(n_embd, size, block_size, dropout) for _ in range(num_heads)
-        ]
-        self.heads = nn.ModuleList(heads)
-        self.proj = nn.Linear(n_embd, n_embd)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x):
-        joined = torch.cat([head(x) for head in self.heads], dim=-1)
-        return self.dropout(self.proj(joined))
-
-
 class ReturnsWeights(nn.Module):
     """Returns the attention weights as well, and keeps them for plotting."""
 
@@ -309,14 +271,14 @@ VARIANTS = [
     ("scaled_dot_product_attention", _base("fused"), {}),
     ("scaled_dot_product_attention with bias", _base("fused"), {"qkv_bias": True}),
     ("grouped heads", _base("grouped"), {}),
-    ("multi-query heads", MultiQuery, {}),
+    ("multi-query heads", _base("grouped"), {"n_kv_heads": 1}),
     ("scaled ahead of the product", PreScaledQueries, {}),
     ("additive mask", AdditiveMask, {}),
     ("finfo.min for -inf", LowestNumber, {}),
     ("renormalized", Renormalized, {}),
     ("softmax by hand, safely", SoftmaxByHand, {}),
     ("a loop over positions, no mask", RowByRow, {}),
-    ("a list of heads", ListOfHeads, {}),
+    ("a list of heads", _base("wrapper"), {}),
     ("returns and keeps the weights", ReturnsWeights, {}),
     ("nn.MultiheadAttention inside", LibraryLayer, {}),
     ("nn.MultiheadAttention", nn.MultiheadAttention, {"batch_first": True}),

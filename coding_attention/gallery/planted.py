@@ -13,8 +13,6 @@ from typing import Any
 
 from coding_attention.gallery.bases import BASES, HEADER
 
-__all__ = ["BASES", "HEADER", "PLANTED", "Planted", "compiled"]
-
 
 @dataclass(frozen=True)
 class Planted:

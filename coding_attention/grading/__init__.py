@@ -13,15 +13,14 @@ from coding_attention.grading.submissions import found, read
 from coding_attention.grading.variants import VARIED, check_exercise_of
 
 
-def grade(places, course="", assignment=None, limits=None, tell=None, jobs=1):
+def grade(places, assignment, course="", limits=None, tell=None, jobs=1):
     """Run and grade notebooks.
 
     Args:
         places: files, and folders of files. Whatever they hold, each gets its row.
+        assignment: an :class:`Assignment`.
         course: the name with which variants were handed out. Each student's sizes are
             then those of "COURSE/STUDENT", whatever the notebook itself says.
-        assignment: an :class:`Assignment`. Without one, the exercises are those that
-            any of the notebooks checks, and each gives one point.
         limits: a :class:`~coding_attention.grading.runner.Limits`.
         tell: function of a :class:`Row`, called when it is done.
         jobs: how many notebooks run at a time.
@@ -37,7 +36,7 @@ def grade(places, course="", assignment=None, limits=None, tell=None, jobs=1):
         return row
 
     with ThreadPoolExecutor(jobs) as pool:
-        return ClassReport(list(pool.map(fill_row, found(places))), course, assignment)
+        return ClassReport(list(pool.map(fill_row, found(places))), assignment, course)
 
 
 def _fill_row(submission, course, limits):

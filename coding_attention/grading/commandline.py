@@ -36,8 +36,8 @@ def main(arguments=None):
 def _graded(options):
     report = grade(
         options.notebooks,
+        ASSIGNMENTS[options.assignment],
         options.variant,
-        ASSIGNMENTS.get(options.assignment),
         tell=_tell,
         jobs=options.jobs,
     )
@@ -64,8 +64,6 @@ def _tell(row):
 
 
 def _write(options, parser):
-    if not options.assignment:
-        parser.error(f"which one? --assignment {{{','.join(ASSIGNMENTS)}}}")
     if options.nbgrader:
         files = [nbgrader(options.assignment, Path(options.nbgrader))]
     else:
@@ -91,9 +89,8 @@ def _parser():
     parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK",
                         help="a file or a folder of files")  # fmt: skip
     parser.add_argument("--csv", action="store_true", help="one line per notebook")
-    parser.add_argument("--assignment", choices=ASSIGNMENTS,
-                        help="which exercises count, and how much; default: those "
-                        "the notebooks check, one point each")  # fmt: skip
+    parser.add_argument("--assignment", choices=ASSIGNMENTS, required=True,
+                        help="which exercises count, and how much")  # fmt: skip
     parser.add_argument("--feedback", metavar="FOLDER",
                         help="write a file for each notebook to hand back")  # fmt: skip
     parser.add_argument("--jobs", type=_count, default=(os.cpu_count() or 2) // 2 or 1,

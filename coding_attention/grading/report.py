@@ -8,7 +8,6 @@ import textwrap
 from collections import Counter
 
 from coding_attention.exercises import EXERCISES
-from coding_attention.grading.assignments import Assignment
 from coding_attention.grading.row import MISSING
 
 WIDTH = 88
@@ -21,14 +20,13 @@ class ClassReport:
 
     Args:
         rows: a list of :class:`~.row.Row`.
+        assignment: an :class:`~.assignments.Assignment`.
         course: the name of the variants, or nothing.
-        assignment: what the points are, or nothing.
     """
 
-    def __init__(self, rows, course="", assignment=None):
-        self.rows, self.course = rows, course
-        self.assignment = assignment or _what_is_checked(rows)
-        self.points = self.assignment.points
+    def __init__(self, rows, assignment, course=""):
+        self.rows, self.assignment, self.course = rows, assignment, course
+        self.points = assignment.points
         self._compare_with_each_other()
 
     def points_of(self, row, exercise=None):
@@ -122,9 +120,9 @@ class ClassReport:
         count = Counter(row.status for row in self.rows)
         parts = [f"{count[s]} {s}" for s in ("graded", "no answers", "stopped",
                                              "not run") if count[s]]  # fmt: skip
-        title = f"{self.assignment.title}: " if self.assignment.title else ""
         return _wrapped(
-            f"{title}{_plural(len(self.rows), 'notebook')} ({', '.join(parts)}), "
+            f"{self.assignment.title}: {_plural(len(self.rows), 'notebook')} "
+            f"({', '.join(parts)}), "
             f"{_plural(len(self.points), 'exercise')}, "
             f"{_plural(self.assignment.total, 'point')}."
         )
@@ -186,7 +184,7 @@ class ClassReport:
 
     def feedback(self, row):
         """Return what one student may read: points, and what each check said."""
-        lines = [f"# {self.assignment.title or 'Exercises'}: {self.label(row)}", ""]
+        lines = [f"# {self.assignment.title}: {self.label(row)}", ""]
         lines.append(f"{self.points_of(row)} of {self.assignment.total} points.")
         lines += [f"{row.status}: {row.reason}."] if row.reason else []
         for name, worth in self.points.items():
@@ -217,11 +215,6 @@ class ClassReport:
             notes = _cell("; ".join(row.notes))
             writer.writerow([*map(_cell, told), *total, *points, notes])
         return out.getvalue().rstrip("\n")
-
-
-def _what_is_checked(rows):
-    names = {name for row in rows for name in row.verdicts}
-    return Assignment("", {name: 1 for name in EXERCISES if name in names})
 
 
 def _told(text):

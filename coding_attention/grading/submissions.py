@@ -57,10 +57,6 @@ class _UnreadableError(Exception):
 def _cells(file):
     notebook = _parsed(_text(file))
     cells = notebook.get("cells")
-    if cells is None and isinstance(notebook.get("worksheets"), list):
-        raise _UnreadableError(
-            "a notebook in a format from before 2015. Open it in Jupyter and save it."
-        )
     if not isinstance(cells, list):
         raise _UnreadableError("not a notebook: it has no list of cells")
     code = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]

@@ -4,7 +4,6 @@ import base64
 from html import escape
 
 import torch
-import traitlets
 
 from attention.trainable import SelfAttention_v2
 from coding_attention.figures.one_head import one_head
@@ -66,25 +65,6 @@ def _unpack(packed, count):
     return packed["scale"] * steps.view(count, -1).float()
 
 
-def _scenes(lab, name, value):
-    for i, scene in enumerate(value):
-        first, second = scene["words"]
-        differ = sum(a != b for a, b in zip(first, second, strict=False))
-        if len(first) != len(second) or differ != 1:
-            raise traitlets.TraitError(
-                f"{name}[{i}] must have two sentences that differ in one word, but got "
-                f"{first} and {second}."
-            )
-        for words, inner in zip(scene["words"], scene["inner"], strict=True):
-            count = len(words)
-            if [len(row) for row in inner["scores"]] != [count] * count:
-                raise traitlets.TraitError(
-                    f"{name}[{i}] must have scores (t, t) for its {count} words, but "
-                    f"got rows of {[len(row) for row in inner['scores']]}."
-                )
-    return value
-
-
 def _last(lab):
     return len(lab.scenes) - 1
 
@@ -115,7 +95,7 @@ class LookLab(base.Lab):
     title = "What a trained head looks at"
     shown = ("scene", "exchanged", "asked", "averaged", "stage")
 
-    scenes = base.List(first=lambda lab: scenes(), check=_scenes)
+    scenes = base.List(first=lambda lab: scenes())
     scene = base.Int(0, check=base.within(0, _last))
     exchanged = base.Bool(False)
     asked = base.Int(

@@ -10,8 +10,6 @@ from coding_attention.labs import base
 MOST_HEADS = 4
 WIDEST_HEAD = 4
 TIMES = 24  # multi_head.js has it, too
-
-
 _heads_of = base.each("silenced", base.within(0, MOST_HEADS - 1))
 
 

@@ -40,24 +40,6 @@ def _last_head(lab):
     return lab.sizes["num_blocks"] * lab.sizes["num_heads"] - 1
 
 
-def _history(lab, name, value):
-    count = len(value["steps"])
-    if not count or len(value["losses"]) != count:
-        raise traitlets.TraitError(
-            f"{name} must have a loss for each of its {count} steps, but got "
-            f"{len(value['losses'])}."
-        )
-    t = len(value["tokens"])
-    wanted = (count, _last_head(lab) + 1, t, t)
-    given = tuple(torch.tensor(value["patterns"]).shape)
-    if count > 1 and given != wanted:
-        raise traitlets.TraitError(
-            f"{name}['patterns'] must have one weight for each step, head, query and "
-            f"key, so the shape {wanted}, but got {given}."
-        )
-    return value
-
-
 def _last_step(lab):
     return len(lab.history["steps"]) - 1
 
@@ -98,8 +80,7 @@ class TinyGptLab(base.Lab):
     )
     at = base.Int(-1, check=base.within(-1, lambda lab: len(lab.tokens) - 1))
     history = base.Dict(
-        {"steps": [0], "losses": [0.0], "curve": [], "tokens": [], "patterns": []},
-        check=_history,
+        {"steps": [0], "losses": [0.0], "curve": [], "tokens": [], "patterns": []}
     )
     step = base.Int(first=_last_step, check=base.within(0, _last_step))
     sizes = traitlets.Dict().tag(sync=True)

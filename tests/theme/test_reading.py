@@ -11,7 +11,6 @@ pytestmark = pytest.mark.site
 # Figures that leave more than a fifth of their column empty, and why: grids of a few
 # cells, whose letters would else be larger than those of the text.
 SMALL = {
-    "04_questions:figure-mask-corner": "four by four",
     "10_attention_in_models:figure-distance": "few columns",
     "checker:figure-by-page": "two columns",
 }

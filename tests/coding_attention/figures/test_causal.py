@@ -9,13 +9,11 @@ from coding_attention.figures import base
 from tests.coding_attention.figures.artists import (
     arrows,
     cells,
-    frames,
     grid,
     place,
     random,
     random_weights,
     ticks,
-    written,
 )
 
 WORDS = [f"w{i}" for i in range(9)]
@@ -91,16 +89,3 @@ def test_dropped_crosses_out_what_went():
     assert crosses == {(1, 0): 2, (2, 1): 2, (2, 2): 2}
     assert [label for _, label in ticks(ax.xaxis)] == [*WORDS[:3], "sum"]
     assert [label for _, label in ticks(ax.yaxis)] == WORDS[:3]
-
-
-@pytest.mark.parametrize(("length", "num_tokens"), [(6, 4), (4, 4), (3, 1)])
-def test_cropped_mask_frames_the_corner_of_the_input(length, num_tokens):
-    mask = torch.ones(length, length).triu(1)
-    ax = figures.cropped_mask(mask, num_tokens, "a title")
-    found = grid(ax)
-    for i in range(length):
-        for j in range(length):
-            assert found[i, j].text == str(int(j > i))
-    assert frames(ax) == [(0, 0, num_tokens, num_tokens)]
-    assert ax.get_title() == "a title"
-    assert written(ax) == [str(int(m)) for m in mask.flatten()]

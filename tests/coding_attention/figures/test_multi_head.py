@@ -1,4 +1,4 @@
-"""Figures of section 3.6: lanes, tagged entries and memory."""
+"""Figures of section 3.6: lanes and tagged entries."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from coding_attention import figures
 from coding_attention.figures import base
 from coding_attention.figures.multi_head import HEADS
-from tests.coding_attention.figures.artists import cells, contrast, place, random
+from tests.coding_attention.figures.artists import cells, contrast, random
 
 
 @pytest.mark.parametrize(("t", "d_out", "h"), [(6, 4, 2), (3, 6, 3), (5, 4, 1)])
@@ -73,23 +73,6 @@ def test_tagged_names_token_feature_and_head_of_every_entry(tokens, d_out, h):
         feature = entry % d_out
         assert tag == f"t{entry // d_out} f{feature}"
         assert color == HEADS[feature // (d_out // h)]
-
-
-@pytest.mark.parametrize(("d_out", "h"), [(4, 2), (6, 3), (4, 1)])
-def test_memory_writes_strips_in_order(d_out, h):
-    shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(0))
-    strips = {"plain": torch.arange(12), "shuffled": shuffled}
-    ax = figures.memory(strips, d_out, h)
-    found = cells(ax)
-    for i, (name, strip) in enumerate(strips.items()):
-        own = found[12 * i : 12 * i + 12]
-        assert [int(cell.text) for cell in own] == strip.tolist()
-        assert [cell.x for cell in own] == sorted(cell.x for cell in own)
-        (top,) = {cell.y for cell in own}
-        assert top - 0.3 < place(ax, name)[1] < top
-        for cell in own:
-            assert cell.color == HEADS[int(cell.text) % d_out // (d_out // h)]
-    assert max(cell.x + cell.width for cell in found) <= 3.6
 
 
 @pytest.mark.parametrize("color", HEADS)

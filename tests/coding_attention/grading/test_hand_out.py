@@ -76,8 +76,8 @@ def test_nbgrader_gets_locked_cells_with_points(tmp_path):
 
 
 USAGE = {
-    "nothing": ([], "which notebooks?"),
-    "a hand-out of nothing": (["--hand-out", "x"], "which one? --assignment"),
+    "nothing": (["--assignment", "heads"], "which notebooks?"),
+    "no assignment": (["x"], "required: --assignment"),
     "a hand-out for nobody": (
         ["--hand-out", "x", "--assignment", "heads"], "needs --variant NAME"
     ),
@@ -96,7 +96,7 @@ def test_the_command_line_says_what_is_missing(how, capsys):
 
 
 def test_an_empty_folder_is_named(tmp_path, capsys):
-    assert main([str(tmp_path)]) == 2
+    assert main([str(tmp_path), "--assignment", "heads"]) == 2
     assert "no notebooks" in capsys.readouterr().err
 
 

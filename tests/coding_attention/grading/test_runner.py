@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from coding_attention.grading import grade, inside, runner, sandbox
+from coding_attention.grading import Assignment, grade, inside, runner, sandbox
 from coding_attention.grading.runner import Limits, run
 from tests.coding_attention.grading.the_class import SETUP, notebook
 
@@ -163,9 +163,15 @@ def test_a_folder_is_graded_in_order_with_several_at_a_time(tmp_path):
     (tmp_path / "a.ipynb").write_text(notebook(*cells))
     (tmp_path / "b.ipynb").write_text("")
     seen = []
-    report = grade([tmp_path], tell=seen.append, jobs=2)
+    report = grade(
+        [tmp_path],
+        Assignment("", {"which-dim": 1, "scale": 1}),
+        tell=seen.append,
+        jobs=2,
+    )
     assert [row.status for row in report.rows] == ["graded", "not run"]
     assert {row.file.name for row in seen} == {"a.ipynb", "b.ipynb"}
-    assert report.points == {"which-dim": 1}  # a check of its own gives none
+    # A check of its own gives no points.
+    assert report.points_of(report.rows[0]) == 1
     assert report.exit_status == 1
     assert report.rows[0].notes == []

@@ -1,18 +1,16 @@
 """Whatever is handed in is read, or is named for what it is."""
 
-import json
 import os
 
 import pytest
 
-from coding_attention.grading import grade
+from coding_attention.grading import ASSIGNMENTS, grade
 from coding_attention.grading.submissions import MEGABYTES, found, read
 
 NONSENSE = {
     "a list": ("[]", "it has no list of cells"),
     "a number": ("3", "it has no list of cells"),
     "cells that are none": ('{"cells": 3}', "it has no list of cells"),
-    "old": ('{"worksheets": []}', "a format from before 2015"),
     "no cells": ('{"cells": []}', "without any code"),
     "cells of nothing": ('{"cells": [3, null]}', "without any code"),
     "text alone": (
@@ -31,17 +29,9 @@ NONSENSE = {
 def test_nonsense_is_named(tmp_path, how):
     text, reason = NONSENSE[how]
     (tmp_path / "it.ipynb").write_text(text)
-    (row,) = grade([tmp_path]).rows
+    (row,) = grade([tmp_path], ASSIGNMENTS["weights"]).rows
     assert row.status == "not run"
     assert reason in row.reason
-
-
-def test_what_an_old_format_left_in_a_new_notebook_is_no_problem(tmp_path):
-    cell = {"cell_type": "code", "source": "x = 1"}
-    text = json.dumps({"cells": [cell], "worksheets": []})
-    (tmp_path / "it.ipynb").write_text(text)
-    submission = read(tmp_path / "it.ipynb")
-    assert (submission.problem, submission.cells) == ("", ["x = 1"])
 
 
 def test_what_is_no_file_of_text(tmp_path):

@@ -93,4 +93,4 @@ def row_of(student, cells, file=None):
 
 def report_of(rows, assignment="causal"):
     """The report on some rows."""
-    return ClassReport(rows, COURSE, grading.ASSIGNMENTS[assignment])
+    return ClassReport(rows, grading.ASSIGNMENTS[assignment], COURSE)
