@@ -102,7 +102,6 @@ def test_infinite_and_missing_numbers_are_written_on_a_neutral_cell():
         lambda: figures.pattern(random_weights(3, 3), list("abc"), list("abc")),
         lambda: figures.bars({"a": random(3)}, list("abc")),
         lambda: figures.dropped(CAUSAL, CAUSAL > 0, list("abc"), 0.5),
-        lambda: figures.cropped_mask(torch.ones(3, 3).triu(1), 2),
     ],
 )
 def test_the_first_row_is_on_top(draw):
