@@ -1,18 +1,22 @@
 """One switch opens the answer to a prediction: code, output, figure and words.
 
 A quote that opens with **Predict.** asks. The folded cells right after it answer, with
-a paragraph after them that opens with **Answer.** All of it goes behind one "Show the
-answer". Inside, code is open, except that of a figure, which has a "Show code" of its
-own. If the question is about the code below it, tag that cell `hide-output`: its code
-stays outside. Outputs fold nowhere else, whatever their tags.
+the words after them in `<details><summary>Answer</summary>`, which folds in Jupyter. All
+of it goes behind one "Show the answer". Inside, code is open, except that of a figure,
+which has a "Show code" of its own. If the question is about the code below it, tag that
+cell `hide-output`: its code stays outside. Outputs fold nowhere else, whatever their
+tags.
 """
+
+import itertools
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.errors import ExtensionError
 
 from theme import roles
 
-OPENS = "Answer."
+OPENS, CLOSES = "<details><summary>Answer</summary>", "</details>"
 OUTPUT_HIDDEN = {"all", "input+output", "output"}
 SHOW, HIDE = "Show the answer", "Hide the answer"
 
@@ -29,13 +33,12 @@ def fold_answers(page):
 
 
 def list_parts(quote):
-    """List the parts of the answer to a question: cells, then at most one paragraph."""
-    parts = []
-    for node in quote.parent[quote.parent.index(quote) + 1 :]:
-        if _is_answer_cell(node):
-            parts.append(node)
-        else:
-            return [*parts, node] if _is_answer_paragraph(node) else parts
+    """List the parts of the answer to a question: cells, then words."""
+    parent = quote.parent
+    behind = parent[parent.index(quote) + 1 :]
+    parts = list(itertools.takewhile(_is_answer_cell, behind))
+    if behind[len(parts) :][:1] and behind[len(parts)].astext() == OPENS:
+        parts += _open_words(parent, behind[len(parts) :])
     return parts
 
 
@@ -43,13 +46,17 @@ def _is_answer_cell(node):
     return node.get("hide_mode") in OUTPUT_HIDDEN
 
 
-def _is_answer_paragraph(node):
-    if not isinstance(node, nodes.paragraph):
-        return False
-    # MyST begins a paragraph with an empty text.
-    parts = [part for part in node.children if part.astext()]
-    opens = bool(parts) and isinstance(parts[0], nodes.strong)
-    return opens and parts[0].astext() == OPENS
+def _open_words(parent, nodes_behind):
+    """Take away the fold that Jupyter shows, and give the paragraphs that were in it."""
+    texts = [node.astext() for node in nodes_behind]
+    if CLOSES not in texts:
+        raise ExtensionError(f"{parent.document['source']}: an answer has no {CLOSES}")
+    end = texts.index(CLOSES)
+    words = nodes_behind[1:end]
+    words[0].insert(0, [nodes.strong("", "Answer."), nodes.Text(" ")])
+    parent.remove(nodes_behind[0])
+    parent.remove(nodes_behind[end])
+    return words
 
 
 def _fold(parts):
