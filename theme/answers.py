@@ -1,11 +1,11 @@
 """One switch opens the answer to a prediction: code, output, figure and words.
 
 A quote that opens with **Predict.** asks. The folded cells right after it answer, with
-the words after them in `<details><summary>Answer</summary>`, which folds in Jupyter. All
-of it goes behind one "Show the answer". Inside, code is open, except that of a figure,
-which has a "Show code" of its own. If the question is about the code below it, tag that
-cell `hide-output`: its code stays outside. Outputs fold nowhere else, whatever their
-tags.
+the words after them in `<details><summary>Answer</summary>`, which folds in Jupyter.
+All of it goes behind one "Show the answer". Inside, code is open, except that of a
+figure, which has a "Show code" of its own. If the question is about the code below it,
+tag that cell `hide-output`: its code stays outside. Outputs fold nowhere else, whatever
+their tags.
 """
 
 import itertools
@@ -47,7 +47,7 @@ def _is_answer_cell(node):
 
 
 def _open_words(parent, nodes_behind):
-    """Take away the fold that Jupyter shows, and give the paragraphs that were in it."""
+    """Take away the fold that Jupyter shows, and give the paragraphs in it."""
     texts = [node.astext() for node in nodes_behind]
     if CLOSES not in texts:
         raise ExtensionError(f"{parent.document['source']}: an answer has no {CLOSES}")
