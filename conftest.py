@@ -18,7 +18,7 @@ from coding_attention.stored import restore
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 MAIN_PAGE = re.compile(r"0[1-6]_(?!questions).*\.ipynb")
-USE_A_SITE = {"browser", "site", "lab_site", "set_site", "fork_site"}  # fixtures
+USE_A_SITE = {"browser", "site", "lab_site", "set_site"}  # fixtures
 
 
 @pytest.hookimpl(tryfirst=True)
