@@ -19,7 +19,7 @@ from coding_attention.number_words import spell_number
 
 FOLDER = Path(__file__).with_name("tasks")
 LEVELS = "easy", "medium", "hard"
-# Every page that an exercise belongs to or sends a reader to, by its title.
+# Pages that exercises belong to or name, by title: a wheel has no book to read it from.
 PAGES = {
     "01_why_attention": "Why attention",
     "02_simple_self_attention": "Simple self-attention",

@@ -94,7 +94,7 @@ def canvas(width, height):
     return ax
 
 
-def told(ax, caption, alt):
+def describe(ax, caption, alt):
     """Keep with Axes what they show in words, for `show` without words of its own."""
     ax.figure.words = caption, alt
     return ax
@@ -261,7 +261,7 @@ def matrix(
     ax.set_yticks([i + 0.5 for i in range(len(rows or []))], rows or [])
     if title is not None:
         ax.set_title(title, color=INK)
-    return told(ax, "", words.matrix(values, rows, columns, title, blank, decimals))
+    return describe(ax, "", words.matrix(values, rows, columns, title, blank, decimals))
 
 
 def frame(ax, x, y, width=1, height=1):

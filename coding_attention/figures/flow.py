@@ -12,9 +12,9 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     shade,
     styled,
-    told,
 )
 from coding_attention.figures.words import count
 
@@ -77,7 +77,7 @@ def flow(x, W_query, W_key, W_value):
     arrow(ax, (right, rows[2] + BLOCK / 2), (left, rows[2] + BLOCK / 2))
     text = {"ha": "center", "va": "bottom", "fontsize": TEXT, "color": INK}
     ax.text((left + right) / 2, rows[2] + BLOCK / 2 - 0.03, "α times v", **text)
-    return told(ax, *_words(x, q, v, weights))
+    return describe(ax, *_words(x, q, v, weights))
 
 
 def _heat(ax, center, top, matrix, side, name, ground=None):

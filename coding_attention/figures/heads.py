@@ -15,12 +15,12 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     frame,
     legend,
     new_axes,
     shade,
     styled,
-    told,
 )
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE)
@@ -69,7 +69,7 @@ def pattern(weights, rows, columns, title=None, marked=()):
     if title is not None:
         ax.set_title(title, pad=4)
     alt = words.pattern(weights.detach(), rows, columns, title, marked)
-    return told(ax, "", alt)
+    return describe(ax, "", alt)
 
 
 @styled
@@ -107,7 +107,7 @@ def curves(steps, groups, xlabel, ylabel, levels=None):
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     legend(ax)
-    return told(ax, "", words.curves(steps, groups, ylabel, levels))
+    return describe(ax, "", words.curves(steps, groups, ylabel, levels))
 
 
 @styled

@@ -14,10 +14,10 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     frame,
     number,
     styled,
-    told,
 )
 
 # In inches: a row, the tokens, a letter of the longest token, one number.
@@ -79,7 +79,7 @@ def one_path(x, tokens, query):
             center, height - 0.2, below[name], fontsize=TEXT, ha="center",
             va="center", color=INK, linespacing=1.1,
         )  # fmt: skip
-    return told(ax, *_words(tokens, query, scores, weights, z))
+    return describe(ax, *_words(tokens, query, scores, weights, z))
 
 
 def _row(ax, x, y, numbers, width, color):

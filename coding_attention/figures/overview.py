@@ -17,10 +17,10 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     number,
     shade,
     styled,
-    told,
 )
 
 
@@ -56,7 +56,7 @@ def look(weights, tokens, query):
         for token, weight in zip(tokens, weights, strict=True)
     )
     alt = f"Lines from {tokens[query]} to {words.count(t, 'word')}: {shares}."
-    return told(ax, "", alt)
+    return describe(ax, "", alt)
 
 
 @styled

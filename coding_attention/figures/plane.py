@@ -5,10 +5,10 @@ from coding_attention.figures.base import (
     GRAY,
     arrow,
     check,
+    describe,
     new_axes,
     number,
     styled,
-    told,
 )
 from coding_attention.figures.labels import beside
 
@@ -45,7 +45,7 @@ def plane(vectors, words, axes, moved):
     beside(ax, words, starts, list(zip(starts, ends, strict=True)))
     ax.set_xlabel(axes[0])
     ax.set_ylabel(axes[1])
-    return told(ax, "", _words(words, starts, ends))
+    return describe(ax, "", _words(words, starts, ends))
 
 
 def _words(words, starts, ends):

@@ -8,9 +8,9 @@ from coding_attention.figures.base import (
     ORANGE,
     SMALL,
     VERMILION,
+    describe,
     new_axes,
     styled,
-    told,
 )
 from coding_attention.figures.speed import plain
 
@@ -72,7 +72,7 @@ def roofline(peak, bandwidth, groups, title=""):
         labelcolor=INK, ncols=len(groups), borderaxespad=0.1,
     )  # fmt: skip
     ax.set_title(title, fontsize=SMALL, color=INK, pad=20)
-    return told(ax, "", _words(groups, ridge, title))
+    return describe(ax, "", _words(groups, ridge, title))
 
 
 def _name(ax, text, point, place, **where):

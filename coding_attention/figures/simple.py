@@ -11,10 +11,10 @@ from coding_attention.figures.base import (
     VERMILION,
     arrow,
     check,
+    describe,
     legend,
     new_axes,
     styled,
-    told,
 )
 from coding_attention.figures.labels import beside
 
@@ -104,4 +104,4 @@ def bars(groups, labels):
     share = figure_height / (figure_height + more)
     ax.set_position([0.215, 0.03 * share, 0.75, 0.82 * share])
     legend(ax, len(groups))
-    return told(ax, "", words.bars(groups, labels))
+    return describe(ax, "", words.bars(groups, labels))

@@ -10,8 +10,8 @@ from coding_attention.figures.base import (
     block,
     canvas,
     check,
+    describe,
     styled,
-    told,
 )
 
 
@@ -74,7 +74,7 @@ def stacked_projection(x, projections):
     # From the stacked matrix down to the product that it makes.
     start = 0.05 + d_out * wide + gap * (h - 1) + between + 0.06
     arrow(ax, (start, 0.3 + high * d_in + 0.22), (right - 0.1, second - 0.2))
-    return told(ax, *_words(x, projections, queries))
+    return describe(ax, *_words(x, projections, queries))
 
 
 def _words(x, projections, queries):

@@ -10,11 +10,11 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     frame,
     number,
     shade,
     styled,
-    told,
 )
 
 
@@ -73,7 +73,7 @@ def online_softmax_tiles(scores, block, query):
     if beside < 2.75:
         ax.text(beside, y + side / 2, f"query {query}", ha="left", **ink)
     _table(ax, table, steps, block)
-    return told(ax, *_words(scores, block, query, steps))
+    return describe(ax, *_words(scores, block, query, steps))
 
 
 def _table(ax, top, steps, block):

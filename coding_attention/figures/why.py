@@ -14,10 +14,10 @@ from coding_attention.figures.base import (
     canvas,
     cell,
     check,
+    describe,
     legend,
     new_axes,
     styled,
-    told,
 )
 from coding_attention.figures.words import count
 
@@ -50,7 +50,7 @@ def alignment(top, bottom, links, highlight=()):
     if highlight:
         strong = ", ".join(f"{top[i]} and {bottom[j]}" for i, j in highlight)
         alt += f" Standing out: {strong}."
-    return told(ax, "", alt)
+    return describe(ax, "", alt)
 
 
 def _row(ax, words, y):
@@ -91,7 +91,7 @@ def bottleneck(source, target):
     alt = f"A chain of {count(len(read), 'state')} reads {', '.join(source)}. "
     alt += f"The state of {source[-1]} goes into one box, and from it a chain of "
     alt += f"{count(len(write), 'state')} writes {', '.join(target)}."
-    return told(ax, "", alt)
+    return describe(ax, "", alt)
 
 
 @styled
@@ -122,7 +122,7 @@ def look_back(source, target, step, weights):
     )
     alt += f"join the state that writes {target[step]} to the states that read. "
     alt += f"The thicker a line, the more it takes: {shares}."
-    return told(ax, "", alt)
+    return describe(ax, "", alt)
 
 
 @styled

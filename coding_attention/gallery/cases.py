@@ -61,7 +61,7 @@ def changed_lines(name):
     return "\n".join(broken), "\n".join(mended)
 
 
-def everything():
+def list_cases():
     """Compute all that the page shows, as JSON holds it."""
     cases = []
     for bug, kind, others in CASES:
@@ -84,8 +84,8 @@ def everything():
 
 
 def write():
-    """Store what :func:`everything` computes, for the site, which has no PyTorch."""
-    text = json.dumps(everything(), ensure_ascii=False, separators=(",", ":"))
+    """Store what :func:`list_cases` computes, for the site, which has no PyTorch."""
+    text = json.dumps(list_cases(), ensure_ascii=False, separators=(",", ":"))
     STORED.write_text(text.replace('{"bug"', '\n{"bug"') + "\n", encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from coding_attention.grading.assignments import ASSIGNMENTS, Assignment
 from coding_attention.grading.report import ClassReport
 from coding_attention.grading.row import Row
-from coding_attention.grading.submissions import found, read
+from coding_attention.grading.submissions import find_files, read
 from coding_attention.grading.variants import VARIED, check_exercise_of
 
 
@@ -36,7 +36,8 @@ def grade(places, assignment, course="", limits=None, tell=None, jobs=1):
         return row
 
     with ThreadPoolExecutor(jobs) as pool:
-        return ClassReport(list(pool.map(fill_row, found(places))), assignment, course)
+        rows = list(pool.map(fill_row, find_files(places)))
+    return ClassReport(rows, assignment, course)
 
 
 def _fill_row(submission, course, limits):

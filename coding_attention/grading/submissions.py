@@ -33,7 +33,7 @@ class Submission:
         return named if course and named != self.variant else self.file.stem
 
 
-def found(places):
+def find_files(places):
     """Return the files that the command line names; a folder gives its notebooks."""
     files = []
     for place in map(Path, places):

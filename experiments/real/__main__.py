@@ -48,9 +48,9 @@ def read_by():
     }
 
 
-def facts(model):
+def collect_facts(model):
     """Measure everything that a page tells."""
-    lists = {name: sentences.labeled(name) for name in (
+    lists = {name: sentences.read_labeled(name) for name in (
         "same word", "brackets", "two pairs of brackets", "pronouns", "fresh pronouns",
         "adjectives",
     )}  # fmt: skip
@@ -122,7 +122,7 @@ def tensors(model):
     }
 
 
-def differences(made, told):
+def list_differences(made, told):
     """List where what was made differs from what is stored.
 
     Numbers of measurements may differ by rounding, counts and weights not at all.
@@ -164,9 +164,9 @@ def main():
     # Its matrices are small: on a busy machine, threads would wait for each other.
     torch.set_num_threads(1)
     model = MiniLM(fetch(given.folder))
-    made, told = tensors(model), facts(model)
+    made, told = tensors(model), collect_facts(model)
     if given.check:
-        wrong = differences(made, told)
+        wrong = list_differences(made, told)
         print("\n".join(wrong) or "All that is stored was computed again: the same.")
         sys.exit(bool(wrong))
     for name, parts in made.items():

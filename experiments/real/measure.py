@@ -100,7 +100,7 @@ def relations(model, layer):
     found = {}
     for name, (examples, turned) in FOUND.items():
         right, given = [], []
-        for sentence, *both in sentences.labeled(examples):
+        for sentence, *both in sentences.read_labeled(examples):
             tokens, seen, _ = model.run(sentence)
             query, target = reversed(both) if turned else both
             right.append(top_word(seen[layer], tokens, query, target))

@@ -64,7 +64,7 @@ def too_pairs():
     ]
 
 
-def labeled(name, file="labeled.txt"):
+def read_labeled(name, file="labeled.txt"):
     """Give (sentence, query, target) for each line of one list of a file.
 
     A word with ``#2`` is its second occurrence.

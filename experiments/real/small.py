@@ -122,7 +122,7 @@ def read_inputs(model, listed):
 def calibration():
     """List the sentences by which the layers are rounded, none of them in typed.txt."""
     lists = ("same word", "brackets", "pronouns", "fresh pronouns", "adjectives")
-    found = [s for name in lists for s, *_ in sentences.labeled(name)]
+    found = [s for name in lists for s, *_ in sentences.read_labeled(name)]
     found += [s for both in sentences.shown_pairs() for s, *_ in both]
     return list(dict.fromkeys(found))
 
@@ -155,7 +155,7 @@ def small_names(weights):
     return sorted(name for name in weights if is_kept(name))
 
 
-def kept_pieces(vocabulary):
+def choose_pieces(vocabulary):
     """List the word pieces that are kept: marks and letters, then the most frequent.
 
     The model's vocabulary is in the order of frequency.
@@ -177,7 +177,7 @@ def pack(steps):
     return np.packbits(bits.flatten()).tobytes()
 
 
-def in_half(tensor):
+def to_half(tensor):
     """Write a tensor in 16 bits a number."""
     return tensor.numpy().astype("<f2").tobytes()
 
@@ -185,7 +185,7 @@ def in_half(tensor):
 def cut(model):
     """Make the data and their table: [name, bits, rows, columns] in their order."""
     read = read_inputs(model, calibration())
-    pieces = kept_pieces(model.vocabulary)
+    pieces = choose_pieces(model.vocabulary)
     ids = torch.tensor([model.vocabulary[piece] for piece in pieces])
     table, data = [], b""
     for name in small_names(model.weights):
@@ -194,7 +194,7 @@ def cut(model):
         tensor = tensor[:1] if "token_type" in name else tensor
         rows, columns = tensor.view(-1, tensor.shape[-1]).shape
         table.append([name, 16, rows, columns])
-        data += in_half(tensor)
+        data += to_half(tensor)
     rounded = {WORDS: round_rows(model.weights[WORDS][ids])}
     for name in linear_names():
         print(name, flush=True)
@@ -202,7 +202,7 @@ def cut(model):
         rounded[f"{name}.weight"] = round_layer(weight, read[name])
     for name, (steps, scales) in rounded.items():
         table.append([name, BITS, *steps.shape])
-        data += pack(steps) + in_half(scales)
+        data += pack(steps) + to_half(scales)
     return table, pieces, data
 
 
@@ -231,7 +231,7 @@ def write(table, pieces, data):
 # ---- what is told of it ----
 
 
-def facts(model, small):
+def collect_facts(model, small):
     """Collect what the page says of the file and its heads."""
     content = FILE.read_bytes()
     return {
@@ -242,7 +242,7 @@ def facts(model, small):
         "transferred": len(gzip.compress(content, 6)),
         "pieces": len(small.vocabulary),
         "compared": small_model.compare(model, small),
-        "sentences": len(small_model.typed()),
+        "sentences": len(small_model.list_typed()),
         "rates": small_model.measure(small),
     }
 
@@ -254,7 +254,7 @@ def main():
     given = parser.parse_args()
     model = MiniLM(fetch(given.folder))
     write(*cut(model))
-    text = json.dumps(facts(model, SmallModel()), indent=2)
+    text = json.dumps(collect_facts(model, SmallModel()), indent=2)
     FILE.with_name("facts.json").write_text(text + "\n", encoding="utf-8")
     print(text)
 

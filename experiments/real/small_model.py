@@ -94,12 +94,12 @@ def run_layers(model, tokens):
 # ---- what its heads do ----
 
 
-def typed(name=None):
+def list_typed(name=None):
     """List (sentence, query, target) of one list of typed.txt, or all sentences."""
     if name:
-        return sentences.labeled(name, "typed.txt")
+        return sentences.read_labeled(name, "typed.txt")
     lists = ("brackets", "pronouns", "same word")
-    return list(dict.fromkeys(s for name in lists for s, *_ in typed(name)))
+    return list(dict.fromkeys(s for name in lists for s, *_ in list_typed(name)))
 
 
 def place(words, word):
@@ -137,15 +137,15 @@ def count_word_before(looks):
 
 def measure(model):
     """Count how often heads do what is said of them; how often 1.3 and 3.1 agree."""
-    looks = {sentence: model.look(sentence) for sentence in typed()}
+    looks = {sentence: model.look(sentence) for sentence in list_typed()}
     rates = {"0.2": count_word_before(looks)}
     for head, name in LISTS.items():
-        rates[head] = count_right(looks, head, typed(name))
+        rates[head] = count_right(looks, head, list_typed(name))
     same = sum(
         find_largest(looks, "1.3", s, query) == find_largest(looks, "3.1", s, query)
-        for s, query, _ in typed("pronouns")
+        for s, query, _ in list_typed("pronouns")
     )
-    return rates | {"agree": [same, len(typed("pronouns"))]}
+    return rates | {"agree": [same, len(list_typed("pronouns"))]}
 
 
 def compare(model, small):
@@ -156,7 +156,7 @@ def compare(model, small):
         another token has the largest weight, with the number of rows.
     """
     off, changed, rows = [], 0, 0
-    for sentence in typed():
+    for sentence in list_typed():
         _, pieces = small.split(sentence)
         tokens = ["[CLS]", *(p for of_word in pieces for p in of_word), "[SEP]"]
         both = [run_layers(one, tokens) for one in (model, small)]

@@ -36,7 +36,7 @@ def test_a_layer_is_rounded_by_what_it_reads():
 
 
 def test_no_typed_sentence_has_rounded_the_weights():
-    assert not set(small.calibration()) & set(small_model.typed())
+    assert not set(small.calibration()) & set(small_model.list_typed())
 
 
 def test_the_stored_file_is_the_one_that_was_measured(stored):
@@ -46,7 +46,7 @@ def test_the_stored_file_is_the_one_that_was_measured(stored):
     assert facts["bytes"] == len(content)
     assert facts["transferred"] <= 8_000_000
     assert facts["pieces"] == len(stored.vocabulary)
-    assert facts["sentences"] == len(small_model.typed()) >= 40
+    assert facts["sentences"] == len(small_model.list_typed()) >= 40
     assert facts["rates"] == small_model.measure(stored)
 
 
@@ -60,7 +60,7 @@ def test_a_split_word_has_one_row_and_one_column(stored):
 
 def test_typed_sentences_hold_what_their_lists_ask_for():
     for name in dict.fromkeys(small_model.LISTS.values()):
-        for sentence, query, target in sentences.labeled(name, "typed.txt"):
+        for sentence, query, target in sentences.read_labeled(name, "typed.txt"):
             words = small_model.WORD.findall(sentence)
             query_place = small_model.place(words, query)
             assert query_place != small_model.place(words, target), sentence

@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from attncheck import report
+from coding_attention.book import list_pages
 from coding_attention.exercises import EXERCISES, check_exercise, notebook, pages
 from coding_attention.exercises.build import check_of
 from coding_attention.exercises.functions import FunctionCheck
@@ -24,6 +26,15 @@ def cells(page):
 def test_the_pages_show_what_the_files_say():
     names = ", ".join(file.name for file in pages.stale())
     assert not names, f"{names}: run make notebooks (edit the files in exercises/tasks)"
+
+
+@pytest.mark.parametrize("titles", [pages.PAGES, report.PAGES], ids=["kit", "checker"])
+def test_titles_are_those_of_the_pages_in_their_order(titles):
+    for name, title in titles.items():
+        text = (pages.BOOK / f"{name}.md").read_text(encoding="utf-8")
+        assert f"\n# {title}\n" in text, name
+    order = [page.removeprefix("book/") for page in list_pages()]
+    assert list(titles) == sorted(titles, key=order.index)
 
 
 def test_a_changed_file_changes_the_pages(tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ def test_there_are_enough_cases_of_five_causes():
 def test_words_and_lines_are_those_of_the_module(monkeypatch):
     """All but the pictures, to the letter."""
     monkeypatch.setattr(cases, "stored_picture", lambda name, kind: None)
-    made = cases.everything()
+    made = cases.list_cases()
     for both in (made, STORED):
         both = json.loads(json.dumps(both))
     bare = [

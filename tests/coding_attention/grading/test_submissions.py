@@ -5,7 +5,7 @@ import os
 import pytest
 
 from coding_attention.grading import ASSIGNMENTS, grade
-from coding_attention.grading.submissions import MEGABYTES, found, read
+from coding_attention.grading.submissions import MEGABYTES, find_files, read
 
 NONSENSE = {
     "a list": ("[]", "it has no list of cells"),
@@ -52,4 +52,4 @@ def test_a_folder_gives_its_notebooks_and_no_copies(tmp_path):
     for name in ("b/two.ipynb", "a/one.ipynb", ".ipynb_checkpoints/one.ipynb", "x.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    assert [file.name for file in found([tmp_path])] == ["one.ipynb", "two.ipynb"]
+    assert [file.name for file in find_files([tmp_path])] == ["one.ipynb", "two.ipynb"]
