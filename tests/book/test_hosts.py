@@ -156,17 +156,14 @@ def links_within(page):
 
 MOVABLE = (
     "select, input[type=range], input[type=radio]:not(:checked), [type=checkbox], "
-    "button[aria-pressed=false], svg [role=button]"
+    "button[aria-pressed=false], svg [aria-valuemax]"
 )
 
 # The key that moves it, whichever end it stands at.
 KEY = """control => {
-  const drawing = control.closest('svg');
-  const [here, middle] = [control, drawing].map(one => {
-    const box = one?.getBoundingClientRect();
-    return box?.top + box?.bottom;
-  });
-  if (drawing) return here > middle ? 'ArrowUp' : 'ArrowDown';
+  const { ariaValueNow, ariaValueMax } = control;
+  if (control.closest('svg'))
+    return ariaValueNow === ariaValueMax ? 'ArrowLeft' : 'ArrowRight';
   if (control.localName === 'select')
     return control.selectedIndex + 1 < control.length ? 'ArrowDown' : 'ArrowUp';
   if (control.type === 'range')
