@@ -61,12 +61,12 @@ export const describe = ({ texts, asked, weights, scores, scaled, most, other, m
   const later = texts.length - 1 - asked;
   return [
     `Each word comes in as a vector x of ${INPUT} numbers; ${WIDTH} of them are drawn, up if positive and down if negative. [CLS] and [SEP] mark the ends of the sentence.`,
-    `Three matrices, learned in training, turn each x into three vectors of ${WIDTH} numbers: a query q, what the word looks for; a key k, what it can be found by; and a value v, what it hands over. Their colors stay the same throughout this book.`,
+    `This head's three matrices, learned in training, turn each x into three vectors of ${WIDTH} numbers: a query q, what the word looks for; a key k, what it can be found by; and a value v, what it hands over. Their colors stay the same throughout this book.`,
     `The query of ${word} meets the key of every word: multiply number by number, and add up. The better the two match, the higher the score: ${both(scores, 1)}.`,
     `Each score is divided by √${WIDTH}, the root of a key's width, so that long vectors don't leave all of the weight (stage 6) to one word: ${scores[most].toFixed(1)} / ${ROOT.toFixed(2)} = ${scaled[most].toFixed(2)}.`,
     `This model has no mask: it reads the whole sentence. GPT would hide the hatched ${later === 1 ? "word" : "words"} after ${word} (${later} here).`,
     mean ? `A plain mean takes no notice of the scores: every weight is 1 / ${texts.length} = ${weights[0].toFixed(2)}.`
-      : `Softmax turns the scaled scores into weights, which are positive and add up to 1: the exponential of each, divided by their sum. That's ${both(weights, 2)}.`,
+      : `Softmax turns the scaled scores into attention weights, which are positive and add up to 1: the exponential of each, divided by their sum. That's ${both(weights, 2)}.`,
     mean ? `Each value is multiplied by its word's weight, ${weights[0].toFixed(2)} for all.`
       : `Each value is multiplied by its word's weight: ${both(weights, 2)}. A small weight leaves little of a value.`,
     mean ? `The rows add up to z, which is now the same for every word: the mean of all values.`
