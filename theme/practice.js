@@ -3,34 +3,10 @@
 
 const KEY = "coding-attention-exercises";
 
-const make = (tag, attributes = {}, ...children) => {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
-    else element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-};
+// ---- progress ----
 
-// ---- progress, where the browser keeps anything ----
-
-const kept = () => {
-  try {
-    const names = JSON.parse(localStorage.getItem(KEY));
-    return Array.isArray(names) ? names.filter((name) => name in tables) : [];
-  } catch {
-    return [];
-  }
-};
-const keep = (names) => {
-  try {
-    if (names.length) localStorage.setItem(KEY, JSON.stringify(names));
-    else localStorage.removeItem(KEY);
-  } catch {
-    // Storage is off: the marks last as long as the page.
-  }
-};
+const readDone = () => JSON.parse(useStore(KEY) ?? "[]").filter((name) => name in tables);
+const writeDone = (names) => useStore(KEY, JSON.stringify(names));
 
 const marks = {};
 const showProgress = (done, line) => {
@@ -43,7 +19,7 @@ const showProgress = (done, line) => {
   line.replaceChildren(words);
   if (count) {
     const forget = () => {
-      keep([]);
+      writeDone([]);
       showProgress([], line);
       line.focus();
     };
@@ -183,8 +159,8 @@ const place = (box, name, progress) => {
       result.append(" To read: ", make("a", { href: read.href }, known.read), ".");
     }
     if (outcome === "right") {
-      const done = [...new Set([...kept(), name])];
-      keep(done);
+      const done = [...new Set([...readDone(), name])];
+      writeDone(done);
       showProgress(done, progress);
     }
   };
@@ -203,7 +179,7 @@ const start = () => {
   const boxes = document.querySelectorAll(".practice[data-exercise]");
   boxes.forEach((box) => place(box, box.dataset.exercise, progress));
   progress.tabIndex = -1;
-  showProgress(kept(), progress);
+  showProgress(readDone(), progress);
   // Whoever followed a link to a place below the forms is to stay there.
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   target?.scrollIntoView({ behavior: "instant" });

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from theme import own_sentence
+from theme.lean_site.assets import SCRIPTS
 from theme.lean_site.policy import write_policy
 from tools.measure.server import serving
 from tools.measure.visit import axe_source, visiting
@@ -81,7 +82,8 @@ def folder(tmp_path_factory):
     html = own_sentence.add_facts(PAGE, own_sentence.name_weights())
     rules = write_policy().replace('"', "&quot;")
     (made / "page.html").write_text(html.replace("{policy}", rules))
-    (made / "sentence.js").write_text(own_sentence.join_script())
+    shared = (SCRIPTS / "shared.js").read_text("utf-8")  # which every page has
+    (made / "sentence.js").write_text(shared + own_sentence.join_script())
     shutil.copy(own_sentence.FOLDER / "sentence.css", made)
     weights = own_sentence.FOLDER / "weights.js"
     shutil.copy(weights, made / own_sentence.name_weights())

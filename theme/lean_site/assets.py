@@ -30,7 +30,7 @@ NEVER = {
 BASE, JOINED = "base.css", "book.css"
 PARTS = ["frame.css", "book.css", "search.css", "site.css", "looks.css"]
 # The parts of site.js, which every page loads.
-ON_EVERY_PAGE = ["site", "frame", "copy", "open_search", "place", "late"]
+ON_EVERY_PAGE = ["shared", "site", "frame", "copy", "open_search", "place", "late"]
 FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
 # File -> the pattern in a page's body that makes the page load it.
 NEEDED_FOR = {

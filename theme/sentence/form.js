@@ -1,5 +1,6 @@
 // A reader's own sentence: where do heads of a trained model look in it? The weights are
 // loaded once, when asked for; what is typed stays in the page. The reader guesses first.
+// Parts of the page are made by lean_site/scripts/shared.js.
 import { MOST_TOKENS, checksum, look, readModel, splitPieces, splitWords } from "./forward.js";
 
 const MOST_WORDS = 16;
@@ -91,16 +92,6 @@ const loadModel = async ({ address, size, sum }, signal, report) => {
 
 // ---- parts of the page ----
 
-const make = (tag, attributes, ...children) => {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false) element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-};
 const button = (text, click, kind = "button") => make("button", { type: kind, click }, text);
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -2,41 +2,6 @@
 (() => {
   "use strict";
   const KEY = "find-the-bug";
-  const make = (tag, attributes, ...children) => {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (typeof value === "function") element.addEventListener(name, value);
-      else element.setAttribute(name, value);
-    }
-    element.append(...children);
-    return element;
-  };
-  // A browser may forbid storage; then the score lasts as long as the page.
-  const load = () => {
-    try {
-      return JSON.parse(localStorage.getItem(KEY)) || {};
-    } catch {
-      return {};
-    }
-  };
-  const save = (score) => {
-    try {
-      localStorage.setItem(KEY, JSON.stringify(score));
-    } catch { /* see load */ }
-  };
-
-  const copied = async (text) => {
-    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
-    // Over http, browsers know only the old way.
-    const field = make("textarea", {});
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    const done = document.execCommand("copy");
-    field.remove();
-    return done;
-  };
-
   const shown = (x) => (typeof x === "number" ? x.toFixed(2) : x);
   const total = (row) => row.find((x) => typeof x === "string") ?? row.reduce((a, b) => a + b, 0);
   const tone = (x) => (typeof x === "number" ? `${Math.round(100 * Math.min(Math.max(x, 0), 1))}%` : "0%");
@@ -75,7 +40,8 @@
 
   const cases = [...document.querySelectorAll(".fb-case")];
   const place = document.querySelector(".fb-score");
-  let score = load(); // case -> wrong guesses before the right one
+  let score = JSON.parse(useStore(KEY)) ?? {}; // case -> wrong guesses before the right one
+  const save = () => useStore(KEY, JSON.stringify(score));
 
   const tell = make("p", { role: "status" });
   const squares = make("div", { class: "fb-squares", "aria-hidden": "true" });
@@ -85,12 +51,12 @@
   const copy = make("button", { type: "button", class: "fb-button", click: async () => {
     const row = kinds().map((kind) => ({ first: "🟩", later: "🟨", open: "⬜" })[kind]).join("");
     const text = `Find the bug: ${Object.keys(score).length} of ${cases.length}\n${row}`;
-    const done = await copied(text);
+    const done = await copyText(text);
     copy.textContent = done ? "Copied" : "The browser does not allow it";
   } }, "Copy the score");
   const again = make("button", { type: "button", class: "fb-button", click: () => {
     score = {};
-    save(score);
+    save();
     cases.forEach((element) => element.dispatchEvent(new Event("fb-restart")));
     showScore();
   } }, "Start over");
@@ -159,7 +125,7 @@
       reply.textContent = wrong ? "Yes, that is it." : "Yes, at the first guess.";
       answer.open = true;
       if (!(id in score)) score[id] = wrong;
-      save(score);
+      save();
       showScore();
     };
     element.addEventListener("fb-restart", () => {

@@ -8,18 +8,6 @@
   const icon = (name) => '<svg viewBox="0 0 24 24" width="20" height="20" fill="none" '
     + `stroke="currentColor" stroke-width="1.5" aria-hidden="true">${ICONS[name]}</svg>`;
 
-  const copy = async (text) => {
-    if (navigator.clipboard) return navigator.clipboard.writeText(text);
-    // Over http, browsers offer only the old interface.
-    const field = document.createElement("textarea");
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    const done = document.execCommand("copy");
-    field.remove();
-    return done ? undefined : Promise.reject(new Error("not allowed"));
-  };
-
   const say = (button, word, name) => {
     button.innerHTML = icon(name);
     button.title = word;
@@ -28,14 +16,12 @@
 
   document.querySelectorAll("div.highlight > pre").forEach((code) => {
     if (code.closest(".cell_output")) return;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copybtn";
+    const button = make("button", { type: "button", class: "copybtn" });
     const cell = code.closest(".cell[id]")?.id;
     const word = cell ? `Copy the cell ${cell}` : "Copy";
     say(button, word, "copy");
     button.addEventListener("click", async () => {
-      const done = await copy(code.innerText.replace(/\n$/, "")).then(() => true, () => false);
+      const done = await copyText(code.innerText.replace(/\n$/, ""));
       say(button, done ? "Copied" : "The browser does not allow it", done ? "done" : "copy");
       button.classList.toggle("success", done);
       setTimeout(() => {

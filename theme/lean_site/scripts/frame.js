@@ -2,14 +2,6 @@
 // replaces the theme's scripts and Bootstrap's (36 kB gzipped).
 (() => {
   const root = document.documentElement;
-  const stored = (store, key, value) => {
-    try {
-      if (value !== undefined) store.setItem(key, value);
-      return store.getItem(key);
-    } catch {
-      return null; // storage is off: nothing is remembered
-    }
-  };
 
   // The color theme: the system's, or the reader's choice.
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
@@ -31,7 +23,7 @@
       // The first step away from "auto" visibly changes the page.
       const modes = prefersDark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
       const next = modes[(modes.indexOf(root.dataset.mode) + 1) % 3];
-      stored(localStorage, "mode", next);
+      useStore("mode", next);
       setTheme(next);
     });
   });
@@ -83,14 +75,14 @@
 
   // The list of pages keeps its scroll position from page to page. On the first visit,
   // it scrolls only if this page would be out of sight.
-  const bar = document.querySelector(".bd-sidebar-primary");
-  const here = bar?.querySelector(".bd-docs-nav .current.active");
+  const list = document.querySelector(".bd-sidebar-primary");
+  const here = list?.querySelector(".bd-docs-nav .current.active");
   if (here) {
-    const last = parseInt(stored(sessionStorage, "sidebar-scroll-top"), 10);
-    const below = here.getBoundingClientRect().top - bar.getBoundingClientRect().top;
-    if (last >= 0) bar.scrollTop = last;
-    else if (below > bar.clientHeight - 48) bar.scrollTop = below - bar.clientHeight / 4;
-    addEventListener("pagehide", () => stored(sessionStorage, "sidebar-scroll-top", bar.scrollTop));
+    const scrolled = (top) => useStore("sidebar-scroll-top", top, "sessionStorage");
+    const below = here.getBoundingClientRect().top - list.getBoundingClientRect().top;
+    if (scrolled() !== null) list.scrollTop = scrolled();
+    else if (below > list.clientHeight - 48) list.scrollTop = below - list.clientHeight / 4;
+    addEventListener("pagehide", () => scrolled(list.scrollTop));
   }
 
   // The page's contents mark the section being read.

@@ -3,8 +3,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   let script = null;
   document.querySelectorAll('link[rel="preload"][as="script"]').forEach(({ href }) => {
-    script = document.createElement("script");
-    script.src = href;
+    script = make("script", { src: href });
     script.async = false;
     document.head.append(script);
   });
@@ -19,9 +18,7 @@ const near = new IntersectionObserver((entries) => {
     if (!isIntersecting) continue;
     near.unobserve(target);
     const { lateScript, lateSheet } = target.dataset;
-    const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: lateSheet });
-    const script = Object.assign(document.createElement("script"), { src: lateScript });
-    document.head.append(sheet, script);
+    document.head.append(make("link", { rel: "stylesheet", href: lateSheet }), make("script", { src: lateScript }));
   }
 }, { rootMargin: "800px" });
 document.querySelectorAll("[data-late-script]").forEach((place) => near.observe(place));

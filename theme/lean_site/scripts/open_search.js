@@ -7,12 +7,9 @@
   let engine = null;
   let texts = null;
 
-  const script = (name) => new Promise((resolve, reject) => {
-    const element = document.createElement("script");
-    element.src = `${root}_static/${name}`;
+  const script = (name) => new Promise((load, error) => {
+    const element = make("script", { src: `${root}_static/${name}`, load, error });
     element.async = false; // they run in the order in which they are asked for
-    element.onload = resolve;
-    element.onerror = reject;
     document.head.append(element);
   });
 
@@ -30,42 +27,33 @@
     );
   };
 
-  const make = () => {
-    dialog = document.createElement("dialog");
-    dialog.className = "search-dialog";
-    dialog.setAttribute("aria-label", "Search the book");
-    const form = document.createElement("form");
-    form.setAttribute("role", "search");
-    form.action = `${root}search.html`;
-    const field = document.createElement("input");
-    Object.assign(field, {
-      type: "search", name: "q", autocomplete: "off", spellcheck: false, enterKeyHint: "go",
-      placeholder: "Sections, cells, names, numbers",
+  const build = () => {
+    const field = make("input", {
+      type: "search", name: "q", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+      enterkeyhint: "go", placeholder: "Sections, cells, names, numbers", "aria-label": "Search the book",
     });
-    field.setAttribute("aria-label", "Search the book");
-    field.setAttribute("autocapitalize", "off");
-    const close = document.createElement("button");
-    Object.assign(close, { type: "button", textContent: "Close" });
-    close.addEventListener("click", () => dialog.close());
-    const answer = document.createElement("div");
-    form.append(field, close);
-    dialog.append(form, answer);
-    // A click beside the dialog closes it, and so does a hit on this page.
-    dialog.addEventListener("click", (event) => {
-      if (event.target === dialog || event.target.closest("a")) dialog.close();
-    });
-    // A search field would use the first Escape to clear itself.
-    dialog.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.preventDefault();
-      dialog.close();
-    });
+    const close = make("button", { type: "button", click: () => dialog.close() }, "Close");
+    const answer = make("div");
+    dialog = make("dialog", {
+      class: "search-dialog",
+      "aria-label": "Search the book",
+      // A click beside the dialog closes it, and so does a hit on this page.
+      click: ({ target }) => {
+        if (target === dialog || target.closest("a")) dialog.close();
+      },
+      // A search field would use the first Escape to clear itself.
+      keydown: (event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        dialog.close();
+      },
+    }, make("form", { role: "search", action: `${root}search.html` }, field, close), answer);
     document.body.append(dialog);
     return attach(field, answer);
   };
 
   const open = () => {
-    if (!dialog) make();
+    if (!dialog) build();
     dialog.showModal();
     dialog.querySelector("input").focus();
     dialog.querySelector("input").select();
@@ -95,7 +83,7 @@
     const isGuess = "fromAddress" in field.dataset;
     field.value = isGuess ? last.replace(/[\W_\d]+/g, " ").trim()
       : new URLSearchParams(location.search).get("q") || "";
-    const answer = document.createElement("div");
+    const answer = make("div");
     page.after(answer);
     const isEarly = isGuess || !field.value; // nobody has asked for anything yet
     attach(field, answer, isEarly);

@@ -12,23 +12,16 @@
     .map((part) => part.textContent).join("").trim();
 
   const offer = ({ page, title: where, id, heading }) => {
-    const link = document.createElement("a");
-    link.className = "continue-reading";
-    link.href = new URL(`${page}${id ? `#${encodeURIComponent(id)}` : ""}`, root).href;
-    const words = document.createElement("span");
-    words.textContent = heading ? `${where}: ${heading}` : where;
-    link.append("Continue reading ", words);
+    const { href } = new URL(`${page}${id ? `#${encodeURIComponent(id)}` : ""}`, root);
+    const words = make("span", {}, heading ? `${where}: ${heading}` : where);
     // In the bar above the page, where it moves nothing.
-    document.querySelector(".header-article-items__start")?.append(link);
+    document.querySelector(".header-article-items__start")
+      ?.append(make("a", { class: "continue-reading", href }, "Continue reading ", words));
   };
 
   if (isFirst) {
-    try {
-      const place = JSON.parse(localStorage.getItem(KEY));
-      if (place?.page && place.title) offer(place);
-    } catch {
-      // Storage is off: then nothing is remembered.
-    }
+    const place = JSON.parse(useStore(KEY));
+    if (place) offer(place);
     return;
   }
   if (!/^book\//.test(path)) return;
@@ -36,16 +29,12 @@
   const remember = () => {
     if (document.visibilityState !== "hidden") return;
     const above = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).pop();
-    try {
-      localStorage.setItem(KEY, JSON.stringify({
-        page: path,
-        title: name(article.querySelector("h1")),
-        id: above?.parentElement.id || "",
-        heading: above ? name(above) : "",
-      }));
-    } catch {
-      // As above.
-    }
+    useStore(KEY, JSON.stringify({
+      page: path,
+      title: name(article.querySelector("h1")),
+      id: above?.parentElement.id || "",
+      heading: above ? name(above) : "",
+    }));
   };
   // This event also comes when the reader leaves for another page.
   document.addEventListener("visibilitychange", remember);

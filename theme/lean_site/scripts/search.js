@@ -165,17 +165,10 @@
     };
   };
 
-  const element = (name, className, ...children) => {
-    const made = document.createElement(name);
-    if (className) made.className = className;
-    made.append(...children);
-    return made;
-  };
-
   // Mark the found words of a text. Built from nodes, never from markup.
   const markWords = (text, terms) => text.split(/([\p{L}\p{N}_√]+(?:\.[\p{L}\p{N}_]+)*)/u).map((word) => {
     const hit = word && words(word).some((one) => terms.has(one));
-    return hit ? element("mark", "", word) : word;
+    return hit ? make("mark", {}, word) : word;
   });
 
   // The part of a text with the most found words.
@@ -202,21 +195,20 @@
     const piece = pieces[hit.id];
     const [address, page] = pages[piece[PAGE]];
     const terms = new Set(hit.terms);
-    const link = element("a");
     const isPlace = piece[KIND] !== "page" && piece[ANCHOR];
-    link.href = `${root}${address}${isPlace ? `#${piece[ANCHOR]}` : ""}`;
+    const link = make("a", { href: `${root}${address}${isPlace ? `#${piece[ANCHOR]}` : ""}` });
     const kind = KINDS[piece[KIND]];
-    link.append(element("span", "search-title", ...markWords(piece[TITLE], terms)));
+    link.append(make("span", { class: "search-title" }, ...markWords(piece[TITLE], terms)));
     if (piece[KIND] !== "page") {
-      link.append(" ", element("span", "search-page", kind ? `${kind} in ${page}` : page));
+      link.append(" ", make("span", { class: "search-page" }, kind ? `${kind} in ${page}` : page));
     }
     const number = ((piece[SHOWN] ?? "").match(/\S+/g) || []).find((one) => terms.has(one.replace("-", "")));
     const parts = [];
-    if (piece[TEXT]) parts.push(element("span", "search-text", ...markWords(cutPassage(piece[TEXT], terms), terms)));
-    else if (piece[CODE]) parts.push(element("code", "search-text", ...markWords(chooseLine(piece[CODE], terms), terms)));
-    if (number) parts.push(element("span", "search-text", "prints ", element("mark", "", number)));
+    if (piece[TEXT]) parts.push(make("span", { class: "search-text" }, ...markWords(cutPassage(piece[TEXT], terms), terms)));
+    else if (piece[CODE]) parts.push(make("code", { class: "search-text" }, ...markWords(chooseLine(piece[CODE], terms), terms)));
+    if (number) parts.push(make("span", { class: "search-text" }, "prints ", make("mark", {}, number)));
     link.append(...parts);
-    return element("li", "", link);
+    return make("li", {}, link);
   };
 
   let search = null;
@@ -231,9 +223,8 @@
     }
     search ??= buildSearch(data);
     if (renderers.has(field)) return renderers.get(field)();
-    const status = element("p", "search-status");
-    status.setAttribute("role", "status");
-    const list = element("ol", "search-hits");
+    const status = make("p", { class: "search-status", role: "status" });
+    const list = make("ol", { class: "search-hits" });
     answer.replaceChildren(status, list);
     const render = () => {
       const query = field.value.trim();
