@@ -224,8 +224,11 @@ def near(numbers):
 READ_LOOK = """root => [
   [...root.querySelectorAll('.lk-word:not([hidden])')].map(e => {
     const { x, width } = e.getBoundingClientRect();
+    const tone = e.style.getPropertyValue('--tone');
+    // A share that a sheet can't mix with leaves the word without a color.
+    const mixes = CSS.supports('color', `color-mix(in srgb, red ${tone}, blue)`);
     return [e.firstChild.textContent, e.ariaLabel.split(' ').at(-1),
-      parseFloat(e.style.getPropertyValue('--tone')), e.ariaPressed === 'true',
+      mixes ? parseFloat(tone) : null, e.ariaPressed === 'true',
       x + width / 2];
   }),
   [...root.querySelectorAll('.lk-lines .lk-line')].map(e => [
