@@ -313,6 +313,10 @@ def test_printed_page_is_light_and_whole(browser, address):
         visit.page.emulate_media(media="print")
         assert answers.evaluate_all(seen) == answers.count()
         assert not visit.page.locator("details.hide > summary").first.is_visible()
+        # Paper would show the first frame of what fades in, which is nothing.
+        moves = "(all) => all.map((e) => getComputedStyle(e).animationName)"
+        shown = visit.page.locator("details.hide[open] > :not(summary)")
+        assert {*shown.evaluate_all(moves)} == {"none"}
         assert visit.page.evaluate("document.documentElement.dataset.theme") == "light"
         cut = visit.page.eval_on_selector_all(
             "article pre",
