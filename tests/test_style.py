@@ -48,7 +48,6 @@ SLOW_ON_PURPOSE = {
     "tests/attncheck/hostile.py",
     "tests/attncheck/test_robustness.py",
     "tests/coding_attention/grading/test_runner.py",
-    "tests/coding_attention/labs/screen.py",  # between two looks at a live kernel
 }
 
 

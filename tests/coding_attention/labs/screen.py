@@ -1,9 +1,8 @@
 """Labs on screen: read them, hold them against PyTorch, and move them.
 
-For the small site of the tests, the built book and a live JupyterLab alike.
+For the small site of the tests and for the built book.
 """
 
-import time
 from contextlib import contextmanager
 
 import torch
@@ -84,18 +83,6 @@ def check_drawn(root, lab, expected):
         torch.testing.assert_close(
             torch.tensor(tones).double(), 100 * wanted.flatten(), atol=0.051, rtol=0
         )
-
-
-def wait_until_shown(root, lab, seconds=600):
-    """Require what ``check`` does, once a message from a kernel has come."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return check(root, lab)
-        except AssertionError:
-            if time.monotonic() > end:
-                raise
-        root.page.wait_for_timeout(250)
 
 
 def drawn(page):

@@ -336,8 +336,7 @@ class Row:
 
     ``controls`` are moved one after another, each from the start: kind, label, and what
     is then set. For a list: its place there and the value. For a slider: the function
-    that makes the value of the number beside it, such as ``int``. ``live`` is one of
-    the controls, without what it sets, and what the kernel sets then.
+    that makes the value of the number beside it, such as ``int``.
     """
 
     make: Callable
@@ -345,7 +344,6 @@ class Row:
     drawn: Callable = lambda lab: {}
     shows: Callable | None = None
     controls: tuple = ()
-    live: tuple = ()
 
 
 ROWS = {
@@ -360,7 +358,6 @@ ROWS = {
             ("checkbox", "Divide scores by √d_k", {"scaled": True}),
             ("checkbox", "Causal mask", {"causal": True}),
         ),
-        live=(("checkbox", "Causal mask"), {"query": 4}),
     ),
     "MaskLab": Row(
         labs.MaskLab,
@@ -381,7 +378,6 @@ ROWS = {
             ("button", "Zeros after softmax", {"fill": "0", "place": "after"}),
             ("button", "Hide all of a row", {"hidden_row": 3}),
         ),
-        live=(("checkbox", "Divide rows by their sum"), {"part": "tril"}),
     ),
     "ScaleLab": Row(
         labs.ScaleLab,
@@ -396,7 +392,6 @@ ROWS = {
             ("number", "another d", {"other": 9}),
             ("button", "New draws", {"seed": 2}),
         ),
-        live=(("number", "exactly"), {"seed": 3}),
     ),
     "DropoutLab": Row(
         labs.DropoutLab,
@@ -411,7 +406,6 @@ ROWS = {
             ("button", "Forget to divide", {"bug": "undivided"}),
             ("button", "Left on in eval()", {"bug": "left on", "training": False}),
         ),
-        live=(("button", "Draw once"), {"p": 0.25}),
     ),
     "HeadSplitLab": Row(
         labs.HeadSplitLab,
@@ -428,7 +422,6 @@ ROWS = {
             ("select", "h", {"num_heads": (2, 4)}),
             ("button", "Bug: one straight view", {"straight": True}),
         ),
-        live=(("select", "Step"), {"num_tokens": 4}),
     ),
     "MultiHeadLab": Row(
         labs.MultiHeadLab,
@@ -441,7 +434,6 @@ ROWS = {
             ("button", "head 1", {"silenced": [1]}),
             ("select", "Queries", {"sharper": (1, False)}),
         ),
-        live=(("range", "num_heads"), {"d_head": 1}),
     ),
     "LookLab": Row(
         labs.LookLab,
@@ -452,7 +444,6 @@ ROWS = {
             ("button", "Another sentence", {"scene": 1}),
             ("checkbox", "Plain mean", {"averaged": True}),
         ),
-        live=(("button", "Swap “they” for “it”"), {"exchanged": False}),
     ),
     "TinyGptLab": Row(
         tiny_gpt,
@@ -462,6 +453,5 @@ ROWS = {
             ("button", "block 2, head 2: on", {"silenced": [3]}),
             ("button", "Let it write", {"tokens": [0, 1, 2, 3, 4, 5, 0, 1, 2, 3]}),
         ),
-        live=(("button", "block 1, head 1: on"), {"silenced": [1]}),
     ),
 }
