@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 import subprocess
 from pathlib import Path
 
@@ -132,66 +133,7 @@ def test_the_answers_of_the_tests_get_the_same_words(name, on_site):
     assert len(cases) >= 4
 
 
-def known_values(table):
-    """For each field, the values that some rule names, and a few that none does."""
-    draw = random.Random(0)
-    pools = {}
-    for field in table.fields:
-        named = [v for r in table.rules for v in r.when.get(field.name, ())]
-        if field.kind in ("number", "count"):
-            named += [draw.choice((-1, 1)) * draw.randint(0, 5000) for _ in range(8)]
-            named += [round(draw.uniform(-10, 10), 3) for _ in range(8)]
-        if field.kind == "number":  # rounded, a little wrong, and longer than is said
-            named += [value * near for value in named for near in (1.0013579, 0.997531)]
-        elif field.kind == "shape":
-            named += [tuple(draw.choices((2, 3, 6, 64), k=k)) for k in (1, 2, 3, 4)]
-        elif field.kind == "numbers":
-            named += [
-                tuple(round(draw.uniform(-5, 5), 2) for _ in range(field.length))
-                for _ in range(20)
-            ]
-        elif field.kind in ("choice", "order"):
-            letters = [value for value, _ in field.options]
-            named += letters if field.kind == "choice" else []
-            named += ["".join(draw.sample(letters, len(letters))) for _ in range(24)
-                      if field.kind == "order"]  # fmt: skip
-        pools[field.name] = named
-    return pools
-
-
-TABLES = [n for n in ON_SITE if isinstance(check_of(n), Table)]
-
-
-@pytest.mark.parametrize("name", [n for n in TABLES if n not in ("3.2", "fill")])
-def test_other_answers_get_the_same_words(name, on_site):
-    table, draw = check_of(name), random.Random(1)
-    pools = known_values(table)
-    answers = []
-    for _ in range(150):
-        parts = [draw.choice(pools[f.name]) for f in table.fields]
-        answers.append(parts[0] if len(parts) == 1 else tuple(parts))
-    cases = [(name, fill_in(name, answer)) for answer in answers]
-    assert all(entries is not None for _, entries in cases)
-    for answer, said in zip(answers, on_site(cases), strict=True):
-        expected = check_exercise(name, answer)
-        assert (said["outcome"], said["text"]) == (expected.outcome, expected.text)
-
-
-def test_arguments_of_the_wrapper_get_the_same_words(on_site):
-    answers = [
-        {argument: value}
-        for argument, _ in site.table_of("3.2").fields[0].options
-        for value in (0, 1, 2, 3, 4, 6, 0.5)
-        if not (argument == "num_heads" and value == 0.5)
-    ]
-    cases = [("3.2", fill_in("3.2", answer)) for answer in answers]
-    for answer, said in zip(answers, on_site(cases), strict=True):
-        assert said["text"] == check_exercise("3.2", answer).text
-
-
 def test_rows_and_what_hides_in_them_get_the_same_words(on_site):
-    import torch
-
     draw = random.Random(2)
     pool = (0.5, -3.0, 1000.0, -1e9, -1e9 + 64, -1e9 + 128, -2e9, -5e8, 3e38, -3e38)
     answers = [
@@ -263,16 +205,6 @@ def test_half_an_answer_is_asked_for_the_rest(on_site):
     assert "a part of it is empty" in said["say"]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1/8", 0.125), (" .125 ", 0.125), ("1 / 8", 0.125), ("sqrt(1/64)", 0.125)],
-)
-def test_a_number_may_be_written_in_many_ways(text, value, on_site):
-    said = on_site([("guessing", [text]), ("guessing", [repr(value)])])
-    assert said[0] == said[1]
-    assert "This is the probability" in said[0]["say"]
-
-
 def test_what_python_writes_is_read(on_site):
     cases = [
         ("guessing", ["math.log(8)"]),
@@ -283,20 +215,6 @@ def test_what_python_writes_is_read(on_site):
         ("scale", ["√16"]),
     ]
     assert [said["outcome"] for said in on_site(cases)] == ["right"] * len(cases)
-
-
-def expression(draw, depth=0):
-    """A number as a reader of Python might write it."""
-    if depth > 3 or draw.random() < 0.3:
-        return draw.choice(["2", "3", "4", "0.5", "1e2", "5e-1", "pi", ".25", "7."])
-    one, other = expression(draw, depth + 1), expression(draw, depth + 1)
-    return draw.choice([
-        f"-{one}", f"+{one}", f"({one})", f"-({one})", f"{one}+{other}",
-        f"{one} - {other}", f"{one}*{other}", f"{one}/{other}", f"({one})**{other}",
-        f"{one}**-{draw.choice('123')}", f"-{draw.choice('234')}**2",
-        f"sqrt({one})", f"-sqrt({one})", f"math.log({one})", f"exp(-{one})",
-        f"log2({one})", f"log10({one})", f"-math.sqrt({one})/{other}",
-    ])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -318,29 +236,21 @@ def numbers(node):
     return read
 
 
-def test_the_site_reads_minus_sqrt_4_as_minus_2_and_numbers_as_python_does(numbers):
+# What a reader of Python might write: signs, precedence, functions, spaces.
+EXPRESSIONS = """1/8 | .125 | 7. | 1e2 | 5e-1 | 1 / 8 | -(1 - 3) | --2 | +3 | 6/2/3
+8 - 2 - 1 | 2 + 3*4 | (2 + 3)*4 | 2*-3 | -2**2 | 2**-1 | 2**3**2 | (2**3)**2 | -2**-2
+-sqrt(4) | -math.sqrt(4) | sqrt(1/64) | 2*sqrt(2)**2 | math.log(8) | exp(-1) | pi/2
+log2(8) | log10(1000) | -math.sqrt(2)/exp(1) | exp(log(3)*2) - 3**2 | sqrt(2)**-3"""
+
+
+def test_the_site_reads_numbers_as_python_does(numbers):
+    texts = re.split(r" \| |\n", EXPRESSIONS)
     names = vars(math) | {"math": math}
-    draw, texts = random.Random(3), ["-sqrt(4)", "-math.sqrt(4)", "-2**2", "2**-1",
-                                     "2**3**2", "-(1 - 3)", "--2", "6/2/3"]  # fmt: skip
-    assert numbers(texts[:1]) == [-2.0]
-    while len(texts) < 500:
-        texts.append(expression(draw))
-    known = []
-    for text in texts:
-        try:
-            value = eval(text, dict(names))
-            known.append(float(value) if isinstance(value, int | float) else math.nan)
-        except ZeroDivisionError:
-            known.append(None)  # JavaScript gives an infinity, which is refused, too
-        except (ValueError, OverflowError, TypeError):  # the last of complex numbers
-            known.append(math.nan)
-    for text, given, right in zip(texts, numbers(texts), known, strict=True):
-        if right is None or math.isnan(right):
-            assert not math.isfinite(given), text
-        else:
-            assert given == pytest.approx(right, rel=1e-9, abs=1e-12), text
+    wanted = [eval(text, dict(names)) for text in texts]
+    assert numbers(texts) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
 def test_what_is_no_number_is_not_read(numbers):
-    texts = ["", "-", "2 3 +", "sqrt", "(1", "1)", "2**", "a", "1,5", "sqrt()", "∞"]
-    assert all(math.isnan(value) for value in numbers(texts))
+    texts = ["", "-", "2 3 +", "sqrt", "(1", "1)", "2**", "a", "1,5", "sqrt()", "∞",
+             "1/0", "sqrt(-1)", "log(0)", "(-8)**.5"]  # fmt: skip
+    assert not any(math.isfinite(value) for value in numbers(texts))
