@@ -132,19 +132,6 @@ def test_every_attention_of_a_gpt2_can_be_swapped(kind):
 
 
 @transformers
-@torch.no_grad()
-def test_a_vit_with_our_layers_is_the_same_model():
-    model = model_of("ViT", **SMALL, image_size=16, patch_size=4)
-    images = torch.randn(2, 3, 16, 16)
-    expected = model(images).last_hidden_state
-    for i, block in enumerate(model.layers):
-        prefix = f"layers.{i}.attention."
-        layer = ours_from(model, convert.separate(), prefix, causal=False)
-        block.attention = Swapped(layer)
-    torch.testing.assert_close(model(images).last_hidden_state, expected, **CLOSE)
-
-
-@transformers
 @pytest.mark.parametrize("padded", [False, True])
 @torch.no_grad()
 def test_an_attention_of_bert_and_ours_agree_with_and_without_padding(padded):
@@ -218,28 +205,6 @@ def test_rotary_positions_are_refused_in_words(part):
         convert.to_ours(given, convert.separate(), prefix=prefix)
     assert "rope" in str(caught.value).lower()
     assert "rotary=True" in str(caught.value)
-
-
-@transformers
-def test_scaled_rotary_positions_are_refused_whatever_is_said():
-    scaled = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
-    model = decoder("Llama", rope_parameters=scaled)
-    options = {"prefix": "layers.0.self_attn.", "rotary": True}
-    with pytest.raises(ValueError, match="of another kind"):
-        convert.to_ours(model, convert.separate(), **options)
-
-
-@transformers
-def test_positions_inside_the_scores_are_refused():
-    from transformers import T5Config, T5EncoderModel
-
-    model = T5EncoderModel(
-        T5Config(d_model=WIDTH, num_heads=HEADS, d_kv=8, num_layers=1, d_ff=48,
-                 vocab_size=50)
-    )  # fmt: skip
-    prefix = "encoder.block.0.layer.0.SelfAttention."
-    with pytest.raises(KeyError, match="relative_attention_bias"):
-        convert.to_ours(model, convert.separate(("q", "k", "v", "o")), prefix=prefix)
 
 
 # The cells of the page on attention in models -----------------------------------------
