@@ -41,13 +41,18 @@ def site(once):
 
 
 def _build_site(folder):
-    result = subprocess.run(
+    said = build_book(ROOT, folder).stdout
+    (folder / "log").write_text(said, encoding="utf-8")
+
+
+def build_book(root, output, **environment):
+    """Build the site of a repository below a folder; give the finished process."""
+    return subprocess.run(
         [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
-         "build", str(ROOT), "-W", "--keep-going", "--path-output", str(folder)],
-        capture_output=True, text=True, check=False,
-        env={**os.environ, "NO_COLOR": "1"}, timeout=BUILD_LIMIT,
+         "build", str(root), "-W", "--keep-going", "--path-output", str(output)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        env={**os.environ, "NO_COLOR": "1", **environment}, timeout=BUILD_LIMIT,
     )  # fmt: skip
-    (folder / "log").write_text(result.stdout + result.stderr, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

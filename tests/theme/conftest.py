@@ -1,10 +1,7 @@
 """What the tests of the published site share."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -12,7 +9,6 @@ import pytest
 
 from coding_attention.book import list_pages
 from tests.coding_attention.labs.conftest import node
-from tests.conftest import BUILD_LIMIT
 from tools.measure.server import serving
 
 __all__ = ["node"]
@@ -63,16 +59,3 @@ def shorten(root):
             code = [c for c in notebook.cells if c.cell_type == "code"][:2]
             notebook.cells = [nbformat.v4.new_markdown_cell(title), *code]
             nbformat.write(notebook, pair)
-
-
-def build(root, output=None, **environment):
-    """Build the site of a folder and give the folder of its HTML."""
-    output = output or root
-    result = subprocess.run(
-        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()",
-         "build", str(root), "-W", "--keep-going", "--path-output", str(output)],
-        capture_output=True, text=True, check=False,
-        env={**os.environ, **environment}, timeout=BUILD_LIMIT,
-    )  # fmt: skip
-    assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
-    return output / "_build" / "html"

@@ -10,7 +10,8 @@ from bs4 import BeautifulSoup
 from coding_attention import address
 from coding_attention.book import list_pages
 from tests.book.pages import ROOT, pages
-from tests.theme.conftest import build, shorten
+from tests.conftest import build_book
+from tests.theme.conftest import shorten
 from theme.lean_site import launch
 from tools import branch, repository
 from tools.measure.visit import visiting
@@ -25,7 +26,10 @@ def set_site(copy_of_book):
     """The site that the workflow of a fork publishes; its files name the upstream."""
     repository.apply(copy_of_book, URL, "https://some-org.github.io/some-name")
     shorten(copy_of_book)
-    return build(copy_of_book, BOOK_REPOSITORY=FORK, BOOK_SITE="", BOOK_COMMIT="1a2b")
+    fork = {"BOOK_REPOSITORY": FORK, "BOOK_SITE": "", "BOOK_COMMIT": "1a2b"}
+    done = build_book(copy_of_book, copy_of_book, **fork)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return copy_of_book / "_build" / "html"
 
 
 @pytest.fixture(scope="module")
