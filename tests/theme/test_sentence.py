@@ -2,14 +2,10 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
 from theme import own_sentence
-from theme.lean_site.assets import SCRIPTS
-from theme.lean_site.policy import write_policy
-from tools.measure.server import serving
 from tools.measure.visit import axe_source, visiting
 
 FORWARD = own_sentence.FOLDER / "forward.js"
@@ -65,39 +61,12 @@ def test_javascript_equals_pytorch_with_the_same_weights(node, small, tmp_path):
             )
 
 
-# ---- a page with nothing but the form, under the site's policy ----
+# ---- the form on its page ----
 
-PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
-<title>Sentence</title>
-<meta http-equiv="Content-Security-Policy" content="{{policy}}">
-<meta name="viewport" content="width=device-width">
-<link rel="icon" href="data:,"><link rel="stylesheet" href="sentence.css">
-<main><h1>Sentence</h1>{own_sentence.PLACE}<p>elsewhere</p></div></main>
-<script src="sentence.js"></script></html>"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("form")
-    html = own_sentence.add_facts(PAGE, own_sentence.name_weights())
-    rules = write_policy().replace('"', "&quot;")
-    (made / "page.html").write_text(html.replace("{policy}", rules))
-    shared = (SCRIPTS / "shared.js").read_text("utf-8")  # which every page has
-    (made / "sentence.js").write_text(shared + own_sentence.join_script())
-    shutil.copy(own_sentence.FOLDER / "sentence.css", made)
-    weights = own_sentence.FOLDER / "weights.js"
-    shutil.copy(weights, made / own_sentence.name_weights())
-    return made
-
-
-@pytest.fixture(scope="module")
-def host(folder):
-    with serving(folder) as url:
-        yield url
-
+PAGE = "book/03_trainable_self_attention.html"
 
 SETTLED = """() => !/^(Loading|Reading|$)/.test(
-  document.querySelector("[role=status]").textContent)"""
+  document.querySelector(".own-sentence [role=status]").textContent)"""
 
 
 class Form:
@@ -105,9 +74,11 @@ class Form:
 
     def __init__(self, page):
         self.page = page
-        self.input = page.get_by_label("Your sentence")
-        self.status = page.get_by_role("status")
-        self.drawings = page.locator(".own-sentence figure")
+        self.part = page.locator(".own-sentence")
+        self.input = self.part.get_by_label("Your sentence")
+        self.status = self.part.get_by_role("status")
+        self.drawings = self.part.locator("figure")
+        self.part.scroll_into_view_if_needed()  # it loads where a reader comes near
 
     def read(self, sentence):
         self.input.fill(sentence)
@@ -116,14 +87,14 @@ class Form:
         return self.status.inner_text()
 
     def questions(self):
-        labels = self.page.locator(".own-sentence fieldset label").all_inner_texts()
+        labels = self.part.locator("fieldset label").all_inner_texts()
         return [re.match(r"\S+ ([\d.]+)", label)[1] for label in labels]
 
     def choose(self, head):
-        self.page.get_by_role("radio", name=re.compile(rf"\b{head}\b")).check()
+        self.part.get_by_role("radio", name=re.compile(rf"\b{head}\b")).check()
 
     def guess(self, word):
-        self.page.get_by_role("button", name=word, exact=True).first.click()
+        self.part.get_by_role("button", name=word, exact=True).first.click()
 
     def weights(self):
         return [
@@ -133,17 +104,17 @@ class Form:
 
 
 @pytest.fixture
-def visit(browser, host):
-    with visiting(browser, f"{host}/page.html", width=390) as one:
+def visit(browser, address):
+    with visiting(browser, f"{address}/{PAGE}", width=390) as one:
         one.load()
         one.form = Form(one.page)
         yield one
 
 
 @pytest.fixture(scope="module")
-def opened(browser, host):
+def opened(browser, address):
     """A form that has its model already, for what doesn't depend on loading."""
-    with visiting(browser, f"{host}/page.html", width=390) as one:
+    with visiting(browser, f"{address}/{PAGE}", width=390) as one:
         one.load()
         one.form = Form(one.page)
         one.form.read(SENTENCES[0])
@@ -152,21 +123,21 @@ def opened(browser, host):
         assert one.third_parties() == []
 
 
-def test_what_is_asked_for_does_not_depend_on_the_sentence(browser, host):
+def test_what_is_asked_for_does_not_depend_on_the_sentence(browser, address):
     asked = []
     for sentence in (SENTENCES[0], "Nobody told the teacher a beagle (hers) ran."):
-        with visiting(browser, f"{host}/page.html") as one:
+        with visiting(browser, f"{address}/{PAGE}") as one:
             one.load()
             before = list(one.requests)
             form = Form(one.page)
             form.read(sentence)
             form.guess("[CLS] parked here when nothing fits")
             form.read(sentence.replace("the", "one"))
-            asked.append(one.requests[:])
+            asked.append({*one.requests})
+            loads = [u for u in one.requests if own_sentence.name_weights() in u]
+            assert len(loads) == 1
             assert not any("sentence-" in url for url in before)
     assert asked[0] == asked[1]
-    weights = [url for url in asked[0] if own_sentence.name_weights() in url]
-    assert len(weights) == 1
 
 
 def test_the_reader_guesses_before_anything_shows(opened, small):
@@ -189,9 +160,9 @@ def test_the_reader_guesses_before_anything_shows(opened, small):
 def test_the_word_that_asks_can_be_chosen(opened, small):
     form, sentence = opened.form, "The river was cold, and nobody swam in the river."
     form.read(sentence)
-    opened.page.get_by_label("From the word").select_option("cold")
+    opened.form.part.get_by_label("From the word").select_option("cold")
     assert form.drawings.count() == 0
-    opened.page.get_by_role("button", name="Show me").click()
+    opened.form.part.get_by_role("button", name="Show me").click()
     words, weights = small.look(sentence)
     row = weights[0, 2, words.index("cold")].tolist()
     assert form.weights() == [pytest.approx(row, abs=0.0051)]
@@ -215,7 +186,7 @@ def test_a_head_is_offered_where_it_has_something_to_find(opened, sentence, head
 
 def test_each_head_has_its_counts(opened):
     opened.form.read("We sang (loudly) and they sang.")
-    labels = opened.page.locator(".own-sentence fieldset label").all_inner_texts()
+    labels = opened.form.part.locator("fieldset label").all_inner_texts()
     rates = own_sentence.read_facts()["rates"]
     for label, heads in zip(
         labels, (["0.2"], ["1.6"], ["1.3", "3.1"], ["2.9"]), strict=True
@@ -246,8 +217,8 @@ def damage(text):
 
 
 @pytest.mark.parametrize("how", ["missing", "wrong", "cut off"])
-def test_a_failed_load_gets_a_message_and_can_be_tried_again(visit, folder, how):
-    text = (folder / own_sentence.name_weights()).read_text()
+def test_a_failed_load_gets_a_message_and_can_be_tried_again(visit, site, how):
+    text = (site / "_static" / own_sentence.name_weights()).read_text()
 
     def answer(route):
         if how == "missing":
@@ -267,9 +238,9 @@ def test_a_load_can_be_cancelled(visit):
     held = []
     visit.page.route("**/sentence-*.js", lambda route: held.append(route))
     visit.form.input.press("Enter")
-    visit.page.get_by_role("progressbar").wait_for()
-    visit.page.get_by_role("button", name="Cancel").click()
-    visit.page.get_by_role("progressbar").wait_for(state="detached")
+    visit.form.part.get_by_role("progressbar").wait_for()
+    visit.form.part.get_by_role("button", name="Cancel").click()
+    visit.form.part.get_by_role("progressbar").wait_for(state="detached")
     assert "wasn't loaded" in visit.form.status.inner_text()
     assert visit.form.input.input_value()
     held[0].abort()
@@ -277,8 +248,8 @@ def test_a_load_can_be_cancelled(visit):
     assert "Where will it look?" in visit.form.read(SENTENCES[0])
 
 
-def test_it_works_from_a_folder(browser, folder):
-    with visiting(browser, (folder / "page.html").as_uri()) as one:
+def test_it_works_from_a_folder(browser, site):
+    with visiting(browser, (site / PAGE).as_uri()) as one:
         one.load()
         assert "Where will it look?" in Form(one.page).read(SENTENCES[0])
         assert one.errors == []
@@ -307,7 +278,7 @@ def test_the_longest_sentence_fits_a_phone(opened):
     for head in ("0.2", "3.1"):
         form.choose(head)
         wide = opened.page.evaluate("document.documentElement.scrollWidth")
-        opened.page.get_by_role("button", name="Show me").click()
+        opened.form.part.get_by_role("button", name="Show me").click()
         assert (
             max(wide, opened.page.evaluate("document.documentElement.scrollWidth"))
             <= 390
