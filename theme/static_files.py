@@ -27,7 +27,7 @@ def write_scripts(app):
         **practice.compose_assets(),
         **practice.build_notebooks(repository),
         **own_sentence.compose_assets(),
-        "site.js": assets.compose_script(app.config),
+        "site.js": assets.compose_script(),
     }
     for name, text in files.items():
         file = Path(app.outdir) / "_static" / name

@@ -2,12 +2,11 @@
 
 Pages would load Font Awesome and Thebe, which they never use, and scripts of the theme,
 Bootstrap and the copy buttons, of which they use a tenth (scripts/frame.js and
-scripts/copy.js replace these); files of extensions on pages without them; and inline
+scripts/copy.js replace these); files of extensions that no page uses; and inline
 scripts, which the policy forbids. One inline script stays (scripts/first.js), for what
 must be settled before anything is painted: the color theme and the faces.
 """
 
-import json
 import re
 from pathlib import Path
 
@@ -24,6 +23,8 @@ NEVER = {
     # What base.css does.
     "basic.css", "theme.css", "bootstrap.css", "pydata-sphinx-theme.css",
     "sphinx-book-theme.css", "pygments.css",
+    # Of Jupyter Book's extensions, for folds, cards and tabs that no page has.
+    "togglebutton.js", "togglebutton.css", "sphinx-design.min.css", "design-tabs.js",
 }  # fmt: skip
 # The sheets of every page: the base, and one that static_files.py joins from PARTS. The
 # sheets that only some pages need go between the two.
@@ -31,14 +32,6 @@ BASE, JOINED = "base.css", "book.css"
 PARTS = ["frame.css", "book.css", "search.css", "site.css", "looks.css"]
 # The parts of site.js, which every page loads.
 ON_EVERY_PAGE = ["shared", "site", "frame", "copy", "open_search", "place", "late"]
-FOLDED = r'class="(?:[^"]* )?toggle[ "]|class="admonition[^"]*\bdropdown\b'
-# File -> the pattern in a page's body that makes the page load it.
-NEEDED_FOR = {
-    "togglebutton.js": FOLDED,
-    "togglebutton.css": FOLDED,
-    "sphinx-design.min.css": r'class="[^"]*\bsd-',
-    "design-tabs.js": r'class="[^"]*\bsd-tab',
-}
 LABS = "labs.js"
 
 
@@ -56,28 +49,20 @@ def strip_sheet(sheet):
 THEME_SCRIPT = strip_script((SCRIPTS / "first.js").read_text("utf-8")).strip()
 
 
-def is_needed(name, body):
-    """Tell whether a page with this body asks for a file."""
-    return not is_never_used(name) and (
-        name not in NEEDED_FOR or re.search(NEEDED_FOR[name], body) is not None
-    )
-
-
 def is_never_used(name):
     """Tell whether no page asks for a file; MyST-NB numbers its sheet."""
     return name in NEVER or name.startswith("mystnb.")
 
 
-def choose_sheets(links, body, own):
+def choose_sheets(links, own):
     """Choose the sheets of a page: the base, what it needs of others, our own.
 
     Args:
         links: the addresses of all that extensions would load, in their order.
-        body: the HTML of the article.
         own: gives the address of a file of ours.
     """
     names = {link: _name(link) for link in links}
-    some = [k for k, n in names.items() if n not in PARTS and is_needed(n, body)]
+    some = [k for k, n in names.items() if n not in PARTS and not is_never_used(n)]
     return [own(BASE), *some, own(JOINED)]
 
 
@@ -101,29 +86,20 @@ def choose_files(app, pagename, templatename, context, doctree):
     scripts = [
         link
         for link in linked(context["script_files"], "js_tag", "src")
-        if is_needed(_name(link), body)
+        if not is_never_used(_name(link))
     ]
     late = [link for link in scripts if _name(link) == LABS]
     links = linked(context["css_files"], "css_tag", "href")
     context |= {
         "first_script": THEME_SCRIPT,
         "has_maths": "<math" in body,
-        "sheets": choose_sheets(links, body, own),
+        "sheets": choose_sheets(links, own),
         "scripts": [own("site.js"), *(s for s in scripts if s not in late)],
         "late_scripts": late,
     }
 
 
-def compose_script(config):
-    """Write the constants of the theme's extensions, then the site's own script."""
-    constants = {
-        "toggleHintShow": str(config.togglebutton_hint),
-        "toggleHintHide": str(config.togglebutton_hint_hide),
-        "toggleOpenOnPrint": str(config.togglebutton_open_on_print).lower(),
-        "togglebuttonSelector": config.togglebutton_selector,
-    }
-    lines = [f"var {name} = {json.dumps(value)};" for name, value in constants.items()]
-    own = [SCRIPTS / f"{name}.js" for name in ON_EVERY_PAGE]
-    return "\n".join(
-        [*lines, *(strip_script(file.read_text(encoding="utf-8")) for file in own)]
-    )
+def compose_script():
+    """Write the script of every page."""
+    files = [SCRIPTS / f"{name}.js" for name in ON_EVERY_PAGE]
+    return "\n".join(strip_script(file.read_text(encoding="utf-8")) for file in files)

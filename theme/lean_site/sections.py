@@ -18,8 +18,6 @@ HIDDEN_CLASSES = {
     "reproduced",
     "am-strip",
     "cell-link",
-    "dropdown",
-    "toggle",
     "visually-hidden",
     "sr-only",
 }
