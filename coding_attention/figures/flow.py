@@ -104,9 +104,9 @@ def _words(x, q, v, weights):
     }  # fmt: skip
     sizes = ", ".join(f"{name} {tuple(m.shape)}" for name, m in shapes.items())
     caption = (
-        f"An attention layer on {t} tokens: x times a weight matrix each gives q, k "
-        f"and v; q times k transposed, divided by √d_k, gives the scores, softmax the "
-        f"weights, and weights times v the context vectors."
+        f"An attention layer on {t} tokens: three matrices turn x into q, k and v; "
+        f"q kᵀ / √d_k gives the scores, softmax the weights, and weights times v the "
+        f"context vectors."
     )
     alt = (
         f"{count(len(shapes), 'grid').capitalize()} of colored cells, joined by "

@@ -180,8 +180,8 @@ export default {
       const row = now.weights[asked];
       const solved = row.every((w, j) => j === away || w > row[away]);
       lab.ask(
-        `Can you make ${tokens[asked]} look away from ${tokens[away]}, so that it gets the ` +
-          "least weight of all?",
+        `Can you make ${tokens[asked]} look away from ${tokens[away]}, so that ` +
+          `${tokens[away]} gets the least weight of all?`,
         solved, `Done: ${tokens[away]} now gets the least weight of all from ${tokens[asked]}.`);
     };
 

@@ -27,7 +27,9 @@ SHEETS = sorted(FOLDER.glob("*.css"), key=lambda path: path.name != "labs.css")
 STYLES = "\n".join(path.read_text(encoding="utf-8") for path in SHEETS)
 MAX_TOKENS = 12
 MAX_FEATURES = 16
+LETTERS = 11  # of a token's name beside a static figure
 _pictures = []  # those of the static figure that is being made
+RUN = "Run the page's cells to use the lab."  # below the picture in a notebook
 HIDDEN = 'aria-hidden="true"'  # a figure's drawing: what is around it has the words
 
 
@@ -211,8 +213,8 @@ class Lab(anywidget.AnyWidget):
         data["text/html"] = self.fallback()
         if os.environ.get(STORING) and _pictures:
             drawings = [one for shown in _pictures for one in shown.drawings]
-            told = " ".join([f"{self.title}.", *(shown.caption for shown in _pictures)])
-            data["image/png"], width, height = picture(drawings, told)
+            caption = " ".join([f"{self.title}.", RUN, *(p.caption for p in _pictures)])
+            data["image/png"], width, height = picture(drawings, caption)
             metadata["image/png"] = {"width": width, "height": height}
         return data, metadata
 
@@ -411,9 +413,7 @@ def static(title, caption, *parts):
 def heat_map(alternative, names, columns, values):
     """Give the book's figure of a pattern of weights, with a text for it."""
     weights = torch.as_tensor(values).nan_to_num(0.0)
-    return drawing(
-        pattern(weights, _labels(names, 11), _labels(columns, 4)), alternative
-    )
+    return drawing(pattern(weights, _labels(names), _labels(columns)), alternative)
 
 
 def drawing(figure, alternative, caption=""):
@@ -428,6 +428,6 @@ def drawing(figure, alternative, caption=""):
     return f'<div style="display: flex">{svg.replace(HIDDEN, told)}</div>'
 
 
-def _labels(names, letters):
+def _labels(names):
     # Two dollar signs would begin and end a formula.
-    return [name[:letters].replace("$", r"\$") for name in names]
+    return [name[:LETTERS].replace("$", r"\$") for name in names]

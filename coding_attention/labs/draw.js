@@ -78,8 +78,8 @@ export const cursor = (root, label, spans, { to, by }) => {
 
 const HIGH = 14; // a line of names, in pixels of the drawing
 
-// How wide a name is drawn; a front end that has not shown it yet gives no width.
-const widthOf = (text) => text.getComputedTextLength() || 9 * text.textContent.length;
+// How wide a name is drawn: 0 until the page shows it.
+const widthOf = (text) => text.getComputedTextLength();
 const overlap = ([a, b, w, h], [c, d, u, v]) =>
   Math.max(0, Math.min(a + w, c + u) - Math.max(a, c)) *
   Math.max(0, Math.min(b + h, d + v) - Math.max(b, d));
@@ -126,6 +126,9 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
   const meanName = svg("text", { class: "al-name al-mean-name" }, "z");
   root.append(...bands, ...arrows, extra, ...texts, ...marks, extraName, mean, meanName);
   let points = [];
+  let placeNames = () => {};
+  // A front end may draw a lab before it shows it, when names have no width yet.
+  new ResizeObserver(() => placeNames()).observe(root);
   const step = (far) => (far ? 0.5 : 0.05) * Math.max(1, Math.round(reach.high));
   const tell = marks.map((mark, i) => {
     if (!move) {
@@ -174,10 +177,13 @@ export const plane = ({ label, names, kind, reach, move = null, seen = () => {},
       if (shown) named.push([meanName, z]);
       if (query) named.push([extraName, query]);
       const places = named.map(([text, [a, b]]) => [text, x(a), y(b)]);
-      const taken = places.map(([, px, py]) => [px - 7, py - 7, 14, 14]);
-      taken.push([side - 6 - widthOf(xName), y(0) + 4, widthOf(xName), HIGH]);
-      taken.push([x(0) + 6, 3, widthOf(yName), HIGH]);
-      for (const [text, px, py] of places) nameAt(text, px, py, taken, side);
+      placeNames = () => {
+        const taken = places.map(([, px, py]) => [px - 7, py - 7, 14, 14]);
+        taken.push([side - 6 - widthOf(xName), y(0) + 4, widthOf(xName), HIGH]);
+        taken.push([x(0) + 6, 3, widthOf(yName), HIGH]);
+        for (const [text, px, py] of places) nameAt(text, px, py, taken, side);
+      };
+      placeNames();
     },
   };
 };

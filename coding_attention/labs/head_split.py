@@ -84,8 +84,16 @@ class HeadSplitLab(base.Lab):
         pictures = [
             base.drawing(tagged(split[0], self.d_out, h, title, names), words)
             for split, title, words in (
-                (right, "view, then transpose", "Each head has all tokens."),
-                (x.view(right.shape), "one straight view", "Each head mixes tokens."),
+                (
+                    right,
+                    "view, then transpose",
+                    "After view and transpose, each head has all tokens.",
+                ),
+                (
+                    x.view(right.shape),
+                    "one straight view",
+                    "After one straight view, each head mixes tokens.",
+                ),
             )
         ]
         caption = (
