@@ -22,7 +22,14 @@ def install(words):
         if not any(subprocess.run(c, capture_output=True).returncode for c in by_uv):
             return
     print("Installing with pip, which can take several minutes.", flush=True)
-    subprocess.run([*PIP, "install", "-q", *words], check=True)
+    install_by_pip(words)
+
+
+def install_by_pip(words):
+    """Install with pip, whose warnings are shown only where it fails."""
+    done = subprocess.run([*PIP, "install", "-q", *words], capture_output=True)
+    if done.returncode:
+        sys.exit(done.stderr.decode(errors="replace"))
 
 
 def main():
@@ -30,7 +37,7 @@ def main():
         words = tomllib.load(file)["project"]["optional-dependencies"]["book"]
     if sys.argv[1:] == ["all"]:  # PyTorch by pip: its settings may name the CPU build
         words = ["-e", ".[test]"]
-        subprocess.run([*PIP, "install", "-q", *PINS, "torch"], check=True)
+        install_by_pip([*PINS, "torch"])
     elif sys.argv[1:] != ["site"]:
         sys.exit(__doc__)
     install(words if os.environ.get("NEWEST") else [*PINS, *words])
