@@ -128,6 +128,20 @@ def test_no_name_is_covered_whatever_the_inputs(lab_on_page):
         assert [fault for fault in find_astray(root) if " is over " in fault] == []
 
 
+def test_names_find_their_places_when_a_hidden_lab_is_shown(lab_on_page):
+    root, _, one = lab_on_page("AttentionLab")
+    names = root.locator(".al-name").filter(visible=True)
+    places = "all => all.map(name => ['x', 'y'].map(a => name.getAttribute(a)))"
+    shown = names.evaluate_all(places)
+    # As in a notebook that draws a lab before it shows it: without widths of text.
+    root.evaluate("root => { root.style.display = 'none' }")
+    for trainable in (1, 0):
+        follow(one.page, f"#lab-attention?trainable={trainable}")
+    root.evaluate("root => { root.style.display = '' }")
+    drawn(one.page)
+    assert names.evaluate_all(places) == shown
+
+
 def test_arrow_keys_move_and_enter_picks(lab_on_page):
     root, lab, one = lab_on_page("AttentionLab")
     one.page.evaluate("document.addEventListener('keydown', e => (window.heard = e))")
