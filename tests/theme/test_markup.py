@@ -135,7 +135,10 @@ def test_unknown_formula_command_is_refused():
 def test_drawings_lose_only_what_nobody_sees():
     upright = '<text x="1" transform="rotate(-0 1 2)">a  b</text>'
     turned = '<text transform="rotate(-90 1 2)">c</text>'
-    body = f"<pre>\n<b>\n</b></pre><svg>\n <g>\n  {upright}\n{turned}</g>\n</svg>"
-    assert markup.shorten_drawings(body) == (
-        f'<pre>\n<b>\n</b></pre><svg><g><text x="1">a  b</text>{turned}</g></svg>'
+    slanted = '<path d="M 1 2  L 8 2  L 9 6  L 1 6  L 1 2  z "/>'
+    corners = '<g><path d="M 1 2  L 8.5 2  L 8.5 6  L 1 6  L 1 2  z " fill="red"/></g>'
+    drawn = f"<svg>\n <g>\n  {upright}\n{turned}</g>\n{slanted}{corners}</svg>"
+    assert markup.shorten_drawings(f"<pre>\n<b>\n</b></pre>{drawn}") == (
+        f'<pre>\n<b>\n</b></pre><svg><g><text x="1">a  b</text>{turned}</g>{slanted}'
+        '<path d="M1 2H8.5V6H1z" fill="red"/></svg>'
     )

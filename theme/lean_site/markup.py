@@ -100,11 +100,21 @@ def repair_markup(body):
 
 DRAWING = re.compile(r"<svg.*?</svg>", re.S)
 UNSEEN = re.compile(r' transform="rotate\(-0 [^"]*\)"|(?<=>)\s*\n\s*(?=<)')
+# A rectangle, corner by corner; and a group of a single path.
+RECTANGLE = re.compile(
+    r'"M ([\d.]+) ([\d.]+) +L ([\d.]+) \2 +L \3 ([\d.]+) +L \1 \4 +(?:L \1 \2 +)?z ?"'
+)
+SINGLE = re.compile(r"<g>(<path[^>]*/>)</g>")
 
 
 def shorten_drawings(body):
-    """Drop turns by zero degrees and line breaks: Matplotlib writes hundreds a page."""
-    return DRAWING.sub(lambda drawing: UNSEEN.sub("", drawing[0]), body)
+    """Write briefly what Matplotlib writes hundreds of times a page, drawn the same."""
+    return DRAWING.sub(lambda drawing: _shorten(drawing[0]), body)
+
+
+def _shorten(drawing):
+    drawing = RECTANGLE.sub(r'"M\1 \2H\3V\4H\1z"', UNSEEN.sub("", drawing))
+    return SINGLE.sub(r"\1", drawing)
 
 
 def repair_body(app, pagename, templatename, context, doctree):

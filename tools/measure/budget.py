@@ -15,6 +15,7 @@ def figures(found):
     """Reduce what was found on a page to one number for each limit."""
     return {
         "bytes": found["bytes"],
+        "bytes_further_down": found["bytes_further_down"],
         "third_parties": len(found["third_parties"]),
         "console_errors": len(found["console_errors"]),
         "images_without_text": len(found["images_without_text"]),

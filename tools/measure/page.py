@@ -46,11 +46,13 @@ def weigh(instance, url):
     with visiting(instance, url, fresh=True) as visit:
         visit.weigh()
         load_all(visit)
+        opened = sum(visit.transferred.values())
         visit.page.evaluate(SCROLL)
         visit.drawn()
         found = {
             "requests": len(visit.requests),
-            "bytes": sum(visit.transferred.values()),
+            "bytes": opened,
+            "bytes_further_down": sum(visit.transferred.values()) - opened,
             "images_without_text": visit.page.evaluate(IMAGES),
             "layout_shift": round(visit.page.evaluate("window.shift()"), 4),
         }
