@@ -140,10 +140,12 @@ def build_notebooks(url=""):
 
 
 def _list_hosts(context):
-    for button in context.get("header_buttons", []):
-        if button.get("label") == "launch-buttons":
-            for one in button["buttons"]:
-                yield one["text"], one["url"]
+    return [
+        (host["text"], host["url"])
+        for button in context.get("header_buttons", [])
+        if button.get("label") == "launch-buttons"
+        for host in button["buttons"]
+    ]
 
 
 def add_to_page(app, pagename, templatename, context, doctree):
