@@ -107,11 +107,12 @@ def add_places(body, launch=()):
         slug = match[1]
         name = names[slug]
         words = WITH_SCRIPTS if name in known else IN_PYTHON
-        hosts = "".join(
-            f', or open the page in <a href="{html.escape(url)}{_find_cell(host, slug)}'
-            f'">{html.escape(host)}</a>'
+        links = [
+            f'<a href="{html.escape(url)}{_find_cell(host, slug)}">'
+            f"{html.escape(host)}</a>"
             for host, url in launch
-        )
+        ]
+        hosts = f", or open the page in {' or '.join(links)}" if links else ""
         notebook = NOTEBOOK.format(slug=slug, hosts=hosts)
         return words.format(name=name) + notebook + match[0]
 
