@@ -27,8 +27,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if hasattr(item, "cell"):
             restore(item.cell.get("outputs", []))
-            # All seven digits of a lab's numbers, which no two processors compute alike.
-            # Its picture is compared, to the digits that readers see.
+            # Not all seven digits of a lab's numbers, in which processors differ: its
+            # picture is compared, to the digits that readers see.
             item.parent.skip_compare = {*item.parent.skip_compare, LAB}
         if _needs_site(item):
             item.add_marker(pytest.mark.site)
