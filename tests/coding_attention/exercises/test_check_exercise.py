@@ -116,6 +116,11 @@ def test_a_wrong_result_is_described(given, right, said):
     assert re.search(said, functions.describe_difference(given, right))
 
 
+def test_results_may_differ_by_rounding_and_by_no_more():
+    assert core.same(ONE * (1 + 2e-5), ONE)
+    assert not core.same(ONE * 1.002, ONE)
+
+
 def test_a_hint_sends_to_the_section_of_its_exercise_or_to_another_page(monkeypatch):
     exercise = EXERCISES["merge-halves"]
     places = {page: PAGES[page] for page in PAGES} | {exercise.reads[0]: exercise.place}
