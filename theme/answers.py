@@ -37,8 +37,9 @@ def list_parts(quote):
     parent = quote.parent
     behind = parent[parent.index(quote) + 1 :]
     parts = list(itertools.takewhile(_is_answer_cell, behind))
-    if behind[len(parts) :][:1] and behind[len(parts)].astext() == OPENS:
-        parts += _open_words(parent, behind[len(parts) :])
+    rest = behind[len(parts) :]
+    if rest and rest[0].astext().strip() == OPENS:
+        parts += _open_words(parent, rest)
     return parts
 
 
@@ -48,7 +49,7 @@ def _is_answer_cell(node):
 
 def _open_words(parent, nodes_behind):
     """Take away the fold that Jupyter shows, and give the paragraphs in it."""
-    texts = [node.astext() for node in nodes_behind]
+    texts = [node.astext().strip() for node in nodes_behind]
     if CLOSES not in texts:
         raise ExtensionError(f"{parent.document['source']}: an answer has no {CLOSES}")
     end = texts.index(CLOSES)

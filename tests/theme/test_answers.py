@@ -3,6 +3,8 @@
 import pytest
 
 from coding_attention.book import list_pages
+from tests.theme.conftest import ROOT
+from theme.answers import OPENS
 from tools.measure.visit import visiting
 
 pytestmark = pytest.mark.site
@@ -32,6 +34,8 @@ def test_the_words_of_an_answer_are_behind_its_switch(page, soup):
     article = soup(page).find("article")
     bold = article.select("p > strong:first-child")
     answers = [one for one in bold if one.get_text() == "Answer."]
+    source = (ROOT / f"{page}.md").read_text(encoding="utf-8")
+    assert len(answers) == source.count(OPENS)
     outputs = article.select("details .cell_output")  # which fold nowhere else
     for part in (*answers, *outputs):
         assert part.find_parent("details", class_="answer"), part.parent.get_text()
